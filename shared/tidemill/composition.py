@@ -12,6 +12,7 @@ from tidemill.application.breakers import Breakers
 from tidemill.application.configuration import CachedConfiguration
 from tidemill.application.control import Control
 from tidemill.application.first_messages import FirstMessages
+from tidemill.application.foreground import Foreground, Governor
 from tidemill.application.health import HealthChecks
 from tidemill.application.job_types import JobTypes, measured
 from tidemill.application.migration import Migrator
@@ -45,6 +46,7 @@ from tidemill.dynamodb.owed_items import DynamoOwedWork
 from tidemill.dynamodb.passes import DynamoPasses
 from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
 from tidemill.dynamodb.quota_items import DynamoSubmissionCounts
+from tidemill.dynamodb.strain_item import DynamoGovernor
 from tidemill.dynamodb.table_scan import DynamoTableScan
 from tidemill.http.cursors import Cursors
 from tidemill.names import PAYLOAD_ITEM_BYTES, Env, Lane
@@ -56,7 +58,13 @@ from tidemill.sqs.dead_letter_queue import SqsDeadLetterQueue
 from tidemill.sqs.lanes import LaneUrls, SqsLanes
 from tidemill.system import clock, ids, job_type_loader, own_process, random_draw
 from tidemill.telemetry import handler_output, throttled_writes
-from tidemill.telemetry.outcome_log import Telemetry, breaker_moved, configuration_not_read, job_files_broken
+from tidemill.telemetry.outcome_log import (
+    Telemetry,
+    breaker_moved,
+    configuration_not_read,
+    job_files_broken,
+    strain_changed,
+)
 from tidemill.telemetry.tracing import tracing
 from tidemill.worker.lane_messages import LaneMessages
 from tidemill.worker.lane_worker import Worker
@@ -133,7 +141,7 @@ def api_submit() -> Submit:
     """For callers over HTTP."""
     counts = DynamoSubmissionCounts(_dynamodb(), table=setting(Env.JOBS_TABLE), new_token=ids.new_token)
     paused = refuse_paused(configuration().current, clock.now)
-    shed = refuse_shed(known_job_types(), configuration().current, clock.now)
+    shed = refuse_shed(known_job_types(), configuration().current, clock.now, governor())
     over_quota = refuse_over_quota(configuration().current, QuotaCounter(counts), clock.now)
 
     def admit(job: Job) -> None:
@@ -155,6 +163,25 @@ def _submit(admit: Admit) -> Submit:
         admit=admit,
         supersede=superseder().accept,
     )
+
+
+@cache
+def governor() -> Governor | None:
+    """None in a stage without a target."""
+    if not os.environ.get(Env.FOREGROUND_TARGET):
+        return None
+    return Governor(
+        DynamoGovernor(_dynamodb(), table=setting(Env.JOBS_TABLE)),
+        clock=clock.now,
+        configuration=configuration().current,
+        changed=strain_changed,
+    )
+
+
+def _foreground(lane: Lane) -> Foreground | None:
+    present = governor() if lane is Lane.CRITICAL else None
+    target = timedelta(seconds=float(setting(Env.FOREGROUND_TARGET))) if present else timedelta(0)
+    return Foreground(present, target=target, clock=clock.now) if present else None
 
 
 @cache
@@ -304,6 +331,8 @@ def worker() -> Worker:
             configuration=configuration().current,
             breakers=breakers(),
             superseder=superseder(),
+            governor=governor(),
+            foreground=_foreground(lane),
         ),
         lane=lane,
         job_timeout=timedelta(seconds=float(setting(Env.JOB_TIMEOUT_SECONDS))),

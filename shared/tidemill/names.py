@@ -42,6 +42,8 @@ class Env(StrEnum):
     #: Comma-separated lanes whose submissions send the first message of a job; absent where none does. `LANES` of
     #: submit has these lanes.
     FIRST_MESSAGE_LANES = "TIDEMILL_FIRST_MESSAGE_LANES"
+    #: Seconds within which a job of the lane `critical` should start; absent where nothing governs the strain.
+    FOREGROUND_TARGET = "TIDEMILL_FOREGROUND_TARGET_SECONDS"
     #: Bucket of the payloads that are too large for the table, and of the files that jobs write for download.
     FILES_BUCKET = "TIDEMILL_FILES_BUCKET"
     ARCHIVE_BUCKET = "TIDEMILL_ARCHIVE_BUCKET"
@@ -163,6 +165,8 @@ PAYLOAD_PREFIX: Final = "!payload#"
 CONFIGURATION_KEY: Final = "!config"
 #: Begins the keys of the counts of submissions, for quotas.
 QUOTA_KEY: Final = "!quota#"
+#: The item of the governor.
+STRAIN_KEY: Final = "!strain"
 
 # The prefixes of keys in the files bucket.
 PAYLOADS_PREFIX: Final = "payloads/"
@@ -277,6 +281,8 @@ class Metric(StrEnum):
     UNPARKED = "JobsUnparked"
     #: Decreases of an adaptive concurrency.
     CONCURRENCY_LOWERED = "ConcurrencyLowered"
+    #: The level of strain that the governor has set, each minute.
+    STRAIN_LEVEL = "StrainLevel"
     #: Scheduled jobs that wake put on their lanes because they are due.
     WOKEN = "JobsWoken"
     #: Groups whose next job was put on its lane.

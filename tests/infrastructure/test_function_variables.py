@@ -48,3 +48,14 @@ def test_with_listing_every_function_that_writes_jobs_writes_its_index(dev: Synt
     for function in functions_by_key(dev).values():
         variables = function["Environment"]["Variables"]
         assert (Env.JOBS_TABLE in variables) == (variables.get(Env.LISTING) == "true")
+
+
+def test_the_target_of_the_foreground_reaches_the_functions_that_govern_or_are_governed(
+    synthesise: Synthesise, dev: Synthesised
+) -> None:
+    functions = functions_by_key(synthesise(stage="dev", foreground_target_seconds="1.5"))
+    targets = {key: each["Environment"]["Variables"].get(Env.FOREGROUND_TARGET) for key, each in functions.items()}
+
+    governed = {"submit", "wake", "work-critical", "work", "work-bulk"}
+    assert targets == {key: "1.5" if key in governed else None for key in functions}
+    assert all(Env.FOREGROUND_TARGET not in each["Environment"]["Variables"] for each in functions_by_key(dev).values())

@@ -111,6 +111,12 @@ class Deployment:
         return ({}, every, every)
 
     @property
+    def foreground_targets(self) -> Sequence[Mapping[str, str]]:
+        """Seconds within which an urgent job should start. Each seed chooses one; with the lowest, each starts late."""
+        targets: list[Mapping[str, str]] = [{names.Env.FOREGROUND_TARGET: seconds} for seconds in ("0.01", "2", "30")]
+        return [{}, *targets]
+
+    @property
     def stream_factors(self) -> Sequence[int]:
         """Parallelization factors of the stream's mapping. Each seed chooses one."""
         return (1, 2, self.stage.stream_parallelization)

@@ -26,6 +26,7 @@ from tests.simulation.actors.signallers import Signallers
 from tests.simulation.actors.tenants import Tenants
 from tests.simulation.actors.ttl_sweeper import TtlSweeper
 from tests.simulation.actors.undoers import Undoers
+from tests.simulation.actors.urgent_bursts import UrgentBursts
 from tests.simulation.checks.all_checks import Checks, Violation
 from tests.simulation.deployment import Deployment
 from tests.simulation.world.faults import Fault
@@ -171,6 +172,7 @@ def _plan_callers(world: World, checks: Checks) -> None:
     Undoers(world, checks.undos).plan()
     BackfillingOperators(world).plan()
     FloodingTenants(world, checks.floods.flood).plan()
+    UrgentBursts(world).plan()
 
 
 def _plan_operators(world: World, until_ms: int) -> None:

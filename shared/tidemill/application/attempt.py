@@ -160,6 +160,8 @@ class Attempt:
                 self._context.store.unclaim(self.reference, token=token, now=now)
             raise
         self._observer.claimed(job)
+        if self._context.foreground:
+            self._context.foreground.claimed(job)
         self._gates.read_type(job)
         with self._lock:
             if not self.has_ended():

@@ -113,10 +113,10 @@ class Run:
 
     @property
     def strained(self) -> int:
-        """The level of strain that an operator has set, from 0 for none to 3; at most 5 seconds old.
+        """The level of strain, from 0 for none to 3; at most 5 seconds old.
 
         A handler may take a cheaper path: `if run.strained: …`. An operator sets it with `tidemill config set
-        strain.level 2`.
+        strain.level 2`, and in a stage with `foreground_target_seconds` the governor does. The higher one counts.
         """
         return self.read_strain()
 

@@ -20,6 +20,7 @@ from typing import Any, Final
 from tidemill.application.attempt_report import Ending, Report, RunObserver
 from tidemill.application.breakers import Breakers
 from tidemill.application.configuration import CurrentConfiguration, nothing_set
+from tidemill.application.foreground import Foreground, Governor, strain_level
 from tidemill.application.job_types import JobTypes
 from tidemill.application.ports import AttemptStore, Clock, Draw, Limits, NewToken, Payloads
 from tidemill.application.release import Releaser
@@ -84,6 +85,10 @@ class AttemptContext:
     breakers: Breakers | None = None
     #: None: no job supersedes another, as in a test of a handler.
     superseder: Superseder | None = None
+    #: None: nothing governs the strain, and only an operator sets its level.
+    governor: Governor | None = None
+    #: None: the runs of this worker are not the foreground.
+    foreground: Foreground | None = None
 
     @property
     def releaser(self) -> Releaser:
@@ -101,7 +106,7 @@ class AttemptContext:
 
     def strain_level(self) -> int:
         """As `Run.strained`."""
-        return self.configuration().strain_level(self.clock())
+        return strain_level(self.configuration, self.governor, self.clock)
 
     def held_below(self, ceiling_seconds: float, cause: HoldCause) -> Held:
         """Held for a random time of 1 s to 1 s more than the ceiling."""

@@ -124,6 +124,9 @@ class StageConfig:
     canary: bool = True
     #: Number of calls of wake in each interval. They run at the same time, and each wakes up to 400 jobs a second.
     wake_parts: int = 1
+    #: Seconds within which a job of the lane `critical` should start. If more than a tenth start later, the governor
+    #: raises the level of strain. None: only an operator sets the level.
+    foreground_target_seconds: float | None = None
     log_retention_days: int = 30
     #: Whether log lines contain the messages and tracebacks of exceptions. A handler's may quote its payload.
     log_exception_text: bool = True
@@ -254,6 +257,10 @@ class StageConfig:
         require(
             self.reconcile_read_units >= LEAST_READ_UNITS,
             f"reconcile_read_units must be at least {LEAST_READ_UNITS}: one page of the table takes up to 128 units",
+        )
+        require(
+            self.foreground_target_seconds is None or self.foreground_target_seconds > 0,
+            f"foreground_target_seconds {self.foreground_target_seconds} must be positive",
         )
         require(self.expected_documents > 0, "expected_documents must be positive")
         require(

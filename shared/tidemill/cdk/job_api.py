@@ -57,8 +57,8 @@ class JobApi:
         urls: Mapping[str, str] = {Env.LANES: lane_urls(self._functions.scope, hinted)} if hinted else {}
         # The health of a stage with canaries is also that of its lanes.
         canaries: Mapping[str, str] = {Env.CANARY: "true"} if self._config.canary else {}
-        environment = {**self._storage.writing_files, **self._functions.callers, **canaries, **urls}
-        submit = self._functions.api_function("submit", {**environment, **first_message_lanes(self._config)})
+        jobs = {**self._storage.writing_files, **self._storage.governing, **urls, **first_message_lanes(self._config)}
+        submit = self._functions.api_function("submit", {**jobs, **self._functions.callers, **canaries})
         if hinted:
             submit.allow(["sqs:SendMessage"], [lane.queue.queue_arn for lane in hinted])
         # It updates the counts of tenants with a quota, and marks jobs that others supersede.

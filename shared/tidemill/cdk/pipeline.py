@@ -185,7 +185,7 @@ class Pipeline(Construct):
             config=self.config,
             lane=config,
             code=functions.code,
-            environment=self.storage.writing_files,
+            environment={**self.storage.writing_files, **self.storage.governing},
         )
         # Claim, settle and release update the job. A worker also accepts follow-up jobs and advances groups.
         # Besides advancing groups, a worker releases the parked jobs that wait for its limit slot.

@@ -125,7 +125,7 @@ class ScheduledFunctions:
         wake = self._functions.function(
             "wake",
             # It submits nothing. A job that waits for its type is released once this code can load that type.
-            self._storage.submitting,
+            {**self._storage.submitting, **self._storage.governing},
             timeout_seconds=self._config.wake_timeout_seconds,
             memory_mb=WAKE_MEMORY_MB,
         )

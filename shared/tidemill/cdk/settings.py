@@ -75,6 +75,7 @@ SETTINGS: Final[Mapping[str, Reader]] = {
     "open_rate": integer,
     "open_burst": integer,
     "open_concurrency": integer,
+    "foreground_target_seconds": number,
     "log_exception_text": switch,
     "log_sample_rate": number,
     "payload_item_bytes": integer,

@@ -41,6 +41,9 @@ class Storage:
         self.writing_files: Mapping[str, str] = self.submitting
         if config.payload_item_bytes != PAYLOAD_ITEM_BYTES:
             self.writing_files = {**self.submitting, Env.PAYLOAD_ITEM_BYTES: str(config.payload_item_bytes)}
+        target = config.foreground_target_seconds
+        #: Environment of functions that read the level of strain.
+        self.governing: Mapping[str, str] = {Env.FOREGROUND_TARGET: str(target)} if target else {}
 
     def allow(self, function: JobFunction, *actions: str, tenant: str | None = None) -> None:
         """Allow `function` these actions on the jobs table without its indexes. With `tenant`, on its items only."""

@@ -7,6 +7,7 @@ from tidemill.cli.formatting import timestamp
 from tidemill.cli.held_lines_report import breaker_as_json, lowered_as_json
 from tidemill.cli.status_alarms import as_json as alarms_as_json
 from tidemill.cli.status_report import blocked_groups
+from tidemill.domain.governor import Governed
 from tidemill.domain.pauses import Pause
 from tidemill.domain.runtime_configuration import Override, Setting
 from tidemill.dynamodb.attention_counts import Counted
@@ -40,6 +41,7 @@ def as_json_object(status: SystemStatus, deployment: Deployment) -> dict[str, An
         if isinstance(status.overrides, Unread)
         else [_override(override) for override in status.overrides],
         "strain": _strain(status.strain),
+        "governed_strain": _governed(status.governed),
         "breakers": None
         if isinstance(status.breakers, Unread)
         else [breaker_as_json(each) for each in status.breakers],
@@ -88,6 +90,17 @@ def _strain(strain: Setting | Unread | None) -> dict[str, Any] | None:
     if strain is None or isinstance(strain, Unread):
         return None
     return {"level": strain.value, **_record(strain)}
+
+
+def _governed(governed: Governed | Unread) -> dict[str, Any] | None:
+    if isinstance(governed, Unread):
+        return None
+    return {
+        "level": governed.level,
+        "since": timestamp(governed.since) if governed.version else None,
+        "late": governed.raised_by.late,
+        "starts": governed.raised_by.total,
+    }
 
 
 def _override(override: Override) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from tidemill.cli.blocks import RED, YELLOW, Block, Line, Table
 from tidemill.cli.dead_job_report import error_class
 from tidemill.cli.formatting import DASH, age, count, readable_time
 from tidemill.cli.held_lines_report import breaker_lines, lowered_lines, shown_number
+from tidemill.domain.governor import GOVERNOR_SETTING, Governed
 from tidemill.domain.job import Job
 from tidemill.domain.pauses import Pause
 from tidemill.domain.runtime_configuration import Override, Setting
@@ -41,6 +42,7 @@ def report(status: SystemStatus, deployment: Deployment) -> Iterator[Block]:
     yield from _pauses(status.pauses)
     yield from _overrides(status.overrides)
     yield from _strain(status.strain)
+    yield from _governed(status.governed)
     yield from breaker_lines(status.breakers)
     yield from lowered_lines(status.lowered_limits)
     yield from _rolled_back(status.rolled_back)
@@ -119,6 +121,20 @@ def _strain(strain: Setting | Unread | None) -> Iterator[Line]:
         since = f"by {strain.by} since {readable_time(strain.at)}, {end}"
         yield Line(f"STRAINED: level {strain.value} {since}, new jobs of sheddable types refused{why}", YELLOW)
         yield Line(f"  tidemill config set {strain.name} --remove", is_command=True)
+
+
+def _governed(governed: Governed | Unread) -> Iterator[Line]:
+    if isinstance(governed, Unread):
+        yield Line(f"The governor's level of strain: not read: {governed.error}", RED)
+    elif governed.level:
+        late = f"{governed.raised_by.late} of {governed.raised_by.total} jobs of the lane critical had started late"
+        yield Line(
+            f"STRAINED: level {governed.level} by the governor since {readable_time(governed.since)}, {late}; "
+            "new jobs of sheddable types refused",
+            YELLOW,
+        )
+        off = f"tidemill config set {GOVERNOR_SETTING} '{{\"off\": true}}'"
+        yield Line(f"  {off}", is_command=True)
 
 
 def _rolled_back(functions: tuple[RolledBack, ...] | Unread) -> Iterator[Line]:

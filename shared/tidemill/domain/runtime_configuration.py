@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from tidemill.domain.breaker_settings import forced_state
 from tidemill.domain.errors import InvalidSettingError
+from tidemill.domain.governor import GOVERNOR_SETTING, switched_off
 from tidemill.domain.job import Job
 from tidemill.domain.pauses import ACTS_WITHIN, LATEST_CALL, Drain, Pause, Scope, Target, options_of
 from tidemill.domain.quotas import DEFAULT_QUOTA, Quota
@@ -134,6 +135,13 @@ class RuntimeConfiguration:
         """0 for a level that only a newer version can read."""
         setting = self.strain(now)
         return _level(setting) if setting else NO_STRAIN
+
+    def governor_is_off(self, now: datetime) -> bool:
+        """False for a value that only a newer version can read."""
+        setting = self.settings.get(GOVERNOR_SETTING)
+        with suppress(InvalidSettingError):
+            return setting is not None and setting.in_force(now) and switched_off(setting.value)
+        return False
 
     def overrides(self, now: datetime) -> list["Override"]:
         """Those in force, of all types."""
@@ -260,11 +268,12 @@ def check(setting: Setting) -> None:
         Quota.parse(setting.name.removeprefix(QUOTA_PREFIX), setting.value)
     elif setting.name == LEVEL_SETTING:
         level_of(setting.value)
+    elif setting.name == GOVERNOR_SETTING:
+        switched_off(setting.value)
     elif not setting.name.startswith(FLAG_PREFIX):
         prefixes = f"{FLAG_PREFIX}, {PAUSE_PREFIX}, {TYPE_PREFIX}, {BREAKER_PREFIX} or {QUOTA_PREFIX}"
-        raise InvalidSettingError(
-            f"unknown setting {setting.name!r}: a name begins with {prefixes}, or is {LEVEL_SETTING}"
-        )
+        names = f"{LEVEL_SETTING} or {GOVERNOR_SETTING}"
+        raise InvalidSettingError(f"unknown setting {setting.name!r}: a name begins with {prefixes}, or is {names}")
     elif not _FLAG.fullmatch(setting.name.removeprefix(FLAG_PREFIX)):
         raise InvalidSettingError(
             f"invalid name {setting.name!r}: after {FLAG_PREFIX}, use 1 to 100 of A-Z, a-z, 0-9, '.', '_' and '-', "

@@ -4,12 +4,14 @@ It does owed work, and queues parked jobs whose turn has come and scheduled jobs
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, Final
 
 from tidemill import composition
 from tidemill.application.ports import WHOLE, Part
 from tidemill.application.wake import WAKE_RESERVE
+from tidemill.domain.errors import StoreUnavailableError
 from tidemill.names import WAKE_PART, WAKE_PARTS
 from tidemill.system import random_draw
 from tidemill.worker.message_run import Invocation, time_left
@@ -34,5 +36,9 @@ def handle(event: Mapping[str, Any] | None, context: Invocation) -> None:
         )
     )
     telemetry.flush()
+    if part.number == 0 and (governor := composition.governor()) and not governor.off:
+        # No start lowers the level if nothing urgent starts. Else the next call does it.
+        with suppress(StoreUnavailableError):
+            telemetry.governed(governor.settle())
     telemetry.woken(composition.waker().wake(time_left=time_left(context), part=part))
     telemetry.flush()

@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 from tidemill.aws import clients
 from tidemill.aws.clients import AWS_ERRORS, POOL_SIZE
 from tidemill.domain.errors import TidemillError
+from tidemill.domain.governor import Governed
 from tidemill.domain.job import Job
 from tidemill.domain.pauses import Pause
 from tidemill.domain.runtime_configuration import Override, Setting
@@ -23,6 +24,7 @@ from tidemill.dynamodb.attention_counts import AttentionCounts, Counted, ParkedJ
 from tidemill.dynamodb.job_reader import JobReader
 from tidemill.dynamodb.job_sample import Sample
 from tidemill.dynamodb.limits import DynamoLimits
+from tidemill.dynamodb.strain_item import DynamoGovernor
 from tidemill.names import Lane
 from tidemill.operator import (
     alarm_states,
@@ -114,6 +116,8 @@ class SystemStatus:
     overrides: tuple[Override, ...] | Unread
     #: The level of strain that an operator has set; None without one.
     strain: Setting | Unread | None
+    #: What the governor has set, as in a stage without one: level 0.
+    governed: Governed | Unread
     #: Those that hold jobs back.
     breakers: tuple[BreakerStatus, ...] | Unread
     #: The adaptive limits below their ceiling, of the limit keys with the longest lines.
@@ -144,6 +148,7 @@ class SystemStatus:
                     "pauses",
                     "overrides",
                     "strain",
+                    "governed",
                     "breakers",
                     "lowered_limits",
                     "rolled_back",
@@ -173,6 +178,7 @@ def read(deployment: Deployment, *, now: datetime) -> SystemStatus:
         owed = begin(counts.owed)
         parked = begin(partial(counts.parked, DynamoLimits(clients.dynamodb(), table=table).lines))
         configured = begin(partial(_configured, counts, deployment, now))
+        governed = begin(DynamoGovernor(clients.dynamodb(), table=table).read)
         rolled_back = begin(partial(_rolled_back, deployment.stage))
         sample = begin(partial(job_sample.read, clients.dynamodb(), table=table))
         found = configured.result()
@@ -193,6 +199,7 @@ def read(deployment: Deployment, *, now: datetime) -> SystemStatus:
             pauses=pauses,
             overrides=overrides,
             strain=strain,
+            governed=governed.result(),
             breakers=breakers.result(),
             lowered_limits=lowered.result(),
             rolled_back=rolled_back.result(),

@@ -24,6 +24,7 @@ from tidemill.application.wake import Woken
 from tidemill.domain.breaker import Breaker
 from tidemill.domain.dispatch import Dispatch
 from tidemill.domain.errors import JobFileError, TidemillError
+from tidemill.domain.governor import Governed
 from tidemill.domain.job import DeadLetter, Job, Reference, reference_of
 from tidemill.domain.pauses import Pause
 from tidemill.names import CANARY_TYPE, Env, Lane, Metric
@@ -53,6 +54,18 @@ def logger() -> Logger:
 def configuration_not_read(error: Exception) -> None:
     """The last known values hold."""
     logger().warning("runtime configuration not read", extra={"error": f"{type(error).__name__}: {error}"})
+
+
+def strain_changed(before: Governed, after: Governed) -> None:
+    """One line for each change of the level by the governor, with the starts that led to it."""
+    extra = {
+        "strain_before": before.level,
+        "strain": after.level,
+        "late": before.starts.late,
+        "starts": before.starts.total,
+        "window_from": before.window_from.isoformat(),
+    }
+    (logger().warning if after.level > before.level else logger().info)("strain changed", extra=extra)
 
 
 def first_message_not_sent(error: str) -> None:
@@ -202,6 +215,10 @@ class Telemetry:
         """Those that this worker lacks. The lines of its start name them."""
         if number:
             self._count(lane, Metric.BROKEN_JOB_FILES, number)
+
+    def governed(self, level: int) -> None:
+        """The present level that the governor has set."""
+        self._count(Lane.CRITICAL, Metric.STRAIN_LEVEL, level)
 
     def woken(self, woken: Woken) -> None:
         for lane, number in woken.jobs.items():

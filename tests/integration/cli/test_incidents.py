@@ -95,7 +95,7 @@ def test_store_throttled(deployed: Cloud, monkeypatch: pytest.MonkeyPatch) -> No
     shows(
         result.stderr,
         "some parts of the status could not be read: scheduled, dead, owed, parked, pauses, overrides, strain, "
-        "breakers, lowered_limits, sample",
+        "governed, breakers, lowered_limits, sample",
     )
 
 

@@ -138,6 +138,7 @@ def test_json_is_one_object(cloud: Cloud) -> None:
         "pauses": [],
         "overrides": [],
         "strain": None,
+        "governed_strain": {"level": 0, "since": None, "late": 0, "starts": 0},
         "breakers": [],
         "lowered_limits": [],
         "rolled_back": [],

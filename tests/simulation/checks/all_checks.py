@@ -14,6 +14,7 @@ from tests.simulation.checks.document_fields import DocumentFieldChecks
 from tests.simulation.checks.endings import EndingChecks
 from tests.simulation.checks.explanations import ExplanationChecks
 from tests.simulation.checks.floods import FloodChecks
+from tests.simulation.checks.governor import GovernorChecks
 from tests.simulation.checks.group_items import GroupItemChecks
 from tests.simulation.checks.handler_fields import HandlerFieldChecks
 from tests.simulation.checks.histories import HistoryChecks
@@ -94,7 +95,8 @@ class Checks:
         self.schedules = ScheduleChecks(world)
         self._overrides = OverrideChecks(world)
         self._breakers = BreakerChecks(world)
-        self.floods = FloodChecks(world)
+        self.governor = GovernorChecks(world)
+        self.floods = FloodChecks(world, self.governor)
         self._job_files = JobFileChecks(world)
         self.payloads = PayloadChecks(world)
         self.signals = SignalChecks(world)
@@ -156,6 +158,7 @@ class Checks:
         self.signals.at_end()
         self.undos.at_end()
         self.floods.at_end()
+        self.governor.at_end()
         self._backfills.at_end()
         self._reports.no_record_blocks_its_shard()
         self.versions.at_end()

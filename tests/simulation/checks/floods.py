@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from tests.simulation.actors.api_gateway import ACCEPTED, OK, UNAVAILABLE
 from tests.simulation.actors.flooding_tenants import FLOODER, SHEDDABLE, Flood, Request
+from tests.simulation.checks.governor import GovernorChecks
 from tests.simulation.checks.table_watch import watch_items
 from tests.simulation.checks.violation import number_of, require, tenant_of, text_of
 from tests.simulation.world.dynamodb_table import Record
@@ -47,8 +48,9 @@ class _Insert:
 class FloodChecks:
     """Watches the jobs table of one world, and runs at its end."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, governor: GovernorChecks) -> None:
         self._world = world
+        self._governor = governor
         self._inserts: list[_Insert] = []
         self._counted = 0
         self.flood = Flood()
@@ -109,7 +111,8 @@ class FloodChecks:
                     fits = planned.submission.type == SHEDDABLE
                     require(fits, check, f"a {planned.submission.type} was refused", _key(planned.submission.key))
                     ended_ms = request.ended_ms or self._now_ms
-                    levels = self._levels(request.began_ms - _ACTS_WITHIN_MS, ended_ms)
+                    began_ms = request.began_ms - _ACTS_WITHIN_MS
+                    levels = self._levels(began_ms, ended_ms) | self._governor.levels(began_ms, ended_ms)
                     fits = max(levels) > 0 or not self._calm
                     require(fits, check, "no strain was declared", _key(planned.submission.key))
 

@@ -10,6 +10,7 @@ from tests.simulation.mutants.conditions import CLAUSES
 from tests.simulation.mutants.explanations import EXPLAINED
 from tests.simulation.mutants.first_messages import HINTED
 from tests.simulation.mutants.floods import FLOODED
+from tests.simulation.mutants.governor import GOVERNED
 from tests.simulation.mutants.histories import RECORDED
 from tests.simulation.mutants.job_lifecycle import PROTOCOL
 from tests.simulation.mutants.limits_and_groups import ITEMS
@@ -25,5 +26,5 @@ from tests.simulation.mutants.waits_and_messages import WAITING
 
 MUTANTS: Final = (
     *(*PROTOCOL, *OPERATION, *PASS, *OUTSIDE, *CLAUSES, *WAITING, *SHOWN, *LINES, *ITEMS, *EXPLAINED),
-    *(*RECORDED, *READ, *PAUSES, *ADAPTIVE, *BREAKERS, *SIGNALLED, *UNDONE, *FLOODED, *BACKFILLED, *HINTED),
+    *(*RECORDED, *READ, *PAUSES, *ADAPTIVE, *BREAKERS, *SIGNALLED, *UNDONE, *FLOODED, *BACKFILLED, *HINTED, *GOVERNED),
 )

@@ -148,6 +148,7 @@ class World:
 
     def _deploy(self) -> None:
         deployment = self.deployment
+        governing = Random(f"foreground {self.seed}").choice(deployment.foreground_targets)
         for lane in deployment.lanes:
             queue, dead_letters = self._queues(lane.name)
             worker = self.function(
@@ -155,6 +156,7 @@ class World:
                 deployment.handler("work"),
                 lane.function_timeout_seconds,
                 **deployment.worker_environment(lane),
+                **governing,
             )
             self.mappings[lane.name] = LaneMapping(
                 queue,
@@ -170,10 +172,12 @@ class World:
         first_messages = Random(f"first messages {self.seed}")
         hints = {verb: first_messages.choice(deployment.first_message_settings) for verb in ("submit", "publish")}
         for verb in deployment.api_verbs:
-            self.function(verb, deployment.handler(verb), deployment.stage.api_timeout_seconds, **hints.get(verb, {}))
+            self.function(
+                verb, deployment.handler(verb), deployment.stage.api_timeout_seconds, **hints.get(verb, {}), **governing
+            )
         for verb in deployment.scheduled_verbs:
             self.async_invocations[verb] = AsyncInvocations(
-                self.function(verb, deployment.handler(verb), deployment.timeout_seconds(verb)),
+                self.function(verb, deployment.handler(verb), deployment.timeout_seconds(verb), **governing),
                 retries=deployment.async_retries(verb),
                 oldest_seconds=deployment.async_oldest_seconds(verb),
                 scheduler=self.scheduler,

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from tidemill import Run, job_type
+from tidemill import Lane, Run, job_type
 
 
 class Anything(BaseModel):
@@ -33,6 +33,11 @@ def scripted(payload: Anything, run: Run) -> Any:
 
 @job_type("test.extra", payload=Anything, importance="sheddable")
 def extra(payload: Anything, run: Run) -> Any:
+    return script.handler(payload, run)
+
+
+@job_type("test.urgent", payload=Anything, lane=Lane.CRITICAL)
+def urgent(payload: Anything, run: Run) -> Any:
     return script.handler(payload, run)
 
 

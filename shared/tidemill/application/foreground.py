@@ -1,0 +1,135 @@
+"""Watches the foreground, the start of urgent jobs, and governs the level of strain by it."""
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import Final, Protocol
+
+from tidemill.application.configuration import CACHED_FOR, CurrentConfiguration
+from tidemill.application.ports import Clock
+from tidemill.domain.governor import WINDOW, Governed, Starts, next_level
+from tidemill.domain.job import Job
+from tidemill.domain.strain import NO_STRAIN
+from tidemill.domain.time_constants import EPOCH
+
+#: The least time between two reports of a process. It doubles up to the longest while the store does not take them.
+REPORTS_AFTER: Final = timedelta(seconds=1)
+LONGEST_BETWEEN_REPORTS: Final = timedelta(seconds=16)
+
+#: Gets each change of the level: before and after.
+Changed = Callable[[Governed, Governed], None]
+
+
+class GovernorStore(Protocol):
+    """Where the level is. All methods raise `StoreUnavailableError`."""
+
+    def read(self) -> Governed:
+        """It may be a second old."""
+
+    def add(self, starts: Starts, *, now: datetime) -> Governed:
+        """Count the starts in the present window, or begin one with them."""
+
+    def move(self, seen: Governed, level: int, *, now: datetime) -> Governed | None:
+        """Set the level if nothing has changed it since `seen`. None if something has."""
+
+
+class Governor:
+    """Of one process; its threads share it. Nothing is read or written while an operator has it switched off."""
+
+    def __init__(
+        self, store: GovernorStore, *, clock: Clock, configuration: CurrentConfiguration, changed: Changed
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._configuration = configuration
+        self._changed = changed
+        self._reading = threading.Lock()
+        self._known = Governed()
+        self._read_at = EPOCH
+
+    @property
+    def off(self) -> bool:
+        return self._configuration().governor_is_off(self._clock())
+
+    def level(self) -> int:
+        """At most `CACHED_FOR` old; older only if reads fail."""
+        if self.off:
+            return NO_STRAIN
+        with self._reading:
+            now = self._clock()
+            # A clock that was set back must not keep the value for ever.
+            if not timedelta(0) <= now - self._read_at < CACHED_FOR:
+                self._read_at = now
+                # If a read fails, the last known level holds.
+                with suppress(Exception):
+                    self._known = self._store.read()
+            return self._known.level
+
+    def report(self, starts: Starts) -> None:
+        """Count the starts, and raise the level if that is due. Raises `StoreUnavailableError`."""
+        self._decide(self._store.add(starts, now=self._clock()))
+
+    def settle(self) -> int:
+        """Lower the level if that is due, also while no urgent job starts, and return it.
+
+        Raises `StoreUnavailableError`.
+        """
+        return self._decide(self._store.read()).level
+
+    def _decide(self, seen: Governed) -> Governed:
+        now = self._clock()
+        level = next_level(seen, now=now)
+        after = self._store.move(seen, level, now=now) if level != seen.level else None
+        if after:
+            self._changed(seen, after)
+        with self._reading:
+            self._known, self._read_at = after or seen, now
+        return after or seen
+
+
+def strain_level(configuration: CurrentConfiguration, governor: Governor | None, clock: Clock) -> int:
+    """The level in force: the higher one of the operator's and the governor's."""
+    return max(configuration().strain_level(clock()), governor.level() if governor else NO_STRAIN)
+
+
+class Foreground:
+    """Counts how many urgent jobs start late in this process."""
+
+    def __init__(self, governor: Governor, *, target: timedelta, clock: Clock) -> None:
+        self._governor = governor
+        self._target = target
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._starts = Starts()
+        self._counted_from = EPOCH
+        self._reports_at = EPOCH
+        self._pause = REPORTS_AFTER
+
+    def claimed(self, job: Job) -> None:
+        """Only a first run that waited for nothing but its turn says how long callers wait. Never raises."""
+        if job.attempt != 1 or job.wait or job.ready_at is None or job.claimed_at is None or self._governor.off:
+            return
+        if starts := self._due(late=job.claimed_at - job.ready_at > self._target):
+            try:
+                self._governor.report(starts)
+            except Exception:  # noqa: BLE001 - what governs the strain must not stop a job
+                self._pause = min(self._pause * 2, LONGEST_BETWEEN_REPORTS)
+                self._reports_at = self._clock() + self._pause
+            else:
+                self._pause = REPORTS_AFTER
+
+    def _due(self, *, late: bool) -> Starts | None:
+        """The starts to report now, with this one. A process without late starts reports only under strain."""
+        strained = self._governor.level() > NO_STRAIN
+        with self._lock:
+            now = self._clock()
+            if not timedelta(0) <= now - self._counted_from < WINDOW:
+                self._starts, self._counted_from = Starts(), now
+            self._starts += Starts(late=int(late), total=1)
+            waits = timedelta(0) < self._reports_at - now <= LONGEST_BETWEEN_REPORTS
+            if waits or not (self._starts.late or strained):
+                return None
+            due, self._starts = self._starts, Starts()
+            self._reports_at = now + self._pause
+            return due

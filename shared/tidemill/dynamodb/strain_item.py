@@ -1,0 +1,147 @@
+"""The level that the governor has set, and the late starts of the present window: one item of the jobs table."""
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from botocore.exceptions import ClientError
+
+from tidemill.aws.attribute_values import milliseconds, number, text
+from tidemill.aws.clients import Item, translated
+from tidemill.aws.conditional_writes import refusing_item
+from tidemill.domain.errors import StoreUnavailableError
+from tidemill.domain.governor import WINDOW, Governed, Starts, window_is_over
+from tidemill.dynamodb.document import from_milliseconds
+from tidemill.names import JOB_KEY, STRAIN_KEY
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+_KEY: Final[Item] = {JOB_KEY: text(STRAIN_KEY)}
+_TIMES: Final = ("since", "window_from", "troubled_at")
+_NUMBERS: Final = ("level", "version")
+#: How often starts are added. Each try uses the item that refused the one before.
+_TRIES: Final = 4
+
+
+class DynamoGovernor:
+    """`GovernorStore` over one table of jobs. The item has no state, so no stream record reaches publish."""
+
+    def __init__(self, client: "DynamoDBClient", *, table: str) -> None:
+        self._client = client
+        self._table = table
+
+    def read(self) -> Governed:
+        with translated():
+            answer = self._client.get_item(TableName=self._table, Key=_KEY)
+        return _decoded(answer.get("Item", {}))
+
+    def add(self, starts: Starts, *, now: datetime) -> Governed:
+        seen = Governed(window_from=now)
+        for _ in range(_TRIES):
+            over = window_is_over(seen, now=now)
+            written, seen = self._update(_first(starts, now) if over else _further(starts, now))
+            if written:
+                return seen
+        raise StoreUnavailableError("other workers write the item of the strain")
+
+    def move(self, seen: Governed, level: int, *, now: datetime) -> Governed | None:
+        written, present = self._update(_change(seen, level, now))
+        # The SDK sends an applied write again, which its own success refuses.
+        own = (present.version, present.level, present.since) == (seen.version + 1, level, _stored(now))
+        return present if written or own else None
+
+    def _update(self, request: dict[str, Any]) -> tuple[bool, Governed]:
+        """Whether it was written, and the item after it, or the one that refused it."""
+        try:
+            with translated():
+                answer: Any = self._client.update_item(
+                    TableName=self._table,
+                    Key=_KEY,
+                    ReturnValues="ALL_NEW",
+                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                    **request,
+                )
+        except ClientError as error:
+            return False, _decoded(refusing_item(error) or {})
+        return True, _decoded(answer["Attributes"])
+
+
+def _further(starts: Starts, now: datetime) -> dict[str, Any]:
+    # A report that the SDK sends twice counts twice. It makes one window look worse than it is, and no level wrong.
+    return _counting(
+        f"ADD #late :late, #total :total{_trouble(starts)}",
+        # The window is over, and the starts of an earlier one do not count.
+        "#window_from > :begin",
+        starts,
+        now,
+    )
+
+
+def _first(starts: Starts, now: datetime) -> dict[str, Any]:
+    trouble = _trouble(starts).replace(" SET ", ", ")
+    return _counting(
+        f"SET #late = :late, #total = :total, #window_from = :now{trouble}",
+        # Another worker has begun a window since, and its starts count.
+        "(attribute_not_exists(#window_from) OR #window_from <= :begin)",
+        starts,
+        now,
+    )
+
+
+def _trouble(starts: Starts) -> str:
+    return "" if starts.calm else " SET #troubled_at = :now"
+
+
+def _counting(expression: str, condition: str, starts: Starts, now: datetime) -> dict[str, Any]:
+    names = ("late", "total", "window_from", *(() if starts.calm else ("troubled_at",)))
+    values = {":late": number(starts.late), ":total": number(starts.total), ":begin": milliseconds(now - WINDOW)}
+    return {
+        "UpdateExpression": expression,
+        "ConditionExpression": condition,
+        "ExpressionAttributeNames": {f"#{name}": name for name in names},
+        "ExpressionAttributeValues": values | ({":now": milliseconds(now)} if ":now" in expression else {}),
+    }
+
+
+def _change(seen: Governed, level: int, now: datetime) -> dict[str, Any]:
+    values = {
+        "level": number(level),
+        "since": milliseconds(now),
+        "version": number(seen.version + 1),
+        # The next change needs starts of its own.
+        "late": number(0),
+        "total": number(0),
+        "window_from": milliseconds(now),
+    }
+    if level > seen.level:
+        values |= {"raised_late": number(seen.starts.late), "raised_total": number(seen.starts.total)}
+    placeholders = {f":{name}": value for name, value in values.items()}
+    if seen.version:
+        # Another process has changed the level since it was read.
+        condition = "#version = :seen"
+        placeholders[":seen"] = number(seen.version)
+    else:
+        # Another process has made the first change since.
+        condition = "attribute_not_exists(#version)"
+    return {
+        "UpdateExpression": "SET " + ", ".join(f"#{name} = :{name}" for name in values),
+        "ConditionExpression": condition,
+        "ExpressionAttributeNames": {f"#{name}": name for name in values},
+        "ExpressionAttributeValues": placeholders,
+    }
+
+
+def _decoded(item: Item) -> Governed:
+    found: dict[str, Any] = {name: from_milliseconds(item[name]) for name in _TIMES if name in item}
+    found |= {name: int(item[name]["N"]) for name in _NUMBERS if name in item}
+    return Governed(
+        starts=_starts(item, "late", "total"), raised_by=_starts(item, "raised_late", "raised_total"), **found
+    )
+
+
+def _starts(item: Item, late: str, total: str) -> Starts:
+    return Starts(late=int(item[late]["N"]), total=int(item[total]["N"])) if late in item else Starts()
+
+
+def _stored(at: datetime) -> datetime:
+    return from_milliseconds(milliseconds(at))

@@ -1,0 +1,70 @@
+"""Checks of the governor: how its level may change, that calm lowers it to nothing, and what it costs."""
+
+from typing import Final
+
+from tests.simulation.checks.table_watch import watch_items
+from tests.simulation.checks.violation import number_of, require
+from tests.simulation.world.dynamodb_table import Record
+from tests.simulation.world.faults import Fault
+from tests.simulation.world.lambda_environments import FAR_OFF_MS, LARGEST_SKEW_MS
+from tests.simulation.world.world import World
+
+_ITEM: Final = "!strain"
+#: The figures are those of the guide, not those of the engine.
+_HIGHEST: Final = 3
+_LATE_AT_LEAST: Final = 5
+_RISES_AFTER_MS: Final = 10_000
+_FALLS_AFTER_MS: Final = 60_000
+
+
+class GovernorChecks:
+    """Watches the item of the governor in one world."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        #: (milliseconds, level) of each change.
+        self.changes: list[tuple[int, int]] = [(0, 0)]
+        watch_items(world, self._changed)
+
+    def _changed(self, key: str, record: Record) -> None:
+        if key != _ITEM or record.after is None:
+            return
+        before, after = number_of(record.before, "level"), number_of(record.after, "level")
+        if before == after:
+            return
+        now_ms = self._world.scheduler.now_ms
+        since_ms = now_ms - self.changes[-1][0]
+        self._require(abs(after - before) == 1 and 0 <= after <= _HIGHEST, f"from {before} to {after}")
+        if after > before:
+            late, total = number_of(record.before, "late"), number_of(record.before, "total")
+            self._require(late >= _LATE_AT_LEAST and late * 10 > total, f"raised by {late} late of {total}")
+            first = len(self.changes) == 1
+            self._require(first or since_ms >= _RISES_AFTER_MS - self._skews_ms, f"raised {since_ms} ms after a change")
+        else:
+            self._require(since_ms >= _FALLS_AFTER_MS - self._skews_ms, f"lowered {since_ms} ms after a change")
+        self.changes.append((now_ms, after))
+
+    def levels(self, from_ms: int, to_ms: int) -> set[int]:
+        """Those that the table had within that time."""
+        ends = [at_ms for at_ms, _ in self.changes[1:]] + [to_ms + 1]
+        return {
+            level
+            for (begins_ms, level), ends_ms in zip(self.changes, ends, strict=True)
+            if begins_ms <= to_ms and ends_ms >= from_ms
+        }
+
+    def at_end(self) -> None:
+        """Long after the last urgent job. Raises `Violation`."""
+        level = self.changes[-1][1]
+        self._require(level == 0, f"the level is {level} at the end")
+
+    def _require(self, holds: bool, what: str) -> None:
+        require(holds, "the governor's level rises under strain alone, and falls in steps", what, "*")
+
+    @property
+    def _skews_ms(self) -> int:
+        """The clocks of the two processes that made two changes may differ by so much."""
+        return 2 * (FAR_OFF_MS if self._world.faults.counted[Fault.CLOCK_FAR_OFF] else LARGEST_SKEW_MS)
+
+
+__all__ = ["GovernorChecks"]

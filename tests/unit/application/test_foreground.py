@@ -1,0 +1,182 @@
+"""Late starts of urgent jobs, and the level of strain that follows from them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from tests.support.builders import A_WAIT, NOW, SECOND, a_job
+from tests.support.configurations import configured, strained
+from tests.support.single_job import Clock
+from tidemill.application.configuration import CACHED_FOR
+from tidemill.application.foreground import REPORTS_AFTER, Foreground, Governor, strain_level
+from tidemill.domain.errors import StoreUnavailableError
+from tidemill.domain.governor import FALLS_AFTER, GOVERNOR_SETTING, WINDOW, Governed, Starts
+from tidemill.domain.job import Job
+from tidemill.domain.runtime_configuration import NOTHING_SET, RuntimeConfiguration, Setting
+
+TARGET = 2 * SECOND
+
+
+@dataclass
+class Store:
+    """The item of the governor."""
+
+    governed: Governed = field(default_factory=Governed)
+    out: bool = False
+    reads: int = 0
+    added: list[Starts] = field(default_factory=list)
+
+    def read(self) -> Governed:
+        self.reads += 1
+        self._respond()
+        return self.governed
+
+    def add(self, starts: Starts, *, now: datetime) -> Governed:
+        self._respond()
+        self.added.append(starts)
+        seen = self.governed
+        if now - seen.window_from >= WINDOW:
+            seen = replace(seen, starts=Starts(), window_from=now)
+        troubled_at = seen.troubled_at if starts.calm else now
+        self.governed = replace(seen, starts=seen.starts + starts, troubled_at=troubled_at)
+        return self.governed
+
+    def move(self, seen: Governed, level: int, *, now: datetime) -> Governed | None:
+        self._respond()
+        if seen.version != self.governed.version:
+            return None
+        self.governed = replace(
+            seen, level=level, since=now, version=seen.version + 1, starts=Starts(), window_from=now
+        )
+        return self.governed
+
+    def _respond(self) -> None:
+        if self.out:
+            raise StoreUnavailableError("throttled")
+
+
+@dataclass
+class Lane:
+    """One process that starts urgent jobs."""
+
+    store: Store = field(default_factory=Store)
+    clock: Clock = field(default_factory=Clock)
+    configuration: RuntimeConfiguration = NOTHING_SET
+    changes: list[tuple[int, int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.governor = Governor(
+            self.store,
+            clock=self.clock,
+            configuration=lambda: self.configuration,
+            changed=lambda before, after: self.changes.append((before.level, after.level)),
+        )
+        self.foreground = Foreground(self.governor, target=TARGET, clock=self.clock)
+
+    def start(self, *, after: timedelta, change: Callable[[Job], Job] = lambda job: job) -> None:
+        now = self.clock.now
+        job = a_job(attempt=1, ready_at=now - after, claimed_at=now)
+        self.foreground.claimed(change(job))
+
+    def pass_time(self, seconds: float) -> None:
+        self.clock.now += timedelta(seconds=seconds)
+
+
+@pytest.fixture
+def lane() -> Lane:
+    return Lane()
+
+
+def test_late_starts_raise_the_level_and_calm_lowers_it(lane: Lane) -> None:
+    for _ in range(5):
+        lane.start(after=3 * SECOND)
+        lane.pass_time(1)
+    assert (lane.governor.level(), lane.changes) == (1, [(0, 1)])
+
+    lane.clock.now += FALLS_AFTER
+    assert lane.governor.settle() == 0
+    assert lane.changes == [(0, 1), (1, 0)]
+
+
+def test_starts_in_time_cost_no_write(lane: Lane) -> None:
+    for _ in range(100):
+        lane.start(after=TARGET)
+        lane.pass_time(0.1)
+
+    assert lane.store.added == []
+    assert lane.store.reads <= 10 / CACHED_FOR.total_seconds()
+
+
+def test_a_process_reports_once_a_second_at_most(lane: Lane) -> None:
+    for _ in range(30):
+        lane.start(after=3 * SECOND)
+        lane.pass_time(0.1)
+
+    assert [starts.late for starts in lane.store.added] == [1, 10, 10]
+
+
+def test_under_strain_starts_in_time_are_reported_too(lane: Lane) -> None:
+    lane.store.governed = Governed(level=1, since=NOW, version=1)
+
+    lane.start(after=SECOND)
+
+    assert lane.store.added == [Starts(late=0, total=1)]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda job: replace(job, attempt=2),
+        lambda job: replace(job, wait=A_WAIT),
+        lambda job: replace(job, ready_at=None),
+    ],
+    ids=["retry", "parked", "unknown"],
+)
+def test_only_a_first_run_that_waited_for_its_turn_counts(lane: Lane, change: Callable[[Job], Job]) -> None:
+    lane.start(after=3 * SECOND, change=change)
+
+    assert lane.store.added == []
+
+
+def test_a_store_that_is_out_stops_no_job_and_is_asked_less_often(lane: Lane) -> None:
+    lane.store.out = True
+    lane.start(after=3 * SECOND)
+    lane.store.out = False
+    lane.clock.now += REPORTS_AFTER
+    lane.start(after=3 * SECOND)
+
+    lane.pass_time(1)
+    lane.start(after=3 * SECOND)
+
+    # The report that failed is lost: it was one sample of many.
+    assert lane.store.added == [Starts(late=2, total=2)]
+
+
+def test_without_an_answer_the_last_known_level_holds(lane: Lane) -> None:
+    lane.store.governed = Governed(level=2, since=NOW, version=1)
+    assert lane.governor.level() == 2
+    lane.store.out = True
+    lane.clock.now += CACHED_FOR
+
+    assert lane.governor.level() == 2
+
+
+def test_a_governor_that_is_switched_off_neither_reads_nor_writes(lane: Lane) -> None:
+    lane.store.governed = Governed(level=2, since=NOW, version=1)
+    off = Setting(name=GOVERNOR_SETTING, value={"off": True}, at=NOW, by="arn:ops", reason="")
+    lane.configuration = configured(off)
+
+    lane.start(after=3 * SECOND)
+
+    assert (lane.governor.level(), lane.store.reads, lane.store.added) == (0, 0, [])
+
+
+@pytest.mark.parametrize(("declared", "governed"), [(1, 2), (2, 1), (0, 3), (3, 0)])
+def test_the_higher_level_is_in_force(lane: Lane, declared: int, governed: int) -> None:
+    lane.store.governed = Governed(level=governed, since=NOW, version=1)
+    lane.configuration = configured(strained(declared))
+
+    assert strain_level(lambda: lane.configuration, lane.governor, lane.clock) == max(declared, governed)
+    assert strain_level(lambda: lane.configuration, None, lane.clock) == declared
