@@ -21,13 +21,11 @@ from tidemill.application.paused_submissions import refuse_paused
 from tidemill.application.publish import Publisher
 from tidemill.application.quota_admission import QuotaCounter, refuse_over_quota
 from tidemill.application.read_pace import ReadPace
-from tidemill.application.reconcile import Reconciler
 from tidemill.application.release import Releaser
 from tidemill.application.settle import AttemptContext
 from tidemill.application.shed_submissions import refuse_shed
 from tidemill.application.submit import Admit, Submit, admit_all
 from tidemill.application.superseding import Superseder
-from tidemill.application.table_pass import TablePasses
 from tidemill.application.undo import Undoer
 from tidemill.application.wake import Waker
 from tidemill.aws import clients
@@ -43,18 +41,13 @@ from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.limits import DynamoLimits
 from tidemill.dynamodb.listing import DynamoListing
 from tidemill.dynamodb.owed_items import DynamoOwedWork
-from tidemill.dynamodb.passes import DynamoPasses
 from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
 from tidemill.dynamodb.quota_items import DynamoSubmissionCounts
 from tidemill.dynamodb.strain_item import DynamoGovernor
-from tidemill.dynamodb.table_scan import DynamoTableScan
 from tidemill.http.cursors import Cursors
 from tidemill.names import PAYLOAD_ITEM_BYTES, Env, Lane
-from tidemill.operator import drift
 from tidemill.powertools import idempotency
 from tidemill.settings import setting
-from tidemill.sqs import queue_depth
-from tidemill.sqs.dead_letter_queue import SqsDeadLetterQueue
 from tidemill.sqs.lanes import LaneUrls, SqsLanes
 from tidemill.system import clock, ids, job_type_loader, own_process, random_draw
 from tidemill.telemetry import handler_output, throttled_writes
@@ -79,7 +72,7 @@ def indexes() -> Indexes:
 
 
 @cache
-def _dynamodb() -> "DynamoDBClient":
+def dynamodb() -> "DynamoDBClient":
     client = clients.dynamodb()
     throttled_writes.watch(client)
     return client
@@ -88,7 +81,7 @@ def _dynamodb() -> "DynamoDBClient":
 @cache
 def store() -> DynamoJobStore:
     return DynamoJobStore(
-        _dynamodb(),
+        dynamodb(),
         table=setting(Env.JOBS_TABLE),
         retention=timedelta(days=int(setting(Env.RETENTION_DAYS))),
         indexes=indexes(),
@@ -98,7 +91,7 @@ def store() -> DynamoJobStore:
 @cache
 def payloads() -> DynamoPayloads:
     return DynamoPayloads(
-        _dynamodb(),
+        dynamodb(),
         table=setting(Env.JOBS_TABLE),
         # Called for the first large payload: a function that handles none needs no bucket.
         bucket=lambda: Bucket(clients.s3(), setting(Env.FILES_BUCKET)),
@@ -118,7 +111,7 @@ def known_job_types() -> JobTypes:
 @cache
 def configuration() -> CachedConfiguration:
     table = setting(Env.JOBS_TABLE)
-    record = DynamoConfiguration(_dynamodb(), table=table)
+    record = DynamoConfiguration(dynamodb(), table=table)
     place = os.environ.get(Env.APP_CONFIG)
     if not place:
         return CachedConfiguration(record.read, clock=clock.now, failed=configuration_not_read)
@@ -139,7 +132,7 @@ def submit() -> Submit:
 @cache
 def api_submit() -> Submit:
     """For callers over HTTP."""
-    counts = DynamoSubmissionCounts(_dynamodb(), table=setting(Env.JOBS_TABLE), new_token=ids.new_token)
+    counts = DynamoSubmissionCounts(dynamodb(), table=setting(Env.JOBS_TABLE), new_token=ids.new_token)
     paused = refuse_paused(configuration().current, clock.now)
     shed = refuse_shed(known_job_types(), configuration().current, clock.now, governor())
     over_quota = refuse_over_quota(configuration().current, QuotaCounter(counts), clock.now)
@@ -171,7 +164,7 @@ def governor() -> Governor | None:
     if not os.environ.get(Env.FOREGROUND_TARGET):
         return None
     return Governor(
-        DynamoGovernor(_dynamodb(), table=setting(Env.JOBS_TABLE)),
+        DynamoGovernor(dynamodb(), table=setting(Env.JOBS_TABLE)),
         clock=clock.now,
         configuration=configuration().current,
         changed=strain_changed,
@@ -187,7 +180,7 @@ def _foreground(lane: Lane) -> Foreground | None:
 @cache
 def health() -> HealthChecks:
     return HealthChecks(
-        canaries=lambda: canary_marks.submitted(_dynamodb(), table=setting(Env.JOBS_TABLE)),
+        canaries=lambda: canary_marks.submitted(dynamodb(), table=setting(Env.JOBS_TABLE)),
         lanes=tuple(Lane) if os.environ.get(Env.CANARY) else (),
         broken_job_files=len(known_job_types().faults),
         clock=clock.now,
@@ -211,7 +204,7 @@ def undoer() -> Undoer:
 
 @cache
 def listing() -> DynamoListing:
-    return DynamoListing(_dynamodb(), table=setting(Env.JOBS_TABLE), read=store().get_many)
+    return DynamoListing(dynamodb(), table=setting(Env.JOBS_TABLE), read=store().get_many)
 
 
 @cache
@@ -279,7 +272,7 @@ def publisher() -> Publisher:
 
 @cache
 def owed_work() -> DynamoOwedWork:
-    return DynamoOwedWork(_dynamodb(), table=setting(Env.JOBS_TABLE))
+    return DynamoOwedWork(dynamodb(), table=setting(Env.JOBS_TABLE))
 
 
 @cache
@@ -292,7 +285,7 @@ def migrator(*, rate: int, read_units: int) -> Migrator:
     return Migrator(
         store=store(),
         payloads=payloads(),
-        scan=DynamoJobScan(_dynamodb(), table=setting(Env.JOBS_TABLE)),
+        scan=DynamoJobScan(dynamodb(), table=setting(Env.JOBS_TABLE)),
         reads=ReadPace(read_units, clock=clock.now, pause=time.sleep),
         jobs=ReadPace(rate, clock=clock.now, pause=time.sleep),
         job_types=known_job_types(),
@@ -358,12 +351,12 @@ def _end_process() -> None:
 
 @cache
 def limits() -> DynamoLimits:
-    return DynamoLimits(_dynamodb(), table=setting(Env.JOBS_TABLE))
+    return DynamoLimits(dynamodb(), table=setting(Env.JOBS_TABLE))
 
 
 @cache
 def breakers() -> Breakers:
-    store = DynamoBreakers(_dynamodb(), table=setting(Env.JOBS_TABLE))
+    store = DynamoBreakers(dynamodb(), table=setting(Env.JOBS_TABLE))
     return Breakers(store, clock=clock.now, configuration=configuration().current, moved=breaker_moved)
 
 
@@ -383,46 +376,3 @@ def releaser() -> Releaser:
 @cache
 def waker() -> Waker:
     return Waker(store=store(), clock=clock.now, pause=time.sleep)
-
-
-def reconciler() -> Reconciler:
-    """A new one for each invocation. It reads the delay of each lane once."""
-
-    @cache
-    def lane_delay(lane: Lane) -> timedelta:
-        urls = lane_urls().get(lane)
-        # Nothing waits on a lane that is no longer deployed.
-        return (
-            queue_depth.delay(clients.sqs(), clients.cloudwatch(), urls.queue, now=clock.now())
-            if urls
-            else timedelta(0)
-        )
-
-    limit = timedelta(seconds=float(setting(Env.RECONCILE_LIMIT_SECONDS)))
-    return Reconciler(store=store(), clock=clock.now, limit=limit, lane_delay=lane_delay)
-
-
-def drifted() -> Mapping[str, str]:
-    """Where the stack names itself; elsewhere nothing is compared."""
-    stack = os.environ.get(Env.STACK)
-    return drift.drifted(stack) if stack else {}
-
-
-def table_passes() -> TablePasses:
-    """New ones for each invocation, whose reads begin with no debt."""
-    pace = ReadPace(float(setting(Env.RECONCILE_READ_UNITS)), clock=clock.now, pause=time.sleep)
-    return TablePasses(
-        store=DynamoPasses(_dynamodb(), table=setting(Env.JOBS_TABLE), new_token=ids.new_token),
-        scan=DynamoTableScan(_dynamodb(), table=setting(Env.JOBS_TABLE)),
-        pace=pace,
-        clock=clock.now,
-        new_token=ids.new_token,
-        draw=random_draw.draw,
-    )
-
-
-@cache
-def dead_letter_queues() -> Mapping[Lane, SqsDeadLetterQueue]:
-    return {
-        lane: SqsDeadLetterQueue(clients.sqs(), urls.dead_letters, epoch=epoch()) for lane, urls in lane_urls().items()
-    }

@@ -287,7 +287,7 @@ def test_a_call_writes_at_once_how_many_resources_differ_from_the_template(
 ) -> None:
     monkeypatch.setenv(Env.STACK, "a stack")
     monkeypatch.setattr("tidemill.operator.drift.drifted", {"a stack": differences}.__getitem__)
-    monkeypatch.setattr("tidemill.composition.reconciler", _fail)
+    monkeypatch.setattr("tidemill.reconcile_composition.reconciler", _fail)
     with pytest.raises(StoreUnavailableError):
         reconcile.handle(SCHEDULED, INVOCATION)
 

@@ -10,7 +10,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Final
 
-from tidemill import composition
+from tidemill import composition, reconcile_composition
 from tidemill.names import CONTINUE
 from tidemill.worker.message_run import Invocation, time_left
 
@@ -20,15 +20,15 @@ OWED_RESERVE: Final = timedelta(seconds=30)
 
 def handle(event: object, context: Invocation) -> None:
     left = partial(time_left, context)
-    passes = composition.table_passes()
+    passes = reconcile_composition.table_passes()
     if not (isinstance(event, dict) and CONTINUE in event):
         passes.ask()
     telemetry = composition.telemetry()
-    telemetry.compared(composition.drifted())
+    telemetry.compared(reconcile_composition.drifted())
     telemetry.flush()
-    reconciler = composition.reconciler()
+    reconciler = reconcile_composition.reconciler()
     telemetry.taken(composition.taker().take(lambda: left() > OWED_RESERVE))
-    telemetry.reconciled(reconciler.sweep(composition.dead_letter_queues(), time_left=left))
+    telemetry.reconciled(reconciler.sweep(reconcile_composition.dead_letter_queues(), time_left=left))
     asked = True
     while asked:
         reconciled = reconciler.run(passes, time_left=left)
