@@ -17,7 +17,7 @@ def governor(client: FaultyClient, table: Table) -> DynamoGovernor:
     return DynamoGovernor(client, table=table.name)  # type: ignore[arg-type]  # a proxy
 
 
-def test_without_an_item_there_is_no_strain(governor: DynamoGovernor) -> None:
+def test_without_an_item_no_strain_is_known(governor: DynamoGovernor) -> None:
     assert governor.read() == Governed()
 
 
