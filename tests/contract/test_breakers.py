@@ -1,5 +1,6 @@
 """Breakers over one table: counted failures, the opening, one probe, the drain, and runs that wait."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -133,6 +134,20 @@ def test_wake_replaces_a_probe_that_does_not_come(downstream: Downstream, store:
     assert downstream.breaker.probe == (other.tenant, other.id)
 
 
+def test_the_line_drains_too_if_a_job_that_did_not_wait_was_the_probe(
+    downstream: Downstream, store: DynamoJobStore
+) -> None:
+    _, probe = downstream.fail_twice()
+    waiting = downstream.submit(created_at=NOW + 2 * SECOND)
+    downstream.run(waiting)
+    downstream.error, downstream.clock.now = None, NOW + 15 * SECOND
+
+    assert downstream.run(downstream.submit()).ending is Ending.SUCCEEDED
+
+    assert stored(store, probe).state is State.QUEUED
+    assert stored(store, waiting).state is State.QUEUED, "it need not wait for wake"
+
+
 def test_an_open_breaker_without_waiting_jobs_is_probed_by_the_next_that_comes(
     downstream: Downstream, store: DynamoJobStore
 ) -> None:
@@ -164,6 +179,42 @@ def test_successes_since_the_last_write_count_as_calls(downstream: Downstream) -
 
     assert (downstream.breaker.failures, downstream.breaker.calls) == (2, 6)
     assert downstream.breaker.state is BreakerState.CLOSED
+
+
+@pytest.mark.parametrize(
+    ("after", "state", "calls"),
+    [(300 * SECOND - SECOND, BreakerState.OPEN, 2), (300 * SECOND, BreakerState.CLOSED, 6)],
+)
+def test_soon_after_it_closed_successes_from_before_the_first_failure_do_not_count(
+    downstream: Downstream, store: DynamoJobStore, after: timedelta, state: BreakerState, calls: int
+) -> None:
+    _, probe = downstream.fail_twice()
+    downstream.error, downstream.clock.now = None, NOW + 15 * SECOND
+    downstream.run(stored(store, probe))
+    downstream.clock.now += after
+    for _ in range(4):
+        downstream.run(downstream.submit())
+    downstream.error = TimeoutError()
+
+    for _ in range(2):
+        downstream.run(downstream.submit())
+
+    assert (downstream.breaker.state, downstream.breaker.calls) == (state, calls)
+
+
+def test_soon_after_it_closed_successes_between_two_failures_count(
+    downstream: Downstream, store: DynamoJobStore
+) -> None:
+    _, probe = downstream.fail_twice()
+    downstream.error, downstream.clock.now = None, NOW + 15 * SECOND
+    downstream.run(stored(store, probe))
+    for failing in (True, False, False, False, True):
+        downstream.error = TimeoutError() if failing else None
+        downstream.run(downstream.submit())
+        downstream.clock.now += SECOND
+
+    assert (downstream.breaker.failures, downstream.breaker.calls) == (2, 5)
+    assert downstream.breaker.closed
 
 
 def test_a_healthy_downstream_costs_one_read_in_each_time_of_the_cache_and_no_write(downstream: Downstream) -> None:

@@ -235,6 +235,10 @@ class Gates:
             self.breakers.give_up()
         if job.wait and job.wait.line != self._asked:
             self._context.releaser.pass_on(job)
+        for line in self.breakers.closed() if self.breakers else ():
+            # A probe out of the line has just passed on its turn.
+            if job.wait is None or job.wait.line != line:
+                self._context.releaser.drain(line)
 
     def not_superseded(self, job: Job) -> Outcome | None:
         superseder = self._context.superseder

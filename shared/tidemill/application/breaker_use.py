@@ -8,7 +8,7 @@ from tidemill.domain.breaker import BreakerPolicy
 from tidemill.domain.downstream_errors import Classify, ErrorClass, classify
 from tidemill.domain.errors import BreakerOpenError, JobTimeoutError
 from tidemill.domain.job import Job
-from tidemill.domain.waiting import Cause
+from tidemill.domain.waiting import Cause, Line
 
 
 class BreakerUse:
@@ -29,6 +29,8 @@ class BreakerUse:
         self._reported: set[str] = set()
         #: Those that worked, while the store did not respond.
         self._unsaved: set[str] = set()
+        #: Those that were open when they admitted the run: it is their probe.
+        self._probed: set[str] = set()
         #: Of the run, so that each failure of it counts.
         self._calls = 0
         self._over = False
@@ -39,6 +41,8 @@ class BreakerUse:
         if self._over or not self._breakers.admits(policy, self._job):
             raise BreakerOpenError(policy.name)
         self._open_calls[policy.name] = policy
+        if self._breakers.blocks(policy.name):
+            self._probed.add(policy.name)
 
     def admit_all(self) -> None:
         """Before the handler. Raises `BreakerOpenError` for the first one that is open."""
@@ -88,6 +92,10 @@ class BreakerUse:
         for name in {*self._open_calls, *elected}:
             self._open_calls.pop(name, None)
             self._breakers.give_up(name, self._job)
+
+    def closed(self) -> Sequence[Line]:
+        """The lines of the breakers that this run has probed and closed. Asked after its end."""
+        return [Line.for_breaker(name) for name in sorted(self._probed) if not self._breakers.blocks(name)]
 
     def _report(self, policy: BreakerPolicy, error: BaseException | None) -> None:
         if policy.name not in self._open_calls or isinstance(error, BreakerOpenError):

@@ -155,7 +155,7 @@ class Breakers:
         breaker, now = self.look(policy.name), self._clock()
         try:
             if breaker.closed:
-                calls = 1 + self._take_successes(policy, now)
+                calls = 1 + self._take_successes(policy.name, rules.counts_from(breaker, policy, now=now))
                 breaker = self._learned(self._store.fail(breaker, policy, calls=calls, call=call, now=now))
             if rules.trips(breaker, policy):
                 self._move(breaker, rules.opened(breaker, probe_interval=policy.probe_interval, now=now))
@@ -223,9 +223,9 @@ class Breakers:
                 self._known[breaker.name] = _Known(breaker, self._clock())
         return breaker
 
-    def _take_successes(self, policy: BreakerPolicy, now: datetime) -> int:
+    def _take_successes(self, name: str, since: datetime) -> int:
         with self._lock:
-            known = self._known[policy.name]
-            counts = known.counted_from is not None and known.counted_from > now - policy.window
+            known = self._known[name]
+            counts = known.counted_from is not None and known.counted_from > since
             taken, known.successes, known.counted_from = known.successes if counts else 0, 0, None
             return taken

@@ -165,8 +165,12 @@ class Releaser:
                 self.release(job.wait.line, leaving=reservation_name(job.tenant, job.id))
         elif job.wait and job.wait.cause is Cause.BREAKER:
             # After each run, so that the line drains at its rate, which grows faster than wake comes.
-            with suppress(TidemillError):
-                self.release_from_breaker(job.wait.line)
+            self.drain(job.wait.line)
+
+    def drain(self, line: Line) -> None:
+        """The next jobs of the line of a breaker. Best effort, as `leave`."""
+        with suppress(TidemillError):
+            self.release_from_breaker(line)
 
     def look_again(self, job: Job) -> None:
         """After the park of `job`: a run may have left before it could see that the job waits. Best effort, as wake."""

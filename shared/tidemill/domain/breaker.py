@@ -108,9 +108,26 @@ def trips(breaker: Breaker, policy: BreakerPolicy) -> bool:
     return breaker.closed and enough and breaker.failures >= policy.failure_ratio * breaker.calls
 
 
+def counts_from(breaker: Breaker, policy: BreakerPolicy, *, now: datetime) -> datetime:
+    """A worker that reports a failure now adds its successes if all of them came after this time.
+
+    Soon after the breaker closed, successes from before the first failure of the window do not count. Otherwise a
+    service that fails again in the middle of a drain would get as many failures as it had successes.
+    """
+    begin = now - policy.window
+    if not same_outage(breaker, now=now):
+        return begin
+    return now if window_is_over(breaker, policy, now=now) else breaker.window_from
+
+
+def same_outage(breaker: Breaker, *, now: datetime) -> bool:
+    """Whether a closed breaker has closed so short a time ago that its outage may go on."""
+    return breaker.since > EPOCH and now - breaker.since < SAME_OUTAGE
+
+
 def opened(breaker: Breaker, *, probe_interval: timedelta, now: datetime) -> Breaker:
     """The first probe comes an interval later."""
-    again = breaker.since > EPOCH and now - breaker.since < SAME_OUTAGE
+    again = same_outage(breaker, now=now)
     return replace(
         _next(breaker),
         state=BreakerState.OPEN,

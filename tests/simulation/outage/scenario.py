@@ -31,6 +31,9 @@ PROBE_MS: Final = 10_000
 _ERRORS: Final = frozenset({"DownstreamStatusError", "TimeoutError"})
 #: A caller waits longer than a queue of all slots lasts, so that the drain shows the breaker and not the timeout.
 _TIMEOUT_MS: Final = 20_500
+#: A breaker that closed so short a time ago does not count earlier successes. Time until a failure is counted.
+_SAME_OUTAGE_MS: Final = 300_000
+_COUNTED_MS: Final = 2_000
 _BEFORE_MS: Final = 30_000
 _AFTER_MS: Final = 4 * 60_000
 _ALL_END_MS: Final = 40 * 60_000
@@ -136,7 +139,7 @@ def _played(seed: int, variant: Variant, lasts_ms: int) -> Outage:
         scheduler.run(until_ms=until_ms + _ALL_END_MS, most_steps=_MOST_STEPS, over=lambda: not watch.all_live)
         closed_ms = watch.closed_at(until_ms)
         items = [item for item in world.jobs.items.values() if text_of(item, "type") in {DEPENDENT, _OTHER}]
-        trips = sum(_trips_at(downstream, opened_ms) for opened_ms in watch.opened_ms)
+        trips = sum(_trips_at(downstream, opened_ms, watch.closed_ms) for opened_ms in watch.opened_ms)
         calls = [call.began_ms for call in downstream.calls]
         counted = [at for at in calls if any(down.from_ms <= at < down.until_ms for down in downs)]
         failed = [error for item in items for error in errors_of(item) if error["error_class"]["S"] in _ERRORS]
@@ -161,13 +164,16 @@ def _played(seed: int, variant: Variant, lasts_ms: int) -> Outage:
         )
 
 
-def _trips_at(downstream: Downstream, opened_ms: int) -> int:
+def _trips_at(downstream: Downstream, opened_ms: int, closed_ms: Sequence[int]) -> int:
     """Failures that may come before the opening: the threshold, and as many as calls succeeded not long ago.
 
     The breaker needs half of the calls of a window, and a worker counts its successes of one window before. A call that
-    hangs fails only after its timeout.
+    hangs fails only after its timeout. Soon after a closing, only successes since the first failure count.
     """
     from_ms = opened_ms - 2 * WINDOW_MS - _TIMEOUT_MS
+    if any(0 <= opened_ms - at_ms < _SAME_OUTAGE_MS for at_ms in closed_ms):
+        failed_ms = (call.ended_ms or 0 for call in downstream.calls if not call.succeeded)
+        from_ms = min((at for at in failed_ms if opened_ms - WINDOW_MS - _COUNTED_MS <= at <= opened_ms), default=0)
     succeeded = sum(call.succeeded and from_ms <= (call.ended_ms or 0) <= opened_ms for call in downstream.calls)
     return THRESHOLD + succeeded
 

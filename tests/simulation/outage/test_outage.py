@@ -78,9 +78,28 @@ def test_a_figure_that_never_came_is_the_worst() -> None:
 def test_other_types_are_compared_where_no_worker_was_killed() -> None:
     killed = replace(_KEPT, crashes=1, others=[9000.0, 9000.0])
 
-    times, _ = others_slower([_KEPT, killed], [[50.0, 55.0], [50.0, 55.0]])
+    broken, lines = others_slower([_KEPT, killed], [[100.0, 110.0], [100.0, 110.0]])
 
-    assert times == pytest.approx(2)
+    assert not broken
+    assert lines[1].endswith("1.00 times")
+
+
+@pytest.mark.parametrize(
+    ("hangs", "gaps", "calm", "broken"),
+    [
+        (False, (), 91.0, False),
+        (False, (), 90.0, True),
+        (True, (), 78.0, False),
+        (True, (), 76.0, True),
+        (False, ((300, 400),), 78.0, False),
+    ],
+)
+def test_other_types_may_start_later_where_calls_hang_or_the_line_drains(
+    hangs: bool, gaps: tuple[tuple[int, int], ...], calm: float, broken: bool
+) -> None:
+    outage = replace(_KEPT, variant=replace(_PLAIN, hangs=hangs, gaps=gaps), others=[100.0, 100.0])
+
+    assert others_slower([outage], [[calm, calm]])[0] is broken
 
 
 def test_the_service_works_in_the_gaps_of_its_outage() -> None:
