@@ -6,6 +6,7 @@ from typing import Final
 
 from tidemill.application.time_text import span
 from tidemill.domain.history import Transition, Why
+from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import AttemptError, CancelRequest, Job, Redrive
 from tidemill.domain.signals import CAME, WAITS
 from tidemill.domain.states import State
@@ -30,6 +31,18 @@ _PLAIN: Final[Mapping[str, str]] = {
     Why.WAITED: "its wait for a signal neared its end, so wake put it on its lane",
     Why.NUDGED: "it was overdue, so its message was sent again",
     Why.RUN_LOST: "the lease of {run} was over, so its message was sent again",
+}
+#: Why a claimed job was given back, for the causes of a hold. A breaker may also open because of the run itself.
+_HELD: Final[Mapping[str, str]] = {
+    HoldCause.LIMIT: "its limit left no room",
+    HoldCause.PAUSE: "an operator had paused it",
+    HoldCause.SUSPECT: "it may have killed the worker of its last run, and is to run alone",
+    HoldCause.STRAY: "a handler in its worker ran beyond its time",
+    HoldCause.OUTAGE: "the store did not respond",
+    HoldCause.TYPE: "its worker could not load its type",
+    HoldCause.BREAKER: "the breaker of its downstream was open",
+    HoldCause.VERSION: "its worker did not know its type, or refused its payload",
+    HoldCause.UNDO: "the job that it supersedes still ran, or was not undone",
 }
 _REQUEST: Final = "a cancel was requested while it ran"
 
@@ -82,7 +95,8 @@ def _ended(entry: Transition, job: Job, run: str) -> str:
     if entry.cause == Why.PAUSED:
         return "it was parked, because an operator had paused it"
     if entry.cause.startswith("held: "):
-        return f"{run} did not begin: {entry.cause}"
+        cause = entry.cause.removeprefix("held: ")
+        return f"{run} was given back, because {_HELD[cause]}" if cause in _HELD else f"{run} was given back: {cause}"
     return f"{run} ended: {entry.state}, {entry.cause}"
 
 

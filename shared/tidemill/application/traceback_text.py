@@ -10,17 +10,19 @@ from tidemill.domain.outcomes import storable
 _CALLER: Final = ("tidemill.application.attempt", "Attempt._call_handler")
 #: How many exceptions of a chain are shown: the raised one, and the causes nearest to it.
 _LONGEST_CHAIN: Final = 3
-#: How many frames of one exception are shown: the innermost ones.
+#: How many frames of one exception are shown: that of the handler, and the innermost ones.
 _MOST_FRAMES: Final = 10
 _CAUSED: Final = "which caused:"
+_LEFT_OUT: Final = "  [frames left out]\n"
 
 
 def handler_traceback(error: BaseException, *, longest: int) -> str:
     """At most `longest` characters, the innermost frame last, as Python prints it, and causes first.
 
     What does not fit is left out in this order: the end of a message that takes more than half of the text; the causes,
-    the most distant one first; the frames, the outermost one first. An exception that no handler raised shows its
-    innermost frames. Replaces lone surrogates, which neither a log nor the store takes.
+    the most distant one first; the frames, the outermost one first, but that of the handler last: it is the one that
+    its author can change. An exception that no handler raised shows its innermost frames. Replaces lone surrogates,
+    which neither a log nor the store takes.
     """
     raised, *causes = _chain(error)
     text = _block(raised, longest)
@@ -46,23 +48,35 @@ def _chain(error: BaseException) -> list[BaseException]:
 
 def _block(error: BaseException, longest: int) -> str:
     """The frames of one exception, then its class, message and notes."""
-    frames = _frames(error)
+    handler, inner = _frames(error)
     last_lines = "".join(traceback.format_exception_only(error)).strip()
-    text = storable(last_lines[: longest // 2 if frames else longest])
-    for frame in reversed(frames):
-        longer = f"{storable(frame)}{text}"
-        if len(longer) > longest:
+    text = storable(last_lines[: longest // 2 if handler or inner else longest])
+    whole = f"{handler}{''.join(inner)}{text}"
+    if len(whole) <= longest:
+        return whole
+    first = f"{handler.removesuffix(_LEFT_OUT)}{_LEFT_OUT}" if handler else ""
+    if len(first) + len(text) > longest:
+        first = ""
+    for frame in reversed(inner):
+        if len(first) + len(frame) + len(text) > longest:
             break
-        text = longer
-    return text
+        text = f"{frame}{text}"
+    return f"{first}{text}"
 
 
-def _frames(error: BaseException) -> list[str]:
-    """Each frame as text that ends with a line break."""
+def _frames(error: BaseException) -> tuple[str, list[str]]:
+    """That of the handler, empty if no handler raised the error; and the innermost others. Each ends with a newline."""
     raised_at = list(traceback.walk_tb(error.__traceback__))
     calls = [index for index, (frame, _) in enumerate(raised_at) if _is_caller(frame)]
-    below = raised_at[calls[0] + 1 :] if calls else raised_at
-    return traceback.StackSummary.extract(iter(below[-_MOST_FRAMES:])).format()
+    if not calls:
+        return "", _formatted(raised_at[-_MOST_FRAMES:])
+    handler, below = raised_at[calls[0] + 1 : calls[0] + 2], raised_at[calls[0] + 2 :]
+    inner = below[1 - _MOST_FRAMES :]
+    return "".join(_formatted(handler)) + _LEFT_OUT * (len(below) > len(inner)), _formatted(inner)
+
+
+def _formatted(frames: list[tuple[FrameType, int]]) -> list[str]:
+    return [storable(text) for text in traceback.StackSummary.extract(iter(frames)).format()]
 
 
 def _is_caller(frame: FrameType) -> bool:

@@ -17,6 +17,8 @@ from tidemill.cli.job_filter_options import as_options
 from tidemill.cli.json_input import decoded
 from tidemill.cli.output import show
 from tidemill.cli.parameter_types import reason_text
+from tidemill.domain.signals import CAME
+from tidemill.domain.states import State
 
 
 @click.command()
@@ -50,6 +52,15 @@ def signal(
         click.echo(json.dumps(job, separators=(",", ":")))
     else:
         show(f"{visible(job['id'])}  {state_text(job)}")
+        if not _has_ended_a_wait(job, name):
+            note = "The job does not wait for the signal {} now. It keeps the signal until a run asks for it."
+            click.echo(note.format(visible(name)), err=True)
+
+
+def _has_ended_a_wait(job: JobView, name: str) -> bool:
+    """The signal has just ended a wait, or, as a repeat, comes to a job that has ended."""
+    last = job["history"][-1]["cause"] if job.get("history") else ""
+    return last == f"{CAME}{name}" or State(job["state"]).terminal
 
 
 def _signalled_as_operator(

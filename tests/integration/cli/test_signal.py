@@ -17,7 +17,19 @@ def test_a_job_that_waits_is_signalled_and_a_repeat_prints_the_same(behind: Mill
     for _ in range(2):
         result = run("signal", job_id, "approval", '{"by": "ada"}')
         assert (result.exit_code, result.stdout) == (0, f"{job_id}  queued, 1 hop\n"), result.stderr
+        assert result.stderr == ""
     assert behind.job(job_id).signals[0].data == '{"by":"ada"}'
+
+
+def test_a_signal_for_which_the_job_does_not_wait_says_so(behind: Mill) -> None:
+    behind.script.handler = lambda _payload, _run: WaitFor("approval", timeout=LONGEST_SPAN)
+    job_id = behind.accepted()
+    behind.run()
+    result = run("signal", job_id, "aproval", "true")
+    assert (result.exit_code, "waits: signal approval" in result.stdout) == (0, True)
+    assert result.stderr == (
+        "The job does not wait for the signal aproval now. It keeps the signal until a run asks for it.\n"
+    )
 
 
 def test_a_refusal_says_why(behind: Mill) -> None:

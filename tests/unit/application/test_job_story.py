@@ -8,6 +8,7 @@ import pytest
 from tests.support.builders import NOW, SECOND, a_job
 from tidemill.application.job_story import story
 from tidemill.domain.history import Transition, Why
+from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import AttemptError, CancelRequest, DeathReason, Job, Redrive
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause, Wait
@@ -86,13 +87,24 @@ def test_each_transition_has_the_details_of_its_error_and_its_redrive() -> None:
         (at(5, State.QUEUED, Why.NUDGED), "it was overdue, so its message was sent again"),
         (at(5, State.RETRYING, Why.RUN_LOST), "the lease of attempt 0 was over, so its message was sent again"),
         (at(5, State.DEAD, "undeliverable"), "it died: undeliverable"),
-        (at(5, State.RETRYING, "held: outage", 0), "attempt 0 did not begin: held: outage"),
+        (at(5, State.RETRYING, "held: outage", 0), "attempt 0 was given back, because the store did not respond"),
+        (
+            at(5, State.PARKED, "held: breaker", 3),
+            "attempt 3 was given back, because the breaker of its downstream was open",
+        ),
+        (at(5, State.RETRYING, "held: by a newer version", 3), "attempt 3 was given back: by a newer version"),
         (at(5, State.RETRYING, "of a newer version", 3), "attempt 3 ended: retrying, of a newer version"),
     ],
 )
 def test_the_sentence_of_each_cause(entry: Transition, sentence: str) -> None:
     job = a_job(history=(entry,))
     assert sentences(job)[1:] == [sentence]
+
+
+@pytest.mark.parametrize("cause", HoldCause)
+def test_each_cause_of_a_hold_has_words_of_its_own(cause: HoldCause) -> None:
+    (sentence,) = sentences(a_job(history=(at(5, State.RETRYING, f"held: {cause}", 1),)))[1:]
+    assert sentence.startswith("attempt 1 was given back, because ")
 
 
 def test_a_parked_job_names_what_it_waits_for() -> None:

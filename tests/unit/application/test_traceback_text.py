@@ -110,6 +110,22 @@ def test_a_deep_traceback_keeps_its_innermost_frames() -> None:
     assert 'raise ValueError("deep")' in text
 
 
+def deep(_payload: Any, _run: Run) -> None:
+    descend(50)
+
+
+def test_a_deep_traceback_keeps_the_frame_of_its_handler(store: DynamoJobStore, queued: Job) -> None:
+    error = run_error(store, queued, deep)
+    for longest in (LONG, 700):
+        text = handler_traceback(error, longest=longest)
+        lines = text.splitlines()
+        assert len(text) <= longest
+        assert lines[0].endswith(", in deep")
+        assert "  [frames left out]" in lines
+        assert lines[-2:] == ['    raise ValueError("deep")', "ValueError: deep"]
+    assert handler_traceback(error, longest=40) == "ValueError: deep"
+
+
 @pytest.mark.parametrize("longest", [0, 5, 40, 200, 400, 700])
 def test_the_text_is_never_longer_than_allowed(longest: int) -> None:
     for error in (raised_by(chained), raised_by(lambda: descend(50)), ValueError("x" * 1000)):
