@@ -15,6 +15,7 @@ from tests.simulation.actors.batch_callers import BatchCaller
 from tests.simulation.actors.callers import Caller, PlannedSubmission, Workload, further_submissions
 from tests.simulation.actors.eventbridge_scheduler import EventBridgeScheduler
 from tests.simulation.actors.flooding_tenants import FloodingTenants
+from tests.simulation.actors.forcing_operators import ForcingOperators
 from tests.simulation.actors.invalid_callers import InvalidCallers
 from tests.simulation.actors.migrating_operators import MigratingOperators
 from tests.simulation.actors.operators import Operators
@@ -178,6 +179,7 @@ def _plan_callers(world: World, checks: Checks) -> None:
 def _plan_operators(world: World, until_ms: int) -> None:
     """Those with a chance of their own, who leave all else as it is in seeds without them."""
     OverridingOperators(world).plan(until_ms)
+    ForcingOperators(world).plan(until_ms)
     SelectingOperators(world).plan(until_ms + _ASKED_AFTER_MS)
     ProbingOperators(world).plan(until_ms)
     MigratingOperators(world).plan(until_ms)

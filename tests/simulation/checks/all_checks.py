@@ -14,6 +14,7 @@ from tests.simulation.checks.document_fields import DocumentFieldChecks
 from tests.simulation.checks.endings import EndingChecks
 from tests.simulation.checks.explanations import ExplanationChecks
 from tests.simulation.checks.floods import FloodChecks
+from tests.simulation.checks.forced_breakers import ForcedBreakerChecks
 from tests.simulation.checks.governor import GovernorChecks
 from tests.simulation.checks.group_items import GroupItemChecks
 from tests.simulation.checks.handler_fields import HandlerFieldChecks
@@ -97,6 +98,9 @@ class Checks:
         self._breakers = BreakerChecks(world)
         self.governor = GovernorChecks(world)
         self.floods = FloodChecks(world, self.governor)
+        self._forced_breakers = ForcedBreakerChecks(world)
+        self._breakers = BreakerChecks(world, self._forced_breakers)
+        self.floods = FloodChecks(world)
         self._job_files = JobFileChecks(world)
         self.payloads = PayloadChecks(world)
         self.signals = SignalChecks(world)
@@ -154,6 +158,7 @@ class Checks:
         self._pauses.at_end()
         self._overrides.at_end()
         self._breakers.at_end()
+        self._forced_breakers.at_end()
         self._job_files.at_end()
         self.signals.at_end()
         self.undos.at_end()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
+from tests.simulation.checks.forced_breakers import ForcedBreakerChecks, by_breaker
 from tests.simulation.checks.table_watch import watch_items
 from tests.simulation.checks.violation import Item, errors_of, require, run_ended, state_of, text_of
 from tests.simulation.world.downstream import DownstreamCall
@@ -38,8 +39,9 @@ class _Opened:
 class BreakerChecks:
     """Watches the jobs table of one world, and runs at its end."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, forced: ForcedBreakerChecks) -> None:
         self._world = world
+        self._forced = forced
         self._opened: list[_Opened] = []
         #: By job, since when a breaker holds it.
         self._parked_ms: dict[str, int] = {}
@@ -80,11 +82,12 @@ class BreakerChecks:
         run = next((run for run in self._world.runs if run.owner == text_of(before, "owner")), None)
         ended_ms = run.ended_ms if run and run.ended_ms is not None else self._now_ms
         counted = ended_ms <= present.from_ms or self._unsure(run.by if run else "")
+        counted = counted or self._forced.may_be_closed(ended_ms)
         what = f"it failed {ended_ms - present.from_ms} ms after the breaker opened"
         require(counted, "no attempt is used while a breaker is open", what, key)
 
     def _job_moved(self, key: str, before: Item, after: Item) -> None:
-        was, now = _by_breaker(before), _by_breaker(after)
+        was, now = by_breaker(before), by_breaker(after)
         if now and not was:
             self._parked_ms[key] = self._now_ms
             require(text_of(after, "type") == _DEPENDENT, "a breaker holds its dependents only", "it is another", key)
@@ -130,9 +133,7 @@ class BreakerChecks:
     @property
     def _calm(self) -> bool:
         """Whether the downstream has the only troubles of this seed. An operator may pause a job that is elected."""
-        if ("!config",) in self._world.jobs.items:
-            return False
-        return not any(self._world.faults.rates.values()) and not self._world.rollout.planned
+        return self._forced.calm and not self._forced.forces
 
     @property
     def _now_ms(self) -> int:
@@ -141,7 +142,3 @@ class BreakerChecks:
 
 def _overlap(one: DownstreamCall, other: DownstreamCall) -> bool:
     return other.began_ms < (one.ended_ms or other.began_ms + 1)
-
-
-def _by_breaker(item: Item) -> bool:
-    return state_of(item) is State.PARKED and item["wait"]["M"]["cause"]["S"] == "breaker"

@@ -193,7 +193,9 @@ class ExplanationChecks:
         if text_of(item["wait"]["M"], "cause") == "type":
             return Reason.UNLOADED, key
         if text_of(item["wait"]["M"], "cause") == "breaker":
-            closed = text_of(self._item(f"!breaker#{key}") or {}, "circuit") in {"", "closed"}
+            circuit = text_of(self._item(f"!breaker#{key}") or {}, "circuit")
+            forced = next((entry for name, entry, _ in self._settings() if name == f"breakers.{key}"), None)
+            closed = (forced["value"]["force"] if forced else circuit) in {"", "closed"}
             return (Reason.BREAKER_CLOSED if closed else Reason.BREAKER_OPEN), key
         limit = self._item(f"!limit#{key}") or {}
         used = sum(int(until["N"]) > self._now_ms for until in limit.get("held", {"M": {}})["M"].values())
@@ -209,14 +211,20 @@ class ExplanationChecks:
 
     def _pauses(self) -> dict[str, int | None]:
         """By line, the end of each pause in force, in milliseconds."""
+        return {
+            Line.for_pause(name.removeprefix("pauses.")).key: end_ms
+            for name, _, end_ms in self._settings()
+            if name.startswith("pauses.")
+        }
+
+    def _settings(self) -> Iterator[tuple[str, dict[str, Any], int | None]]:
+        """Name, entry and end, in milliseconds, of each setting in force."""
         document = json.loads(text_of(self._item("!config"), "document") or "{}")
-        ends: dict[str, int | None] = {}
         for name, entry in document.get("settings", {}).items():
             end = datetime.fromisoformat(entry["until"]) if "until" in entry else None
             end_ms = None if end is None else (end - _EPOCH) // timedelta(milliseconds=1)
-            if name.startswith("pauses.") and (end_ms is None or end_ms > self._now_ms):
-                ends[Line.for_pause(name.removeprefix("pauses.")).key] = end_ms
-        return ends
+            if end_ms is None or end_ms > self._now_ms:
+                yield name, entry, end_ms
 
     def _on_lane(self, key: str, item: Item) -> tuple[Reason, str]:
         tenant, _, job_id = key.rpartition("#")

@@ -36,4 +36,36 @@ BREAKERS: Final = (
         "            return self.release(line, parked=parked)",
         "            return []",
     ),
+    Mutant(
+        "a breaker that is forced open lets calls pass",
+        modules.BREAKERS,
+        """            return forced is BreakerState.CLOSED
+        breaker = self._look_if_open(policy.name)
+        for""",
+        """            return True
+        breaker = self._look_if_open(policy.name)
+        for""",
+    ),
+    Mutant(
+        "a breaker that is forced closed parks its jobs",
+        modules.BREAKERS,
+        """            return forced is BreakerState.CLOSED
+        breaker = self._look_if_open(policy.name)
+        for""",
+        """            return forced is BreakerState.CLOSED and self.look(policy.name).closed
+        breaker = self._look_if_open(policy.name)
+        for""",
+    ),
+    Mutant(
+        "the line of a breaker that is forced closed stands still",
+        modules.BREAKERS,
+        "return (self.forced(name) or self.look(name).state) is not BreakerState.CLOSED",
+        "return not self.look(name).closed or self.forced(name) is BreakerState.OPEN",
+    ),
+    Mutant(
+        "a breaker is not open after it was forced open",
+        modules.RELEASE,
+        "            self._breakers.keep_open(line.key)\n",
+        "",
+    ),
 )
