@@ -6,7 +6,7 @@ choice of moments draws from a source of its own, so that the histories of all s
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any, Final
