@@ -10,6 +10,7 @@ from tests.support.deployed_functions import Mill, forget
 from tidemill import composition
 from tidemill.domain.governor import FALLS_AFTER
 from tidemill.domain.strain import NO_STRAIN
+from tidemill.foreground import ForegroundLatency
 from tidemill.names import Env, Lane
 
 TARGET = timedelta(seconds=2)
@@ -56,6 +57,32 @@ def test_late_starts_shed_sheddable_jobs_until_it_is_calm(governed: Mill, capsys
     assert [line["StrainLevel"] for line in written if "StrainLevel" in line] == [0]
     governed.late += timedelta(seconds=10)
     assert governed.post(job_type="test.extra").status == 202
+
+
+def test_an_app_reports_its_own_latency(governed: Mill) -> None:
+    foreground = ForegroundLatency(governed.table.name, client=governed.table.client, target_seconds=0.5)
+    for _ in range(20):
+        foreground.report(0.5)
+        governed.late += timedelta(seconds=0.1)
+    assert level() == NO_STRAIN
+    assert "!strain" not in str(governed.table.client.scan(TableName=governed.table.name)["Items"])
+
+    for _ in range(5):
+        governed.late += timedelta(seconds=1)
+        foreground.report(0.6)
+
+    assert level() == 1
+    assert governed.post(job_type="test.extra").status == 503
+
+
+@pytest.mark.parametrize("seconds", [-0.1, float("nan"), float("inf")])
+def test_a_time_that_is_none_is_refused(mill: Mill, seconds: float) -> None:
+    foreground = ForegroundLatency(mill.table.name, client=mill.table.client, target_seconds=1)
+
+    with pytest.raises(ValueError, match="must be 0 or more"):
+        foreground.report(seconds)
+    with pytest.raises(ValueError, match="must be above 0"):
+        ForegroundLatency(mill.table.name, client=mill.table.client, target_seconds=-abs(seconds))
 
 
 def test_a_stage_without_a_target_reads_and_writes_nothing_for_it(mill: Mill) -> None:

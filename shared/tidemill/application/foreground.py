@@ -94,7 +94,7 @@ def strain_level(configuration: CurrentConfiguration, governor: Governor | None,
 
 
 class Foreground:
-    """Counts how many urgent jobs start late in this process."""
+    """Counts in this process how often callers wait too long: for the start of an urgent job, or as the app says."""
 
     def __init__(self, governor: Governor, *, target: timedelta, clock: Clock) -> None:
         self._governor = governor
@@ -108,9 +108,14 @@ class Foreground:
 
     def claimed(self, job: Job) -> None:
         """Only a first run that waited for nothing but its turn says how long callers wait. Never raises."""
-        if job.attempt != 1 or job.wait or job.ready_at is None or job.claimed_at is None or self._governor.off:
+        if job.attempt == 1 and not job.wait and job.ready_at and job.claimed_at:
+            self.waited(job.claimed_at - job.ready_at)
+
+    def waited(self, time: timedelta) -> None:
+        """A caller waited for so long. Never raises."""
+        if self._governor.off:
             return
-        if starts := self._due(late=job.claimed_at - job.ready_at > self._target):
+        if starts := self._due(late=time > self._target):
             try:
                 self._governor.report(starts)
             except Exception:  # noqa: BLE001 - what governs the strain must not stop a job
