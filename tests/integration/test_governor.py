@@ -76,7 +76,7 @@ def test_an_app_reports_its_own_latency(governed: Mill) -> None:
 
 
 @pytest.mark.parametrize("seconds", [-0.1, float("nan"), float("inf")])
-def test_a_time_that_is_none_is_refused(mill: Mill, seconds: float) -> None:
+def test_a_time_that_is_not_finite_and_positive_is_refused(mill: Mill, seconds: float) -> None:
     foreground = ForegroundLatency(mill.table.name, client=mill.table.client, target_seconds=1)
 
     with pytest.raises(ValueError, match="must be 0 or more"):
