@@ -65,6 +65,7 @@ def test_each_job_of_a_batch_counts(mill: Mill) -> None:
     answer = call(submit, "POST", "/jobs/batch", body=batch, headers={"content-type": "application/json"})
 
     assert [each["status"] for each in answer.body["jobs"]] == [202, 202, 429]
+    assert 0 < answer.body["jobs"][2]["retry_after"] <= 3_600
 
 
 def test_another_tenant_is_not_refused_and_costs_no_write(mill: Mill) -> None:

@@ -35,7 +35,8 @@ def signal(
     """Give your own job the data that it waits for.
 
     A job that waits for the signal NAME runs at once. Any other live job keeps the signal until a run asks for it. The
-    first value counts: the same again changes nothing, and another one is refused. JSON is at most 4 KiB.
+    first value counts: the same again changes nothing, and another one is refused. JSON is at most 4,096 bytes, as
+    compact ASCII.
 
     Example: tidemill signal ID approval '{"approved": true}'
     """

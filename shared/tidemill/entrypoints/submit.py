@@ -139,8 +139,7 @@ def _shown(answer: Answer, *, under: str, request_id: str) -> dict[str, Any]:
     """Without payloads: a hundred of them could exceed the size of a Lambda response."""
     if isinstance(answer, Accepted):
         return {"status": _status(answer), "job": summary(answer.job)}
-    problem = as_problem(answer, under=under, request_id=request_id)
-    return {"status": problem.status, "problem": problem.document()}
+    return as_problem(answer, under=under, request_id=request_id).batch_answer()
 
 
 def _status(accepted: Accepted) -> HTTPStatus:

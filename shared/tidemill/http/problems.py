@@ -72,6 +72,11 @@ class ProblemError(TidemillError):
             body["errors"] = [{"pointer": _fragment(fault.path), "detail": fault.message} for fault in self.faults]
         return body
 
+    def batch_answer(self) -> dict[str, Any]:
+        """As one of the answers of a batch, which has no headers of its own."""
+        later = {"retry_after": self.retry_after_seconds} if self.status in _LATER else {}
+        return {"status": self.status, "problem": self.document()} | later
+
     def response(self) -> Response[str]:
         headers = {"Retry-After": str(self.retry_after_seconds)} if self.status in _LATER else {}
         return Response(self.status, _PROBLEM_JSON, json.dumps(self.document()), headers=headers)

@@ -159,7 +159,15 @@ _PROBLEM: Final[Schema] = {
 _BATCH_ANSWER: Final[Schema] = {
     "oneOf": [
         _object({"status": {"enum": [200, 202]}, "job": ref("JobSummary")}),
-        _object({"status": {"type": "integer", "minimum": 400, "maximum": 599}, "problem": ref("Problem")}),
+        _object({"status": {"type": "integer", "minimum": 400, "maximum": 599}, "problem": ref("Problem")})
+        | {"not": {"properties": {"status": {"enum": [429, 503]}}}},
+        _object(
+            {
+                "status": {"enum": [429, 503]},
+                "problem": ref("Problem"),
+                "retry_after": {"type": "integer", "minimum": 0, "description": "In seconds, as `Retry-After`."},
+            }
+        ),
     ],
     "description": "The response that a single submission of the job would get, without the payload.",
 }
