@@ -37,16 +37,6 @@ BREAKERS: Final = (
         "            return []",
     ),
     Mutant(
-        "a breaker that is forced open lets calls pass",
-        modules.BREAKERS,
-        """            return forced is BreakerState.CLOSED
-        breaker = self._look_if_open(policy.name)
-        for""",
-        """            return True
-        breaker = self._look_if_open(policy.name)
-        for""",
-    ),
-    Mutant(
         "a breaker that is forced closed parks its jobs",
         modules.BREAKERS,
         """            return forced is BreakerState.CLOSED
@@ -61,11 +51,5 @@ BREAKERS: Final = (
         modules.BREAKERS,
         "return (self.forced(name) or self.look(name).state) is not BreakerState.CLOSED",
         "return not self.look(name).closed or self.forced(name) is BreakerState.OPEN",
-    ),
-    Mutant(
-        "a breaker is not open after it was forced open",
-        modules.RELEASE,
-        "            self._breakers.keep_open(line.key)\n",
-        "",
     ),
 )
