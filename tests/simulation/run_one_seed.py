@@ -164,6 +164,7 @@ def _run(world: World) -> float:
     invalid.at_end()
     scheduler.run(until_ms=scheduler.now_ms + _ALL_EXPIRED_MS, most_steps=_MOST_STEPS, over=checks.payloads.at_rest)
     checks.payloads.at_end()
+    checks.governor.at_end()
     return rested_at
 
 

@@ -136,6 +136,7 @@ class Checks:
 
     def quiet_begins(self) -> None:
         """No new fault happens from now on."""
+        self.governor.quiet_begins()
         self.passes.quiet_begins()
         self._reports.quiet_begins()
         self._wake_reports.quiet_begins()

@@ -15,6 +15,8 @@ _HIGHEST: Final = 3
 _LATE_AT_LEAST: Final = 5
 _RISES_AFTER_MS: Final = 10_000
 _FALLS_AFTER_MS: Final = 60_000
+#: Without starts, a call of wake lowers the level. One of them may fail.
+_WAKE_WITHIN_MS: Final = 150_000
 
 
 class GovernorChecks:
@@ -24,15 +26,19 @@ class GovernorChecks:
         self._world = world
         #: (milliseconds, level) of each change.
         self.changes: list[tuple[int, int]] = [(0, 0)]
+        #: Of the last report of late starts, and when the faults ended.
+        self._troubled_ms = self._quiet_ms = 0
         watch_items(world, self._changed)
 
     def _changed(self, key: str, record: Record) -> None:
         if key != _ITEM or record.after is None:
             return
+        now_ms = self._world.scheduler.now_ms
+        if number_of(record.before, "troubled_at") != number_of(record.after, "troubled_at"):
+            self._troubled_ms = now_ms
         before, after = number_of(record.before, "level"), number_of(record.after, "level")
         if before == after:
             return
-        now_ms = self._world.scheduler.now_ms
         since_ms = now_ms - self.changes[-1][0]
         self._require(abs(after - before) == 1 and 0 <= after <= _HIGHEST, f"from {before} to {after}")
         if after > before:
@@ -53,10 +59,15 @@ class GovernorChecks:
             if begins_ms <= to_ms and ends_ms >= from_ms
         }
 
+    def quiet_begins(self) -> None:
+        self._quiet_ms = self._world.scheduler.now_ms
+
     def at_end(self) -> None:
-        """Long after the last urgent job. Raises `Violation`."""
-        level = self.changes[-1][1]
-        self._require(level == 0, f"the level is {level} at the end")
+        """Some time after the last fault. Raises `Violation`."""
+        changed_ms, level = self.changes[-1]
+        calm_ms = self._world.scheduler.now_ms - max(changed_ms, self._troubled_ms, self._quiet_ms)
+        falls = calm_ms <= _FALLS_AFTER_MS + _WAKE_WITHIN_MS + self._skews_ms
+        self._require(level == 0 or falls, f"the level is {level} after {calm_ms} calm ms")
 
     def _require(self, holds: bool, what: str) -> None:
         require(holds, "the governor's level rises under strain alone, and falls in steps", what, "*")
