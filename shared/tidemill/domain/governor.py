@@ -68,9 +68,14 @@ def next_level(seen: Governed, *, now: datetime) -> int:
     late = seen.starts.late >= LATE_AT_LEAST and seen.starts.late > seen.starts.total * STRAINED_ABOVE
     if late and not window_is_over(seen, now=now) and now - seen.since >= WINDOW:
         return min(seen.level + 1, HIGHEST_LEVEL)
-    if now - max(seen.since, seen.troubled_at) >= FALLS_AFTER:
+    if now - max(_known(seen.since, now), _known(seen.troubled_at, now)) >= FALLS_AFTER:
         return max(seen.level - 1, NO_STRAIN)
     return seen.level
+
+
+def _known(at: datetime, now: datetime) -> datetime:
+    """A process whose clock was far ahead wrote a time that lies far ahead: it must not keep the level until then."""
+    return at if at - now < FALLS_AFTER else EPOCH
 
 
 def switched_off(value: Any) -> bool:

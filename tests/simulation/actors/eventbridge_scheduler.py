@@ -25,6 +25,7 @@ from tidemill.names import (
     CONTINUE,
     JOB_KEY,
     RECONCILE_INTERVAL_SECONDS,
+    STRAIN_KEY,
     TICK_SCHEDULED_AT,
     TICK_TYPE,
     WAKE_INTERVAL_SECONDS,
@@ -110,7 +111,10 @@ class EventBridgeScheduler:
         self._call("tick", event, window_seconds=DELIVERY_SECONDS)
 
     def _look(self, item: Any) -> None:
-        if item and (wake_ms := _wake_ms(item)) is not None:
+        if item and _is_strained(item):
+            minute_ms = (self._world.scheduler.now_ms // _WAKE_MS + 1) * _WAKE_MS
+            self._world.scheduler.at(minute_ms, self._wake, minute_ms)
+        elif item and (wake_ms := _wake_ms(item)) is not None:
             minute_ms = (max(wake_ms, self._world.scheduler.now_ms) // _WAKE_MS + 1) * _WAKE_MS
             self._world.scheduler.at(minute_ms, self._wake, minute_ms)
 
@@ -126,9 +130,11 @@ class EventBridgeScheduler:
         now_ms = world.scheduler.now_ms
         wakes_ms = [wake_ms for item in world.jobs.items.values() if (wake_ms := _wake_ms(item)) is not None]
         soon = [each for each in wakes_ms if each <= now_ms + _WAKE_MS]
-        if soon:
+        strained = any(map(_is_strained, world.jobs.items.values()))
+        if soon or strained:
             # A job that no deployed version can read stays scheduled. Invoking `wake` each minute adds nothing.
-            pause_ms = _WAKE_MS if max(soon) > now_ms - _WINDOW_MS - _LONG_LATE_MS else _LONG_LATE_MS
+            prompt = strained or max(soon) > now_ms - _WINDOW_MS - _LONG_LATE_MS
+            pause_ms = _WAKE_MS if prompt else _LONG_LATE_MS
             world.scheduler.at(minute_ms + pause_ms, self._wake, minute_ms + pause_ms)
 
     def _call(self, verb: str, event: Any, *, window_seconds: int) -> None:
@@ -154,6 +160,11 @@ def _wake_ms(item: Any) -> int | None:
     if item["pk"]["S"].startswith((OWED_PREFIX, PAUSE_PREFIX, TYPE_PREFIX)) and ATTENTION_SORT_KEY in item:
         return int(item[ATTENTION_SORT_KEY]["N"])
     return None
+
+
+def _is_strained(item: Any) -> bool:
+    """Whether this is the item of the governor, whose level `wake` lowers."""
+    return bool(item["pk"]["S"] == STRAIN_KEY and item.get("level", {"N": "0"})["N"] != "0")
 
 
 @cache

@@ -21,7 +21,7 @@ GOVERNED: Final = (
     Mutant(
         "the level falls at once",
         modules.GOVERNOR,
-        "    if now - max(seen.since, seen.troubled_at) >= FALLS_AFTER:\n",
+        "    if now - max(_known(seen.since, now), _known(seen.troubled_at, now)) >= FALLS_AFTER:\n",
         "    if seen.starts.calm:\n",
     ),
     Mutant(

@@ -50,8 +50,16 @@ def test_the_level_falls_one_by_one_after_a_calm_minute() -> None:
     assert next_level(replace(calm, level=2, since=NOW + FALLS_AFTER), now=NOW + FALLS_AFTER + SECOND) == 2
 
 
-def test_a_clock_that_is_behind_changes_nothing() -> None:
-    assert next_level(RAISED, now=NOW - timedelta(hours=1)) == 1
+def test_a_clock_that_is_a_little_behind_changes_nothing() -> None:
+    assert next_level(RAISED, now=NOW - FALLS_AFTER / 2) == 1
+
+
+@pytest.mark.parametrize("name", ["since", "troubled_at"])
+def test_a_clock_that_was_far_ahead_does_not_keep_the_level(name: str) -> None:
+    calm = Governed(level=2, since=NOW - FALLS_AFTER, troubled_at=NOW - FALLS_AFTER)
+    ahead: dict[str, Any] = {name: NOW + timedelta(hours=1)}
+
+    assert next_level(replace(calm, **ahead), now=NOW) == 1
 
 
 def test_a_report_is_calm_with_less_than_one_late_start_in_fifty() -> None:
