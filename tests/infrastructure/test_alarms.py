@@ -309,6 +309,7 @@ def test_the_dashboard_shows_every_metric_of_the_engine(dev: Synthesised) -> Non
                     Metric.SUBMISSIONS_SHED,
                     Metric.SUBMISSIONS_PAUSED,
                     Metric.SUBMISSIONS_OVER_QUOTA,
+                    Metric.STRAIN_LEVEL,
                     Metric.RECONCILE_AGE,
                     Metric.RECONCILE_DURATION,
                 ),

@@ -218,7 +218,7 @@ class Telemetry:
 
     def governed(self, level: int) -> None:
         """The present level that the governor has set."""
-        self._count(Lane.CRITICAL, Metric.STRAIN_LEVEL, level)
+        self._count(Lane.DEFAULT, Metric.STRAIN_LEVEL, level)
 
     def woken(self, woken: Woken) -> None:
         for lane, number in woken.jobs.items():
