@@ -97,8 +97,8 @@ def resume(
 ) -> None:
     """End the pause of TARGET. Its parked jobs start in the order submitted, at a rate.
 
-    New jobs run at once from then on, so they may run before the parked ones. Wake releases those within a minute or
-    two.
+    Ten seconds later at most, new jobs run at once, so they may run before the parked ones. Wake releases those within
+    a minute or two.
     """
     found = _target(target, tenant)
     require_confirmation(yes=yes)
