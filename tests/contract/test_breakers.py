@@ -59,11 +59,13 @@ def test_a_probe_that_fails_is_followed_by_another_an_interval_later(
     downstream: Downstream, store: DynamoJobStore
 ) -> None:
     _, probe = downstream.fail_twice()
-    downstream.clock.now = NOW + 15 * SECOND
+    assert downstream.breaker.last_error.startswith(type(downstream.error).__name__ + ": ")
+    downstream.clock.now, downstream.error = NOW + 15 * SECOND, ConnectionError("the probe")
 
     downstream.run(stored(store, probe))
 
     assert (downstream.breaker.state, downstream.breaker.probes) == (BreakerState.OPEN, 1)
+    assert downstream.breaker.last_error == "ConnectionError: the probe"
     again = stored(store, probe)
     assert (again.state, again.attempt, again.due) == (State.QUEUED, 0, NOW + 30 * SECOND)
 

@@ -2,13 +2,18 @@
 
 from collections.abc import Sequence
 from contextvars import ContextVar
+from typing import Final
 
 from tidemill.application.breakers import Breakers
 from tidemill.domain.breaker import BreakerPolicy
 from tidemill.domain.downstream_errors import Classify, ErrorClass, classify
 from tidemill.domain.errors import BreakerOpenError, JobTimeoutError
 from tidemill.domain.job import Job
+from tidemill.domain.outcomes import Failed, storable
 from tidemill.domain.waiting import Cause, Line
+
+#: In characters, of the error that a breaker keeps.
+LONGEST_ERROR: Final = 200
 
 
 class BreakerUse:
@@ -101,17 +106,23 @@ class BreakerUse:
         if policy.name not in self._open_calls or isinstance(error, BreakerOpenError):
             return
         error_class = classify(error, self._rules) if error else None
-        if error_class is None or error_class is ErrorClass.PERMANENT:
+        if error is None or error_class is None or error_class is ErrorClass.PERMANENT:
             saved = self._breakers.succeeded(policy, self._job)
         elif error_class.counts:
             self._calls += 1
-            saved = self._breakers.failed(policy, self._job, call=f"{self._job.owner}.{self._calls}")
+            call = f"{self._job.owner}.{self._calls}"
+            saved = self._breakers.failed(policy, self._job, call=call, error=_text(error))
         else:
             return
         if saved:
             self._open_calls.pop(policy.name, None)
         elif error_class is None:
             self._unsaved.add(policy.name)
+
+
+def _text(error: BaseException) -> str:
+    failure = Failed.because(error)
+    return storable(f"{failure.error_class}: {failure.message}"[:LONGEST_ERROR])
 
 
 #: The run that the handler in this context is in; None outside of a worker, such as in a test of a handler.

@@ -33,7 +33,9 @@ class BreakerStore(Protocol):
     def read(self, name: str, *, consistent: bool = False) -> Breaker:
         """A closed one if the table has none of that name."""
 
-    def fail(self, seen: Breaker, policy: BreakerPolicy, *, calls: int, call: str, now: datetime) -> Breaker:
+    def fail(
+        self, seen: Breaker, policy: BreakerPolicy, *, calls: int, call: str, error: str, now: datetime
+    ) -> Breaker:
         """Count a failure of a closed breaker, once for each `call`; the breaker after it. An open one counts none.
 
         `calls` are those that this write adds, with the failed one.
@@ -145,7 +147,7 @@ class Breakers:
             known.successes += 1
         return True
 
-    def failed(self, policy: BreakerPolicy, job: Job, *, call: str) -> bool:
+    def failed(self, policy: BreakerPolicy, job: Job, *, call: str, error: str) -> bool:
         """A call failed, and the downstream is to blame. `call` tells it from every other call. Result as `succeeded`.
 
         A failure that is not counted changes nothing for the job, which has failed all the same.
@@ -156,13 +158,13 @@ class Breakers:
         try:
             if breaker.closed:
                 calls = 1 + self._take_successes(policy.name, rules.counts_from(breaker, policy, now=now))
-                breaker = self._learned(self._store.fail(breaker, policy, calls=calls, call=call, now=now))
+                breaker = self._learned(self._store.fail(breaker, policy, calls=calls, call=call, error=error, now=now))
             if rules.trips(breaker, policy):
                 self._move(breaker, rules.opened(breaker, probe_interval=policy.probe_interval, now=now))
                 return True
         except TidemillError:
             return False
-        return self._resolved(policy.name, job, lambda probed: rules.failed(probed, job))
+        return self._resolved(policy.name, job, lambda probed: rules.failed(probed, job, error=error))
 
     def give_up(self, name: str, job: Job) -> None:
         """The run has ended. If the job is still the probe, its result is unknown, and another one is elected."""

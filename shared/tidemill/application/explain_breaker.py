@@ -19,10 +19,11 @@ def parked_by_breaker(facts: Facts, name: str, *, place: str, wake_stopped: str)
             reason=Reason.BREAKER_CLOSED, sentences=tuple(filter(None, (closed, wake_stopped, latest))), until=job.due
         )
     opened = f"The breaker {name} is {breaker.state} since {moment(breaker.since, now)}. {_next_probe(facts, breaker)}"
+    error = f"Its last failure was {breaker.last_error}." if breaker.last_error else ""
     after = "Once a probe succeeds, the jobs of its line start in order, at a rate that grows."
     return Answer(
         reason=Reason.BREAKER_OPEN,
-        sentences=tuple(filter(None, (f"{opened}{place}", after, wake_stopped, latest))),
+        sentences=tuple(filter(None, (f"{opened}{place}", error, after, wake_stopped, latest))),
         until=job.due,
     )
 

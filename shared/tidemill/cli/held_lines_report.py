@@ -25,6 +25,7 @@ _TITLES: Final = (
     "NEXT PROBE",
     "PARKED",
     "FORCED BY",
+    "LAST ERROR",
 )
 
 
@@ -44,7 +45,8 @@ def breaker_lines(found: tuple[BreakerStatus, ...] | Unread) -> Iterator[Line]:
             since = f"since {readable_time(each.breaker.since)}"
             yield Line(f"BREAKER CLOSED: {name} {since}, {waiting}, which start in order at a rate that grows")
         else:
-            yield Line(f"BREAKER {each.breaker.state.upper()}: {name} {_opened(each)}, {waiting}", YELLOW)
+            error = f": {each.breaker.last_error}" if each.breaker.last_error else ""
+            yield Line(f"BREAKER {each.breaker.state.upper()}: {name} {_opened(each)}, {waiting}{error}", YELLOW)
             yield Line(f"  tidemill breakers {shlex.quote(name)}", is_command=True)
 
 
@@ -74,6 +76,7 @@ def breaker_as_json(each: BreakerStatus) -> dict[str, Any]:
         "calls": breaker.calls,
         "probes_failed": breaker.probes,
         "reopened": breaker.reopened,
+        "last_error": breaker.last_error or None,
         "next_probe": probe and timestamp(probe),
         "probe_job": breaker.probe[1] if breaker.probe and probe else None,
         "parked": each.parked.number,
@@ -115,6 +118,7 @@ def _row(each: BreakerStatus) -> tuple[str, ...]:
         DASH if probe is None else "runs now" if _probed(breaker) else readable_time(probe),
         shown_number(each.parked),
         each.forced.by if each.forced else DASH,
+        breaker.last_error or DASH,
     )
 
 

@@ -74,6 +74,8 @@ class Breaker:
     probe_interval: timedelta = timedelta(seconds=15)
     #: The last call that was counted as failed, since the SDK may send its write again.
     last_call: str = ""
+    #: Class and message of the failure that was counted last, or of the last failed probe; empty before the first.
+    last_error: str = ""
     #: Each transition counts one up.
     version: int = 0
 
@@ -168,10 +170,11 @@ def probing(breaker: Breaker, job: Job, *, now: datetime, lease_end: datetime) -
     )
 
 
-def failed(breaker: Breaker, job: Job) -> Breaker:
+def failed(breaker: Breaker, job: Job, *, error: str) -> Breaker:
     """The call of the probe failed. The next one comes an interval after it."""
     return replace(
         given_up(breaker),
+        last_error=error,
         failed_probe=(job.tenant, job.id),
         failed_probe_created=job.created_at,
         probes=breaker.probes + 1,

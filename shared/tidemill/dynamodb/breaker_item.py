@@ -27,6 +27,7 @@ _FAILED_PROBE: Final = "failed_probe"
 _LAST_CALL: Final = "counted_call"
 _WINDOW: Final = "window_from"
 _INTERVAL: Final = "probe_interval"
+_ERROR: Final = "last_error"
 _TIMES: Final = ("since", _WINDOW, "called_at", "probe_at", "probe_until", "failed_probe_created")
 _NUMBERS: Final = ("failures", "calls", "probes", "reopened", "version")
 #: How often a failure is counted. Each try uses the item that refused the one before.
@@ -45,12 +46,13 @@ class DynamoBreakers:
             answer = self._client.get_item(TableName=self._table, Key=_key(name), ConsistentRead=consistent)
         return _decoded(name, answer.get("Item", {}))
 
-    def fail(self, seen: Breaker, policy: BreakerPolicy, *, calls: int, call: str, now: datetime) -> Breaker:
+    def fail(
+        self, seen: Breaker, policy: BreakerPolicy, *, calls: int, call: str, error: str, now: datetime
+    ) -> Breaker:
         for _ in range(_TRIES):
             over = window_is_over(seen, policy, now=now)
-            written, seen = self._update(
-                seen.name, _first_failure(calls, call, policy, now) if over else _failure(calls, call, policy, now)
-            )
+            count = _first_failure if over else _failure
+            written, seen = self._update(seen.name, count(calls, call, error, policy, now))
             if written or not seen.closed or seen.last_call == call:
                 return seen
         raise StoreUnavailableError(f"other workers write the item of the breaker {seen.name}")
@@ -82,23 +84,29 @@ def _content(breaker: Breaker) -> Sequence[Any]:
     return breaker.version, breaker.state, breaker.probe, *times
 
 
-def _failure(calls: int, call: str, policy: BreakerPolicy, now: datetime) -> dict[str, Any]:
+def _failure(calls: int, call: str, error: str, policy: BreakerPolicy, now: datetime) -> dict[str, Any]:
     return _counting(
-        "ADD #failures :one, #calls :calls SET #call = :call REMOVE #ttl",
+        "ADD #failures :one, #calls :calls SET #call = :call, #error = :error REMOVE #ttl",
         # The window is over, and the failures of an earlier one do not count.
         "#window > :begin",
-        {":calls": number(calls), ":call": text(call), ":begin": milliseconds(now - policy.window)},
+        {
+            ":calls": number(calls),
+            ":call": text(call),
+            ":error": text(error),
+            ":begin": milliseconds(now - policy.window),
+        },
     )
 
 
-def _first_failure(calls: int, call: str, policy: BreakerPolicy, now: datetime) -> dict[str, Any]:
+def _first_failure(calls: int, call: str, error: str, policy: BreakerPolicy, now: datetime) -> dict[str, Any]:
     return _counting(
-        "SET #failures = :one, #calls = :calls, #window = :now, #call = :call REMOVE #ttl",
+        "SET #failures = :one, #calls = :calls, #window = :now, #call = :call, #error = :error REMOVE #ttl",
         # Another worker has begun a window since, and its failures count.
         "(attribute_not_exists(#window) OR #window <= :begin)",
         {
             ":calls": number(calls),
             ":call": text(call),
+            ":error": text(error),
             ":begin": milliseconds(now - policy.window),
             ":now": milliseconds(now),
         },
@@ -121,6 +129,7 @@ def _counting(expression: str, in_window: str, values: Item) -> dict[str, Any]:
             "#calls": "calls",
             "#window": _WINDOW,
             "#call": _LAST_CALL,
+            "#error": _ERROR,
             "#state": _STATE,
             "#ttl": TTL_ATTRIBUTE,
         },
@@ -137,6 +146,9 @@ def _transition(seen: Breaker, after: Breaker) -> dict[str, Any]:
         _PROBE: text("#".join(after.probe or ())),
         _FAILED_PROBE: text("#".join(after.failed_probe or ())),
     }
+    if after.last_error != seen.last_error:
+        # Only of a failed probe. Another worker may have counted a failure since, and its error stays.
+        values[_ERROR] = text(after.last_error)
     names = {f"#{name}": name for name in (*values, TTL_ATTRIBUTE, limit_item.PROMISED)}
     placeholders = {f":{name}": value for name, value in values.items()}
     if seen.version:
@@ -163,6 +175,8 @@ def _decoded(name: str, item: Item) -> Breaker:
         found["state"] = BreakerState(item[_STATE]["S"])
         found |= {each: _pair(item[each]["S"]) for each in (_PROBE, _FAILED_PROBE) if each in item}
         found["probe_interval"] = timedelta(milliseconds=int(item[_INTERVAL]["N"]))
+    if _ERROR in item:
+        found[_ERROR] = item[_ERROR]["S"]
     if _LAST_CALL in item:
         found["last_call"] = item[_LAST_CALL]["S"]
     return Breaker(name=name, **found)

@@ -22,6 +22,7 @@ from tidemill.dynamodb.limits import DynamoLimits
 
 LINE = Line.for_breaker("payments")
 FAILED = Breaker(name="payments", failures=5, calls=6)
+ERROR = "JobTimeoutError: it took longer than 2 s"
 OPEN = rules.opened(FAILED, probe_interval=timedelta(seconds=15), now=NOW)
 SINCE = "2045-03-04 05:06:07Z"
 
@@ -71,6 +72,15 @@ def test_a_breaker_whose_only_job_is_its_probe_is_shown(cloud: Cloud) -> None:
     assert opened.startswith("BREAKER HALF-OPEN: payments since")
 
 
+def test_the_last_failure_of_an_open_breaker_is_shown(cloud: Cloud) -> None:
+    stored(cloud, replace(OPEN, last_error=ERROR))
+    listed(cloud, jobs=1)
+    (opened, _) = lines_of("BREAKER")
+    assert opened.endswith(f", 1 parked: {ERROR}")
+    assert run("breakers").stdout.rstrip().endswith(ERROR)
+    assert one("breakers")["last_error"] == ERROR
+
+
 def test_a_closed_breaker_is_shown_while_its_line_drains_and_not_after(cloud: Cloud) -> None:
     stored(cloud, rules.closed(OPEN, now=NOW + timedelta(minutes=1)))
     listed(cloud, jobs=0)
@@ -97,7 +107,7 @@ def test_the_breakers_are_listed_with_their_figures(cloud: Cloud) -> None:
     assert title.split("  ")[0] == "BREAKER"
     assert [cell.strip() for cell in row.split("  ") if cell.strip()] == [
         *("payments", "open", SINCE, "5 of 6", "0", "0", "2045-03-04 05:06:22Z", "1"),
-        "–",  # noqa: RUF001 - a dash, as in a printed table
+        *("–", "–"),  # noqa: RUF001 - a dash, as in a printed table
     ]
     assert one("breakers") == {
         "name": "payments",
@@ -107,6 +117,7 @@ def test_the_breakers_are_listed_with_their_figures(cloud: Cloud) -> None:
         "calls": 6,
         "probes_failed": 0,
         "reopened": 0,
+        "last_error": None,
         "next_probe": "2045-03-04T05:06:22.891Z",
         "probe_job": None,
         "parked": 1,

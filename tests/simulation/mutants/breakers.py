@@ -28,7 +28,7 @@ BREAKERS: Final = (
         "a probe that succeeds closes nothing",
         modules.BREAKERS,
         "lambda breaker: rules.closed(breaker, now=self._clock())",
-        "lambda breaker: rules.failed(breaker, job)",
+        "lambda breaker: rules.failed(breaker, job, error='')",
     ),
     Mutant(
         "the line of a closed breaker stands still",

@@ -38,6 +38,14 @@ def test_it_says_that_wake_elects_the_next_probe() -> None:
     assert "Wake elects" in explain(replace(FACTS, breaker=replace(OPEN, probe=None))).sentences[0]
 
 
+def test_it_names_the_last_failure() -> None:
+    failed = replace(OPEN, last_error="JobTimeoutError: it took longer than 2 s")
+
+    answer = explain(replace(FACTS, breaker=failed))
+
+    assert answer.sentences[1] == "Its last failure was JobTimeoutError: it took longer than 2 s."
+
+
 def test_it_says_that_the_breaker_has_closed() -> None:
     answer = explain(replace(FACTS, breaker=Breaker(name="payments")))
 

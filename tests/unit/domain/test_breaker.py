@@ -55,7 +55,7 @@ def test_an_elected_job_that_does_not_call_costs_no_interval() -> None:
 def test_a_failed_probe_is_followed_by_that_of_another_job_and_tenant_if_there_is_one() -> None:
     tenth = [a_job(tenant="a") for _ in range(3)]
     other = a_job(tenant="b")
-    failed = rules.failed(rules.probing(OPEN, tenth[0], now=NOW, lease_end=NOW), tenth[0])
+    failed = rules.failed(rules.probing(OPEN, tenth[0], now=NOW, lease_end=NOW), tenth[0], error="E: x")
 
     assert rules.in_turn(failed, [*tenth, other]) == [other]
     assert set(rules.in_turn(failed, tenth)) == set(tenth[1:])
@@ -66,7 +66,7 @@ def test_a_failed_probe_is_followed_by_that_of_another_job_and_tenant_if_there_i
 
 def test_each_job_behind_a_failed_probe_has_its_turn() -> None:
     jobs = [a_job() for _ in range(4)]
-    failed, first = rules.failed(OPEN, a_job()), set()
+    failed, first = rules.failed(OPEN, a_job(), error="E: x"), set()
     for _ in jobs:
         first.add(rules.in_turn(failed, jobs)[0])
         failed = replace(failed, probes=failed.probes + 1)
@@ -88,7 +88,7 @@ def test_a_probe_that_began_is_alone_until_its_lease_ends() -> None:
 
 def test_the_next_probe_comes_an_interval_after_one_that_failed() -> None:
     probing = rules.probing(OPEN, JOB, now=NOW + 20 * SECOND, lease_end=NOW + 300 * SECOND)
-    failed = rules.failed(probing, JOB)
+    failed = rules.failed(probing, JOB, error="E: x")
     assert (failed.state, failed.probe, failed.probes) == (BreakerState.OPEN, None, 1)
     assert failed.next_probe_at(now=NOW + 21 * SECOND) == NOW + 35 * SECOND
 
