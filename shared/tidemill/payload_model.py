@@ -16,13 +16,18 @@ if TYPE_CHECKING:
 def faults(error: "ValidationError", *, under: str = "") -> list[Fault]:
     """The faults of a pydantic error. The path of each is a JSON pointer that starts with `under`."""
     return [
-        Fault(path=under + "".join(f"/{_escaped(step)}" for step in detail["loc"]), message=_message(detail["msg"]))
+        Fault(
+            path=under + "".join(f"/{_escaped(step)}" for step in detail["loc"]),
+            message=_message(detail["type"], detail["msg"]),
+        )
         for detail in error.errors(include_url=False, include_context=False, include_input=False)
     ]
 
 
-def _message(message: str) -> str:
-    """The message without the prefix that pydantic puts before the text of a validator."""
+def _message(kind: str, message: str) -> str:
+    """In the words of JSON, and without the prefix that pydantic puts before the text of a validator."""
+    if kind in {"dict_type", "model_type", "model_attributes_type"}:
+        return "Input should be a JSON object"
     return message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
 
 

@@ -225,6 +225,15 @@ def test_the_detail_lists_the_path_and_the_message_of_each_fault(mill: Mill) -> 
     assert mill.post_text("[]").body["detail"] == "the body must be a JSON object"
 
 
+def test_a_payload_other_than_an_object_is_refused_in_the_words_of_json(mill: Mill) -> None:
+    answer = mill.post_text('{"type": "test.scripted", "payload": [1]}')
+
+    assert (answer.status, answer.body["errors"]) == (
+        422,
+        [{"pointer": "#/payload", "detail": "Input should be a JSON object"}],
+    )
+
+
 def test_a_number_that_json_cannot_hold_is_refused(mill: Mill) -> None:
     answer = mill.post_text('{"type":"test.scripted","payload":{"x":1e999}}')
 

@@ -40,7 +40,10 @@ class _Line:
 
 
 def submit_batch(installation: Installation, name: str, *, key: str | None) -> None:
-    lines = _read(name, key=key)
+    try:
+        lines = _read(name, key=key)
+    except click.BadParameter as refused:
+        raise click.BadParameter(f"{refused.message}; nothing was sent", param_hint=refused.param_hint) from refused
     accepted = replayed = sent = 0
     try:
         with progress_bar("submitting", len(lines)) as advance:

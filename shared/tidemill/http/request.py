@@ -63,7 +63,10 @@ def _decoded(event: APIGatewayProxyEventV2, limit_bytes: int) -> Any:
     try:
         body = event.decoded_body or ""
         if (size_bytes := len(body.encode())) > limit_bytes:
-            detail = f"The body has {size_bytes} bytes. Send at most {limit_bytes} bytes."
+            detail = (
+                f"The body has {size_bytes} bytes. Send at most {limit_bytes} bytes: "
+                "store larger data elsewhere, such as in a bucket, and send its address."
+            )
             raise ProblemError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", detail)
         if _was_mangled(event, body, size_bytes):
             raise ProblemError(HTTPStatus.BAD_REQUEST, "not-json", "The body is not UTF-8. Encode the JSON in UTF-8.")

@@ -85,6 +85,7 @@ def test_an_invalid_line_is_wrong_usage_and_sends_nothing(server: Loopback, text
     result = run("submit", "--batch", "-", typed=text)
     assert result.exit_code == 2
     assert message in result.stderr
+    assert "; nothing was sent" in result.stderr
     assert not server.requests
 
 
