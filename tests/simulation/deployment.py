@@ -25,6 +25,8 @@ class Deployment:
     """The parts of the app that a world needs."""
 
     stage: StageConfig = field(default_factory=STAGES["dev"])
+    #: Whether seeds choose settings of first messages and of the governor. Otherwise no world has them.
+    varied: bool = True
 
     @property
     def lanes(self) -> Sequence[LaneConfig]:
@@ -107,12 +109,16 @@ class Deployment:
     @property
     def first_message_settings(self) -> Sequence[Mapping[str, str]]:
         """Settings of the first message of a job. Each seed chooses one for submit and one for publish."""
+        if not self.varied:
+            return ({},)
         every: Mapping[str, str] = {names.Env.FIRST_MESSAGE_LANES: ",".join(lane.name for lane in self.lanes)}
         return ({}, every, every)
 
     @property
     def foreground_targets(self) -> Sequence[Mapping[str, str]]:
         """Seconds within which an urgent job should start. Each seed chooses one; with the lowest, each starts late."""
+        if not self.varied:
+            return [{}]
         targets: list[Mapping[str, str]] = [{names.Env.FOREGROUND_TARGET: seconds} for seconds in ("0.01", "2", "30")]
         return [{}, *targets]
 

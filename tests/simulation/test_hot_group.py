@@ -64,7 +64,7 @@ def outcome(hot_per_second: int) -> Outcome:
     faults = Faults(Random(1))
     faults.rates = {}
     came = Outcome()
-    with World(1, Deployment(), faults=faults) as world:
+    with World(1, Deployment(varied=False), faults=faults) as world:
         scheduler = world.scheduler
         EventBridgeScheduler(world).begin()
         accepted_ms: dict[str, int] = {}

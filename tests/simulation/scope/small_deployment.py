@@ -17,6 +17,8 @@ WORKERS: Final = 2
 class SmallDeployment(Deployment):
     #: Most messages in one batch.
     batch_size: int = 1
+    #: Each further message and read multiplies the schedules.
+    varied: bool = False
 
     @property
     def stream_factors(self) -> Sequence[int]:
