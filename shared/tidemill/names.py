@@ -283,6 +283,8 @@ class Metric(StrEnum):
     CONCURRENCY_LOWERED = "ConcurrencyLowered"
     #: The level of strain that the governor has set, each minute.
     STRAIN_LEVEL = "StrainLevel"
+    #: How long workers rested because the strain slows their lane down.
+    RESTED = "RestedSeconds"
     #: Scheduled jobs that wake put on their lanes because they are due.
     WOKEN = "JobsWoken"
     #: Groups whose next job was put on its lane.

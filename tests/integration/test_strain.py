@@ -1,13 +1,17 @@
 """Strain that an operator has declared, as callers and handlers see it."""
 
 import json
+import time
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from tests.support.deployed_functions import Mill
 from tests.support.http_events import call
+from tidemill import composition
 from tidemill.application.configuration import CACHED_FOR, Configurator
+from tidemill.application.job_types import Run
 from tidemill.domain.states import State
 from tidemill.domain.strain import LEVEL_SETTING
 from tidemill.dynamodb.configuration_item import DynamoConfiguration
@@ -71,3 +75,28 @@ def test_a_job_that_was_accepted_runs_and_reads_the_level(mill: Mill, changes: C
     mill.run()
 
     assert (mill.job(job_id).state, levels) == (State.SUCCEEDED, [2])
+
+
+def test_under_strain_the_worker_of_a_slowed_lane_rests_after_its_batch(
+    mill: Mill, changes: Configurator, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rests: list[float] = []
+    monkeypatch.setattr(time, "sleep", rests.append)
+    composition.worker.cache_clear()
+
+    def take_a_second(_payload: Any, _run: Run) -> None:
+        mill.late += timedelta(seconds=1)
+
+    mill.script.handler = take_a_second
+    calm = mill.accepted()
+    mill.run()
+    declare(mill, changes, 3)
+    strained = mill.accepted()
+    mill.run()
+
+    assert [mill.job(job_id).state for job_id in (calm, strained)] == [State.SUCCEEDED] * 2
+    assert sum(rests) == 3
+    (line,) = [line for line in map(json.loads, capsys.readouterr().out.splitlines()) if "RestedSeconds" in line]
+    assert (line["message"], line["strain"], line["worked_seconds"], line["RestedSeconds"], line["lane"]) == (
+        *("worker rested", 3, 1, 3, "default"),
+    )

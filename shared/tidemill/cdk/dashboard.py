@@ -131,8 +131,9 @@ class Dashboard(Construct):
                 ),
             ),
             _graph(
-                f"{name}: age of the oldest message (s)",
+                f"{name}: age of the oldest message, rests under strain (s)",
                 lane.queue.metric_approximate_age_of_oldest_message(label="age", statistic="Maximum"),
+                *self._counts(name, Metric.RESTED),
             ),
             _graph(
                 f"{name}: in (submitted) and out (succeeded, dead, cancelled, expired)",

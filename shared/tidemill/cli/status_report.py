@@ -16,9 +16,11 @@ from tidemill.domain.governor import GOVERNOR_SETTING, Governed
 from tidemill.domain.job import Job
 from tidemill.domain.pauses import Pause
 from tidemill.domain.runtime_configuration import Override, Setting
+from tidemill.domain.strain import slowdown
 from tidemill.domain.waiting import Line as WaitingLine
 from tidemill.dynamodb.attention_counts import Counted, ParkedJobs
 from tidemill.dynamodb.job_sample import Sample
+from tidemill.names import Lane
 from tidemill.operator.deployment import Deployment
 from tidemill.operator.flow_metrics import COUNTED, COUNTED_BY_TYPE, WINDOW, Flow, TypeFlow
 from tidemill.operator.resource_states import MISSING, ResourceState
@@ -119,8 +121,14 @@ def _strain(strain: Setting | Unread | None) -> Iterator[Line]:
         end = f"until {readable_time(strain.until)}" if strain.until else "until it is removed"
         why = f": {strain.reason}" if strain.reason else ""
         since = f"by {strain.by} since {readable_time(strain.at)}, {end}"
-        yield Line(f"STRAINED: level {strain.value} {since}, new jobs of sheddable types refused{why}", YELLOW)
+        yield Line(f"STRAINED: level {strain.value} {since}, {_effect(strain.value)}{why}", YELLOW)
         yield Line(f"  tidemill config set {strain.name} --remove", is_command=True)
+
+
+def _effect(level: int) -> str:
+    slower = {lane: slowdown(lane, level=level) for lane in Lane}
+    slowed = [f"{lane} {times} times slower" for lane, times in slower.items() if times > 1]
+    return ", ".join(["new jobs of sheddable types refused", *slowed])
 
 
 def _governed(governed: Governed | Unread) -> Iterator[Line]:
@@ -130,7 +138,7 @@ def _governed(governed: Governed | Unread) -> Iterator[Line]:
         late = f"{governed.raised_by.late} of {governed.raised_by.total} jobs of the lane critical had started late"
         yield Line(
             f"STRAINED: level {governed.level} by the governor since {readable_time(governed.since)}, {late}; "
-            "new jobs of sheddable types refused",
+            f"{_effect(governed.level)}",
             YELLOW,
         )
         off = f"tidemill config set {GOVERNOR_SETTING} '{{\"off\": true}}'"

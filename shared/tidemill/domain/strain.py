@@ -1,15 +1,18 @@
-"""The level of strain that an operator has set, and which submissions it sheds. Pure."""
+"""The level of strain: which submissions it sheds, and how much it slows each lane down. Pure."""
 
 from enum import StrEnum
 from typing import Any, Final
 
 from tidemill.domain import option_values
 from tidemill.domain.errors import InvalidSettingError
+from tidemill.names import Lane
 
 #: The setting of the runtime configuration that has the level.
 LEVEL_SETTING: Final = "strain.level"
 NO_STRAIN: Final = 0
 HIGHEST_LEVEL: Final = 3
+#: The lowest level that slows a lane down. Nothing slows the urgent lane down.
+_SLOWED_FROM: Final = {Lane.BULK: 1, Lane.DEFAULT: 2}
 
 
 class Importance(StrEnum):
@@ -22,6 +25,12 @@ class Importance(StrEnum):
 
 def sheds(importance: Importance, *, level: int) -> bool:
     return importance is Importance.SHEDDABLE and level > NO_STRAIN
+
+
+def slowdown(lane: Lane, *, level: int) -> int:
+    """How many times as long a batch of this lane keeps its worker; 1 for no slowdown. It doubles with each level."""
+    first = _SLOWED_FROM.get(lane)
+    return 1 if first is None else 2 ** max(level - first + 1, 0)
 
 
 def level_of(value: Any) -> int:

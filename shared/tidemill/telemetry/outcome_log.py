@@ -213,6 +213,12 @@ class Telemetry:
             self._count(lane, Metric.STRAY_THREADS)
             logger().error("stray thread", extra=reference_fields(stray))
 
+    def rested(self, lane: Lane, *, strain: int, worked: timedelta, rested: timedelta) -> None:
+        """Written at once: the invocation ends. `strain` is the level when the rest began."""
+        seconds = round(rested.total_seconds(), 3)
+        extra = {"strain": strain, "worked_seconds": round(worked.total_seconds(), 3)}
+        logger().info("worker rested", extra=extra | embedded({Metric.RESTED: seconds}, stage=self.stage, lane=lane))
+
     def broken_job_files(self, lane: Lane, number: int) -> None:
         """Those that this worker lacks. The lines of its start name them."""
         if number:

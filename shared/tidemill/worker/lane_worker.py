@@ -2,13 +2,15 @@
 
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tidemill.telemetry.outcome_log import Telemetry
 from tidemill.telemetry.run_lines import RunLines
 from tidemill.worker.lane_messages import LaneMessages
 from tidemill.worker.message_batch import Batch
-from tidemill.worker.message_run import Invocation, WorkerSettings
+from tidemill.worker.message_run import Invocation, WorkerSettings, time_left
+from tidemill.worker.rest import rest_after
 
 #: Ends the process of the worker. Returns only in tests.
 EndProcess = Callable[[], None]
@@ -30,10 +32,12 @@ class Worker:
         A handler that outlives its attempt would slow down every later job of this process, and nothing can stop its
         thread. So the process ends, after it has done all that the answer would do.
         """
+        context, lane = self.settings.context, self.settings.lane
+        began = context.clock()
         telemetry = self.new_telemetry()
         run_lines = RunLines(
             telemetry=telemetry,
-            lane=self.settings.lane,
+            lane=lane,
             request_id=invocation.aws_request_id,
             version=self.settings.version,
             measured_types=self.measured_types,
@@ -42,8 +46,8 @@ class Worker:
         with batch(records=event["Records"], handler=batch.require_done):
             batch.process()
         strays = [stray for message in batch.strays() if (stray := message.stray)]
-        telemetry.broken_job_files(self.settings.lane, len(self.settings.context.job_types.faults))
-        telemetry.stray_threads(self.settings.lane, strays)
+        telemetry.broken_job_files(lane, len(context.job_types.faults))
+        telemetry.stray_threads(lane, strays)
         telemetry.flush()
         # The messages that stay come first: the jobs of the others have ended, so nothing waits for their deletion.
         put_back = {receipt: message.report.put_back_until for receipt, message in batch.messages.items()}
@@ -57,4 +61,14 @@ class Worker:
                 message.release_slot()
             if batch.strays():
                 self.end_process()
+        else:
+            rested = rest_after(
+                context.clock() - began,
+                lane=lane,
+                strain=context.strain_level,
+                time_left=partial(time_left, invocation),
+                pause=context.pause,
+            )
+            if rested:
+                telemetry.rested(lane, strain=rested.strain, worked=rested.worked, rested=rested.rested)
         return batch.response()

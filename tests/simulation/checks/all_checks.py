@@ -37,6 +37,7 @@ from tests.simulation.checks.payloads import PayloadChecks
 from tests.simulation.checks.read_documents import ReadDocumentChecks
 from tests.simulation.checks.schedules import ScheduleChecks
 from tests.simulation.checks.signals import SignalChecks
+from tests.simulation.checks.slowdowns import SlowdownChecks
 from tests.simulation.checks.stray_threads import StrayThreadChecks
 from tests.simulation.checks.transitions import TransitionChecks
 from tests.simulation.checks.undos import UndoChecks
@@ -99,6 +100,7 @@ class Checks:
         self._breakers = BreakerChecks(world, self._forced_breakers)
         self.governor = GovernorChecks(world)
         self.floods = FloodChecks(world, self.governor)
+        self._slowdowns = SlowdownChecks(world, self.governor, self.floods)
         self._job_files = JobFileChecks(world)
         self.payloads = PayloadChecks(world)
         self.signals = SignalChecks(world)
@@ -163,6 +165,7 @@ class Checks:
         self.undos.at_end()
         self.floods.at_end()
         self.governor.at_end()
+        self._slowdowns.at_end()
         self._backfills.at_end()
         self._reports.no_record_blocks_its_shard()
         self.versions.at_end()

@@ -112,7 +112,7 @@ class FloodChecks:
                     require(fits, check, f"a {planned.submission.type} was refused", _key(planned.submission.key))
                     ended_ms = request.ended_ms or self._now_ms
                     began_ms = request.began_ms - _ACTS_WITHIN_MS
-                    levels = self._levels(began_ms, ended_ms) | self._governor.levels(began_ms, ended_ms)
+                    levels = self.operator_levels(began_ms, ended_ms) | self._governor.levels(began_ms, ended_ms)
                     fits = max(levels) > 0 or not self._calm
                     require(fits, check, "no strain was declared", _key(planned.submission.key))
 
@@ -120,7 +120,7 @@ class FloodChecks:
         for insert in self._inserts:
             # It was admitted between the two. A process that could not read has the last known level.
             admitted_ms = insert.created_ms - insert.skew_ms
-            levels = self._levels(admitted_ms - _ACTS_WITHIN_MS, insert.written_ms - insert.skew_ms)
+            levels = self.operator_levels(admitted_ms - _ACTS_WITHIN_MS, insert.written_ms - insert.skew_ms)
             shed = insert.type == SHEDDABLE and min(levels) > 0 and not self._world.sdk.gave_up[insert.by]
             require(not shed, "strain sheds", "a sheddable job was accepted", insert.key)
 
@@ -181,7 +181,7 @@ class FloodChecks:
             if request.began_ms <= ended_ms and (request.ended_ms or ended_ms) >= begins_ms
         )
 
-    def _levels(self, from_ms: int, to_ms: int) -> set[int]:
+    def operator_levels(self, from_ms: int, to_ms: int) -> set[int]:
         """Those that the table had within that time."""
         ends = [at_ms for at_ms, _ in self._settings[1:]] + [to_ms + 1]
         return {

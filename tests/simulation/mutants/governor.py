@@ -1,4 +1,4 @@
-"""The governor of the level of strain."""
+"""The governor of the level of strain, and the rests of workers."""
 
 from typing import Final
 
@@ -35,5 +35,29 @@ GOVERNED: Final = (
         modules.WAKE_FUNCTION,
         "            telemetry.governed(governor.settle())\n",
         "            telemetry.governed(governor.level())\n",
+    ),
+    Mutant(
+        "strain slows no lane",
+        modules.STRAIN,
+        "2 ** max(level - first + 1, 0)",
+        "1",
+    ),
+    Mutant(
+        "a higher level slows no more",
+        modules.STRAIN,
+        "2 ** max(level - first + 1, 0)",
+        "min(2 ** max(level - first + 1, 0), 2)",
+    ),
+    Mutant(
+        "level 1 slows the lane default",
+        modules.STRAIN,
+        "Lane.DEFAULT: 2",
+        "Lane.DEFAULT: 1",
+    ),
+    Mutant(
+        "a worker rests once for a part",
+        modules.REST,
+        "        level = strain()\n    return",
+        "        break\n    return",
     ),
 )

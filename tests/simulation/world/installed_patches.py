@@ -27,6 +27,7 @@ from botocore.client import BaseClient
 
 from tests.simulation.world import code_versions
 from tests.simulation.world.faults import Fault
+from tests.simulation.world.worked_batch import WorkedBatch
 from tidemill.application import pass_state, table_pass
 from tidemill.application.publish import Step
 from tidemill.aws import clients
@@ -34,7 +35,7 @@ from tidemill.cdk.asset import NOT_SHIPPED
 from tidemill.dynamodb import document, indexes
 from tidemill.system import clock, ids, random_draw
 from tidemill.telemetry import outcome_log, run_lines, throttled_writes
-from tidemill.worker import message_run
+from tidemill.worker import lane_worker, message_run
 
 if TYPE_CHECKING:
     from tests.simulation.world.world import World
@@ -148,6 +149,8 @@ def _patches() -> list[Patch]:
         (outcome_log.Telemetry, "taken", _watched_report(outcome_log.Telemetry.taken)),
         (outcome_log.Telemetry, "released", _watched_report(outcome_log.Telemetry.released)),
         (outcome_log.Telemetry, "reconciled", _watched_reconcile(outcome_log.Telemetry.reconciled)),
+        (outcome_log.Telemetry, "rested", _watched_rest(outcome_log.Telemetry.rested)),
+        (lane_worker.Worker, "work", _watched_batch(lane_worker.Worker.work)),
         (message_run.MessageRun, "expire", _watched_expire(message_run.MessageRun.expire)),
         (message_run.MessageRun, "release_slot", _watched_release(message_run.MessageRun.release_slot)),
         (indexes, "LARGEST_INDEX_SHARDS", max(code_versions.INDEX_SHARDS)),
@@ -273,6 +276,32 @@ def _watched_expire(expire: Callable[..., None]) -> Callable[..., None]:
             key = f"{reference.tenant}#{reference.job_id}"
             world().expired_runs.append((world().scheduler.now_ms, _process().name, key))
         expire(self)
+
+    return watched
+
+
+def _watched_rest(reported: Callable[..., None]) -> Callable[..., None]:
+    """Record the end of the rest of a worker."""
+
+    def watched(self: outcome_log.Telemetry, *given: Any, **named: Any) -> None:
+        world().rests.append((world().scheduler.now_ms, _process().name))
+        reported(self, *given, **named)
+
+    return watched
+
+
+def _watched_batch(work: Callable[..., Any]) -> Callable[..., Any]:
+    """Record each batch that was answered."""
+
+    def watched(self: lane_worker.Worker, event: Any, invocation: Any) -> Any:
+        began_ms, process = world().scheduler.now_ms, _process().name
+        answer = work(self, event, invocation)
+        now_ms = world().scheduler.now_ms
+        ends_ms = now_ms + invocation.get_remaining_time_in_millis()
+        world().batches.append(
+            WorkedBatch(lane=self.settings.lane, by=process, began_ms=began_ms, ended_ms=now_ms, ends_ms=ends_ms)
+        )
+        return answer
 
     return watched
 

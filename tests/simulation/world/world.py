@@ -27,6 +27,7 @@ from tests.simulation.world.threads import Threads
 from tests.simulation.world.throttled_items import ThrottledItems
 from tests.simulation.world.trace import Change, Trace
 from tests.simulation.world.transactions import Transactions
+from tests.simulation.world.worked_batch import WorkedBatch
 
 LONGEST_INDEX_LAG_MS: Final = 90_000
 #: The service that jobs of the type `sim.dependent` call.
@@ -94,6 +95,9 @@ class World:
         self.expired_runs: list[tuple[int, str, str]] = []
         #: By process, when it released the limit slot of a stray handler, in milliseconds.
         self.slots_released: dict[str, int] = {}
+        #: Batches of workers that were answered, and the ends of rests: (milliseconds, process).
+        self.batches: list[WorkedBatch] = []
+        self.rests: list[tuple[int, str]] = []
         #: Reports of publish, wake and reconcile: (milliseconds, process, report).
         self.use_case_reports: list[tuple[int, str, Any]] = []
         #: Tenant and id of jobs of which publish could not read a record.

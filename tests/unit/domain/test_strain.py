@@ -1,4 +1,4 @@
-"""The level of strain: its setting, and what it sheds."""
+"""The level of strain: its setting, what it sheds, and which lanes it slows down."""
 
 from dataclasses import replace
 from typing import Any
@@ -9,13 +9,21 @@ from tests.support.builders import NOW, SECOND
 from tests.support.configurations import configured, strained
 from tidemill.domain.errors import InvalidSettingError
 from tidemill.domain.runtime_configuration import NOTHING_SET
-from tidemill.domain.strain import Importance, level_of, sheds
+from tidemill.domain.strain import Importance, level_of, sheds, slowdown
+from tidemill.names import Lane
 
 
 @pytest.mark.parametrize("level", [0, 1, 2, 3])
 def test_only_sheddable_types_are_shed_and_only_under_strain(level: int) -> None:
     assert sheds(Importance.SHEDDABLE, level=level) == (level > 0)
     assert not sheds(Importance.NORMAL, level=level)
+
+
+@pytest.mark.parametrize(
+    ("lane", "times"), [(Lane.CRITICAL, [1, 1, 1, 1]), (Lane.DEFAULT, [1, 1, 2, 4]), (Lane.BULK, [1, 2, 4, 8])]
+)
+def test_bulk_slows_down_first_then_default_and_critical_never(lane: Lane, times: list[int]) -> None:
+    assert [slowdown(lane, level=level) for level in range(4)] == times
 
 
 def test_the_level_is_in_force_until_its_end() -> None:
