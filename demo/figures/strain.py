@@ -1,7 +1,8 @@
 """`python -m demo.figures strain` computes goodput against offered load, with and without an adaptive limit.
 
-It needs no AWS: `demo.figures.strain_model` is a model. It fails if the goodput with the limit falls beyond saturation,
-or if a metastable start does not drain in time, and draws the plot of the guide.
+It also computes how fast a foreground beside the jobs is, with and without the governor. It needs no AWS:
+`demo.figures.strain_model` is a model. It fails if the goodput with the limit falls beyond saturation, if a metastable
+start does not drain in time, or if the governor does not keep the foreground fast. It draws the plots of the guides.
 """
 
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
+from demo.figures.foreground_model import FOREGROUND, TARGET, ForegroundModel
 from demo.figures.require import require
 from demo.figures.strain_model import CAPACITY, Model
 from demo.figures.strain_plot import svg
@@ -29,8 +31,15 @@ BACKLOG_SECONDS: Final = 3600.0
 #: The backlog is gone within this multiple of backlog / spare capacity.
 DRAINED_WITHIN: Final = 1.2
 _CHECK_EVERY_SECONDS: Final = 10.0
+#: The governor needs some steps of ten seconds.
+GOVERNED_WARM_UP_SECONDS: Final = 120.0
+#: With the governor, at least this share of the foreground is answered in time at every load.
+KEPT: Final = 0.75
+#: Beyond saturation, the goodput of the jobs stays above this share of its largest value.
+LEVEL: Final = 0.8
 _ROOT: Final = Path(__file__).parents[2]
 PLOT: Final = _ROOT / "docs/guides/strain-goodput.svg"
+FOREGROUND_PLOT: Final = _ROOT / "docs/guides/strain-foreground.svg"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +49,23 @@ class Point:
     load: float
     limited: float
     unlimited: float
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The share of the foreground that was answered in time, and the jobs a second that succeeded beside it."""
+
+    in_time: float
+    goodput: float
+
+
+@dataclass(frozen=True, slots=True)
+class Governing:
+    """One offered load of jobs, beside the same foreground."""
+
+    load: float
+    governed: Share
+    ungoverned: Share
 
 
 def measure(
@@ -75,7 +101,61 @@ def allowed_seconds(backlog_seconds: float = BACKLOG_SECONDS) -> float:
     return DRAINED_WITHIN * backlog_seconds * BACKLOG_LOAD / (1 - BACKLOG_LOAD)
 
 
+def measure_foreground(
+    loads: Sequence[float] = LOADS, *, warm_up: float = GOVERNED_WARM_UP_SECONDS, measured: float = MEASURED_SECONDS
+) -> list[Governing]:
+    def share(load: float, *, governed: bool) -> Share:
+        model = ForegroundModel(offered=load * CAPACITY, adaptive=False, governed=governed)
+        model.run_until(warm_up)
+        asked, answered, succeeded = model.asked, model.answered, model.succeeded
+        model.run_until(warm_up + measured)
+        in_time = (model.answered - answered) / (model.asked - asked)
+        return Share(in_time, (model.succeeded - succeeded) / measured)
+
+    return [Governing(load, share(load, governed=True), share(load, governed=False)) for load in loads]
+
+
+def unkept(points: Sequence[Governing]) -> list[Governing]:
+    """The points at which the governor does not keep the foreground fast, or the jobs near their best goodput."""
+    best = max(point.governed.goodput for point in points)
+    return [
+        point
+        for point in points
+        if point.governed.in_time < KEPT or (point.load >= 1 and point.governed.goodput < LEVEL * best)
+    ]
+
+
 def main() -> None:
+    _limits()
+    _foreground()
+
+
+def _foreground() -> None:
+    points = measure_foreground()
+    foreground = f"a foreground of {FOREGROUND:g} calls a second, to be answered within {TARGET.total_seconds():g} s"
+    table = Table(title=foreground)
+    for title in ("offered jobs, x capacity", "in time, governed", "without", "jobs a second, governed", "without"):
+        table.add_column(title, justify="right")
+    for point in points:
+        shares = point.governed, point.ungoverned
+        in_time, goodput = [f"{each.in_time:.0%}" for each in shares], [f"{each.goodput:.1f}" for each in shares]
+        table.add_row(f"{point.load:g}", *in_time, *goodput)
+    Console().print(table)
+    FOREGROUND_PLOT.write_text(
+        svg(
+            "foreground in time with the governor",
+            [(point.load, point.governed.in_time) for point in points],
+            [(point.load, point.ungoverned.in_time) for point in points],
+        )
+    )
+    Console().print(f"plot: {FOREGROUND_PLOT.relative_to(_ROOT)}")
+    failed = ", ".join(
+        f"{point.governed.in_time:.0%} and {point.governed.goodput:.1f} at {point.load:g} x" for point in unkept(points)
+    )
+    require(not failed, f"the governor does not keep the foreground and the goodput: {failed}")
+
+
+def _limits() -> None:
     points = measure()
     table = Table(title=f"jobs a second, of a downstream that serves {CAPACITY:g}")
     for title in ("offered, x capacity", "with Adaptive", "without"):
@@ -89,6 +169,7 @@ def main() -> None:
         Console().print(f"an hour of jobs, all due at once, drains {name} Adaptive: {shown}")
     PLOT.write_text(
         svg(
+            "goodput with Adaptive",
             [(point.load, point.limited / CAPACITY) for point in points],
             [(point.load, point.unlimited / CAPACITY) for point in points],
         )

@@ -7,16 +7,17 @@ call is lost. So its goodput falls under overload. https://sre.google/sre-book/a
 
 import heapq
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from random import Random
-from typing import Final
+from typing import Final, NamedTuple
 
 from tidemill.domain.adaptive_limit import Adapted, Adaptive, Sample, Trouble, change_after, changed
 from tidemill.domain.retry import RetryPolicy
 
-_BEGINNING: Final = datetime(2026, 1, 1, tzinfo=UTC)
+BEGINNING: Final = datetime(2026, 1, 1, tzinfo=UTC)
 #: The calls that the downstream serves at once at full speed, and the mean time of one.
 SERVERS: Final = 20
 SERVICE_SECONDS: Final = 0.4
@@ -36,13 +37,19 @@ class _Job:
 
 
 @dataclass(slots=True)
-class _Call:
-    job: _Job
+class Call:
+    #: None for a call of another kind.
+    job: _Job | None
     began: float
     #: What the run found when it entered the limit.
     entered: Adapted
     taken: int
     over: bool = False
+
+
+class Event(NamedTuple):
+    at: float
+    happen: Callable[[], None]
 
 
 @dataclass
@@ -61,12 +68,14 @@ class Model:
     decreases: int = 0
     _waiting: deque[_Job] = field(default_factory=deque)
     _calls: int = 0
+    #: Workers that run a job.
+    _busy: int = 0
     _adapted: Adapted = field(default_factory=BOUNDS.begin)
     #: The work that each call has got so far since the beginning, in seconds of one server.
     _work: float = 0.0
     #: By the work at which they are done, and by the time at which their callers give up.
-    _ends: list[tuple[float, int, _Call]] = field(default_factory=list)
-    _timeouts: list[tuple[float, int, _Call]] = field(default_factory=list)
+    _ends: list[tuple[float, int, Call]] = field(default_factory=list)
+    _timeouts: list[tuple[float, int, Call]] = field(default_factory=list)
     _retries: list[tuple[float, int, _Job]] = field(default_factory=list)
     _order: "count[int]" = field(default_factory=count)
 
@@ -78,23 +87,26 @@ class Model:
     def run_until(self, end: float) -> None:
         while True:
             self._start_runs()
-            at, happen = min(
-                (self._next_arrival, self._arrive),
-                (self._retries[0][0] if self._retries else end, self._retry),
-                (self._timeouts[0][0] if self._timeouts else end, self._time_out),
-                (self._end_of_first(end), self._finish),
-                key=lambda event: event[0],
-            )
+            at, happen = min(self._events(end), key=lambda event: event.at)
             if at >= end:
                 self._pass(end - self.now)
                 return
             self._pass(at - self.now)
             happen()
 
+    def _events(self, end: float) -> list[Event]:
+        """The next one of each kind."""
+        return [
+            Event(self._next_arrival, self._arrive),
+            Event(self._retries[0][0] if self._retries else end, self._retry),
+            Event(self._timeouts[0][0] if self._timeouts else end, self._time_out),
+            Event(self._end_of_first(end), self._finish),
+        ]
+
     @property
     def live(self) -> int:
         """The jobs that have not ended."""
-        return len(self._waiting) + len(self._retries) + self._calls
+        return len(self._waiting) + len(self._retries) + self._busy
 
     def _pass(self, seconds: float) -> None:
         self.now += seconds
@@ -112,14 +124,18 @@ class Model:
         return self.now + max(self._ends[0][0] - self._work, 0.0) / self._speed if self._ends else end
 
     def _start_runs(self) -> None:
-        while self._waiting and self._calls < self._slots:
+        while self._waiting and self._busy < self._slots:
             job = self._waiting.popleft()
             job.attempt += 1
-            self._calls += 1
-            call = _Call(job, self.now, self._adapted, self._calls)
-            work = SERVICE_SECONDS * self._random.uniform(0.5, 1.5)
-            heapq.heappush(self._ends, (self._work + work, next(self._order), call))
-            heapq.heappush(self._timeouts, (self.now + TIMEOUT_SECONDS, next(self._order), call))
+            self._busy += 1
+            self._call(job)
+
+    def _call(self, job: _Job | None) -> None:
+        self._calls += 1
+        call = Call(job, self.now, self._adapted, self._busy)
+        work = SERVICE_SECONDS * self._random.uniform(0.5, 1.5)
+        heapq.heappush(self._ends, (self._work + work, next(self._order), call))
+        heapq.heappush(self._timeouts, (self.now + TIMEOUT_SECONDS, next(self._order), call))
 
     @property
     def _slots(self) -> int:
@@ -134,7 +150,7 @@ class Model:
 
     def _finish(self) -> None:
         call = heapq.heappop(self._ends)[2]
-        self.succeeded += 1
+        self.succeeded += call.job is not None
         self._leave(call, None)
 
     def _time_out(self) -> None:
@@ -142,16 +158,25 @@ class Model:
         if call.over:
             return
         self._leave(call, Trouble.TIMEOUT)
+        if call.job is None:
+            return
         if call.job.attempt >= RETRY.max_attempts:
             self.dead += 1
             return
         due = self.now + RETRY.delay_seconds(call.job.attempt, self._random.random())
         heapq.heappush(self._retries, (due, next(self._order), call.job))
 
-    def _leave(self, call: _Call, trouble: Trouble | None) -> None:
+    def _leave(self, call: Call, trouble: Trouble | None) -> None:
         call.over = True
         self._calls -= 1
+        self._left(call, in_time=trouble is None)
+        if call.job is None:
+            return
+        self._busy -= 1
         sample = Sample(entered=call.entered, taken=call.taken, seconds=self.now - call.began, trouble=trouble)
-        change = change_after(BOUNDS, self._adapted, sample, now=_BEGINNING + timedelta(seconds=self.now))
+        change = change_after(BOUNDS, self._adapted, sample, now=BEGINNING + timedelta(seconds=self.now))
         self._adapted = changed(self._adapted, change)
         self.decreases += change is not None and change.lowered is not None
+
+    def _left(self, call: Call, *, in_time: bool) -> None:
+        """A call has ended."""

@@ -1,4 +1,4 @@
-"""Draws goodput against offered load as an SVG file, for the documents."""
+"""Draws two curves against offered load as an SVG file, for the documents."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -9,11 +9,12 @@ _LIMITED, _UNLIMITED, _INK, _GRID = "#1f77b4", "#d62728", "#333333", "#dddddd"
 _TICKS: Final = (0.1, 0.2, 0.5, 1, 2, 5, 10)
 _SHARES: Final = (0, 0.25, 0.5, 0.75, 1)
 
-#: Offered load as a multiple of the capacity, and goodput as a share of it.
+#: Offered load as a multiple of the capacity, and a share of a whole.
 Curve = Sequence[tuple[float, float]]
 
 
-def svg(limited: Curve, unlimited: Curve) -> str:
+def svg(named: str, limited: Curve, unlimited: Curve) -> str:
+    """`named` is the name of the first curve. The second one is without it."""
     right, bottom = _WIDTH - 20, _HEIGHT - _BOTTOM
     scale = math.log10(_TICKS[-1] / _TICKS[0])
 
@@ -36,7 +37,7 @@ def svg(limited: Curve, unlimited: Curve) -> str:
         parts.append(_text(_LEFT - 8, y(share) + 4, f"{share:.0%}", "end"))
     parts.append(_text((_LEFT + right) / 2, _HEIGHT - 10, "offered load, as a multiple of the capacity", "middle"))
     parts += [_curve(unlimited, _UNLIMITED, x, y), _curve(limited, _LIMITED, x, y)]
-    for number, (name, colour) in enumerate((("goodput with Adaptive", _LIMITED), ("without", _UNLIMITED))):
+    for number, (name, colour) in enumerate(((named, _LIMITED), ("without", _UNLIMITED))):
         at = _TOP + 60 + 18 * number
         parts.append(f'<rect x="{_LEFT + 20}" y="{at - 9}" width="14" height="4" fill="{colour}"/>')
         parts.append(_text(_LEFT + 40, at, name, "start"))

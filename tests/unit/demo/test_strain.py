@@ -5,7 +5,17 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from demo.figures import strain
-from demo.figures.strain import Point, allowed_seconds, drain_seconds, falls, measure
+from demo.figures.strain import (
+    Governing,
+    Point,
+    Share,
+    allowed_seconds,
+    drain_seconds,
+    falls,
+    measure,
+    measure_foreground,
+    unkept,
+)
 from demo.figures.strain_model import CAPACITY, Model
 from demo.figures.strain_plot import svg
 from tidemill.local.wait import WaitError
@@ -55,7 +65,7 @@ def test_the_command_fails_when_goodput_falls(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(type(strain.PLOT), "write_text", lambda *_: None)
 
     with pytest.raises(WaitError, match=r"goodput with Adaptive falls beyond saturation: 30\.0 at 2 x"):
-        strain.main()
+        strain._limits()
 
 
 @pytest.mark.parametrize("drained", [None, allowed_seconds() + 1])
@@ -67,11 +77,35 @@ def test_the_command_fails_when_a_backlog_does_not_drain(
     monkeypatch.setattr(type(strain.PLOT), "write_text", lambda *_: None)
 
     with pytest.raises(WaitError, match="the backlog did not drain within 4320 s"):
-        strain.main()
+        strain._limits()
 
 
 def test_the_plot_is_xml_with_a_curve_for_each() -> None:
-    root = ET.fromstring(svg([(0.1, 0.1), (10, 1)], [(0.1, 0.1), (10, 0.2)]))
+    root = ET.fromstring(svg("with", [(0.1, 0.1), (10, 1)], [(0.1, 0.1), (10, 0.2)]))
 
     curves = [element.get("points") for element in root.iter("{http://www.w3.org/2000/svg}polyline")]
     assert len(curves) == len({*curves}) == 2
+
+
+def test_the_governor_keeps_the_foreground_fast_under_a_load_that_drowns_it_without() -> None:
+    light, heavy = measure_foreground((0.3, 5), warm_up=60, measured=60)
+
+    assert unkept([light, heavy]) == []
+    assert light.governed == light.ungoverned
+    assert heavy.ungoverned.in_time < 0.1
+    assert heavy.governed.goodput > 5 * heavy.ungoverned.goodput
+
+
+@pytest.mark.parametrize("failed", [Share(0.7, 25), Share(0.9, 15)])
+def test_a_foreground_or_a_goodput_that_falls_is_found(failed: Share) -> None:
+    fine = Governing(1, Share(0.8, 25), Share(0, 2))
+
+    assert unkept([fine, Governing(2, failed, Share(0, 2))]) == [Governing(2, failed, Share(0, 2))]
+
+
+def test_the_command_fails_when_the_governor_does_not_keep_the_foreground(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strain, "measure_foreground", lambda: [Governing(2, Share(0.5, 25), Share(0, 2))])
+    monkeypatch.setattr(type(strain.PLOT), "write_text", lambda *_: None)
+
+    with pytest.raises(WaitError, match=r"50% and 25\.0 at 2 x"):
+        strain._foreground()
