@@ -14,7 +14,7 @@ from tidemill.domain.errors import JobFileError, UnknownJobTypeError, UnloadedJo
 from tidemill.domain.limits import Limit
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.strain import NO_STRAIN, Importance
-from tidemill.domain.type_overrides import TypeOverrides
+from tidemill.domain.type_overrides import NO_OVERRIDES, TypeOverrides
 from tidemill.domain.waiting import Line
 from tidemill.names import CANARY_TYPE, Lane
 
@@ -191,6 +191,8 @@ class JobType:
 
     def overridden(self, overrides: TypeOverrides) -> "JobType":
         """With the values that operators have set."""
+        if overrides is NO_OVERRIDES:
+            return self
         return replace(
             self,
             retry=overrides.retry(self.retry),
