@@ -168,8 +168,8 @@ class DynamoPayloads:
 def _stays_inline(job: Job) -> bool:
     if job.payload is None or len(job.payload) > LARGEST_INLINE_BYTES:
         return job.payload is None
-    rest_bytes = size_bytes(encode(replace(job, payload=None))) + len(job.tenant) + FIRST_RUN_BYTES
-    return not rest_bytes <= WRITE_UNIT_BYTES < rest_bytes + len("payload") + len(job.payload)
+    whole_bytes = size_bytes(encode(job)) + len(job.tenant) + FIRST_RUN_BYTES
+    return not whole_bytes - len("payload") - len(job.payload) <= WRITE_UNIT_BYTES < whole_bytes
 
 
 def payload_item(item: Item) -> PayloadItem | None:
