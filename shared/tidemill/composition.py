@@ -23,7 +23,7 @@ from tidemill.application.quota_admission import QuotaCounter, refuse_over_quota
 from tidemill.application.read_pace import ReadPace
 from tidemill.application.release import Releaser
 from tidemill.application.settle import AttemptContext
-from tidemill.application.shed_submissions import refuse_shed
+from tidemill.application.shed_submissions import shed_or_defer
 from tidemill.application.submit import Admit, Submit, admit_all
 from tidemill.application.superseding import Superseder
 from tidemill.application.undo import Undoer
@@ -57,6 +57,7 @@ from tidemill.telemetry.outcome_log import (
     configuration_not_read,
     job_files_broken,
     strain_changed,
+    submission_deferred,
 )
 from tidemill.telemetry.tracing import tracing
 from tidemill.worker.lane_messages import LaneMessages
@@ -134,13 +135,18 @@ def api_submit() -> Submit:
     """For callers over HTTP."""
     counts = DynamoSubmissionCounts(dynamodb(), table=setting(Env.JOBS_TABLE), new_token=ids.new_token)
     paused = refuse_paused(configuration().current, clock.now)
-    shed = refuse_shed(known_job_types(), configuration().current, clock.now, governor())
+    shed = shed_or_defer(
+        known_job_types(),
+        configuration().current,
+        clock.now,
+        draw=random_draw.draw,
+        deferred=submission_deferred,
+        governor=governor(),
+    )
     over_quota = refuse_over_quota(configuration().current, QuotaCounter(counts), clock.now)
 
-    def admit(job: Job) -> None:
-        paused(job)
-        shed(job)
-        over_quota(job)
+    def admit(job: Job) -> Job:
+        return over_quota(shed(paused(job)))
 
     return _submit(admit)
 

@@ -44,7 +44,7 @@ def job_type(
     backoff_cap_seconds: float = DEFAULT_BACKOFF_CAP_SECONDS,
     max_hops: int = 1_000,
     timeout_seconds: float | None = None,
-    importance: Literal["normal", "sheddable"] = "normal",
+    importance: Literal["normal", "deferrable", "sheddable"] = "normal",
     max_age_seconds: float | None = None,
     retention_days: float | None = None,
     on_dead: OnDead = "skip",
@@ -68,9 +68,10 @@ def job_type(
 
     `max_hops` bounds snoozes, continuations and chains of follow-up jobs. A run may take `timeout_seconds`, and no
     longer than its lane allows. A job that could begin more than `max_age_seconds` ago expires instead of a run, and
-    does not count as failed. While an operator has declared strain, the HTTP API refuses new jobs of a type whose
-    `importance` is `sheddable`. A finished job is kept for `retention_days`, at most 366. When the head of a group
-    dies, the group goes on (`skip`), or waits until an operator redrives or cancels the dead job (`block`).
+    does not count as failed. Under strain, the HTTP API refuses new jobs of a type whose `importance` is `sheddable`,
+    and accepts those of a `deferrable` type for 5 to 15 minutes later. A finished job is kept for `retention_days`, at
+    most 366. When the head of a group dies, the group goes on (`skip`), or waits until an operator redrives or cancels
+    the dead job (`block`).
 
     `key` makes a limit key from the payload; without it, all jobs of the type share one. Of the jobs with the same
     limit key, at most `concurrency_per_key` run at once, and runs start no more often than `rate_per_key`: for each

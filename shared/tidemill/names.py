@@ -257,9 +257,10 @@ class Metric(StrEnum):
     NOT_DECIDED = "BatchItemsNotDecided"
     #: Submissions in a batch request that were refused, with a status from 400 to 499. Counted in the same lane.
     ITEMS_REFUSED = "BatchItemsRefused"
-    #: Submissions over HTTP, alone or in a batch, that were refused by a decision: under strain, during a pause, and
-    #: above a quota. Counted in the same lane.
+    #: Submissions over HTTP, alone or in a batch, that a decision refused or deferred: under strain, during a pause,
+    #: and above a quota. Counted in the same lane.
     SUBMISSIONS_SHED = "SubmissionsShed"
+    SUBMISSIONS_DEFERRED = "SubmissionsDeferred"
     SUBMISSIONS_PAUSED = "SubmissionsPaused"
     SUBMISSIONS_OVER_QUOTA = "SubmissionsOverQuota"
     SUCCEEDED = "JobsSucceeded"

@@ -307,6 +307,7 @@ def test_the_dashboard_shows_every_metric_of_the_engine(dev: Synthesised) -> Non
                     Metric.NOT_DECIDED,
                     Metric.ITEMS_REFUSED,
                     Metric.SUBMISSIONS_SHED,
+                    Metric.SUBMISSIONS_DEFERRED,
                     Metric.SUBMISSIONS_PAUSED,
                     Metric.SUBMISSIONS_OVER_QUOTA,
                     Metric.STRAIN_LEVEL,

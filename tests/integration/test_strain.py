@@ -2,7 +2,7 @@
 
 import json
 import time
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -53,6 +53,24 @@ def test_under_strain_the_api_refuses_sheddable_types_with_503_and_retry_after(
 
     mill.late += timedelta(seconds=25)
     assert mill.post(job_type="test.extra").status == 202
+
+
+def test_under_strain_the_api_accepts_deferrable_types_for_later(
+    mill: Mill, changes: Configurator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert mill.post(job_type="test.later").body["run_at"] is None
+    declare(mill, changes, 1)
+
+    deferred = mill.post(job_type="test.later", key="k")
+
+    assert deferred.status == 202
+    later = datetime.fromisoformat(deferred.body["run_at"])
+    assert timedelta(minutes=5) <= later - mill.now() <= timedelta(minutes=15)
+    assert mill.job(deferred.body["id"]).due == later
+    (line,) = [line for line in map(json.loads, capsys.readouterr().out.splitlines()) if "SubmissionsDeferred" in line]
+    assert (line["message"], line["strain"], line["job_id"]) == ("submission deferred", 1, deferred.body["id"])
+    again = mill.post(job_type="test.later", key="k")
+    assert (again.status, again.body["run_at"]) == (200, deferred.body["run_at"])
 
 
 def test_under_strain_a_repeated_submission_still_gets_its_job(mill: Mill, changes: Configurator) -> None:

@@ -139,7 +139,7 @@ def test_every_type_in_a_sub_package_is_found(package: Path) -> None:
         ({"backoff_cap_seconds": float("nan")}, "backoff_cap_seconds is nan; it must be a number"),
         ({"timeout_seconds": 0}, "timeout_seconds is 0; it must be positive"),
         ({"timeout_seconds": float("inf")}, "timeout_seconds is inf; it must be a number"),
-        ({"importance": "low"}, "importance is 'low'; it must be one of 'normal', 'sheddable'"),
+        ({"importance": "low"}, "importance is 'low'; it must be one of 'normal', 'deferrable', 'sheddable'"),
         ({"max_age_seconds": 0}, "max_age_seconds is 0; it must be positive"),
         ({"retention_days": 367}, "retention_days is 367; it must be positive and at most 366"),
         ({"unique_seconds": -1}, "unique_seconds is -1"),

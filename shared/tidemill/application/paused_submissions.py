@@ -14,14 +14,15 @@ LONGEST_RETRY_AFTER: Final = timedelta(minutes=1)
 _SHORTEST_RETRY_AFTER: Final = timedelta(seconds=1)
 
 
-def refuse_paused(configuration: CurrentConfiguration, clock: Clock) -> Callable[[Job], None]:
+def refuse_paused(configuration: CurrentConfiguration, clock: Clock) -> Callable[[Job], Job]:
     """`Admit`: raises `SubmissionPausedError`."""
 
-    def admit(job: Job) -> None:
+    def admit(job: Job) -> Job:
         now = clock()
         for pause in configuration().pauses(now):
             if pause.reject_new and pause.target.covers(job):
                 raise SubmissionPausedError(pause.target.scope, retry_after(pause.until, now))
+        return job
 
     return admit
 

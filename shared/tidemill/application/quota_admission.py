@@ -86,14 +86,13 @@ class QuotaCounter:
             self._known = {tenant: count for tenant, count in self._known.items() if count.period.ends > now}
 
 
-def refuse_over_quota(
-    configuration: CurrentConfiguration, counter: QuotaCounter, clock: Clock
-) -> Callable[[Job], None]:
+def refuse_over_quota(configuration: CurrentConfiguration, counter: QuotaCounter, clock: Clock) -> Callable[[Job], Job]:
     """`Admit`: raises `QuotaExceededError`. A tenant without a quota costs nothing."""
 
-    def admit(job: Job) -> None:
+    def admit(job: Job) -> Job:
         now = clock()
         if quota := configuration().quota_of(job.tenant, now=now):
             counter.count(job.tenant, quota, now=now)
+        return job
 
     return admit

@@ -1,30 +1,59 @@
-"""Refuses new jobs of sheddable types over HTTP under strain, which an operator has declared or the governor found."""
+"""Refuses or defers new jobs over HTTP under strain, which an operator has declared or the governor found."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
 
 from tidemill.application.configuration import CurrentConfiguration
 from tidemill.application.foreground import Governor, strain_level
 from tidemill.application.job_types import JobTypes
 from tidemill.application.paused_submissions import retry_after
-from tidemill.application.ports import Clock
+from tidemill.application.ports import Clock, Draw
 from tidemill.domain.errors import SubmissionShedError
 from tidemill.domain.job import Job
-from tidemill.domain.strain import NO_STRAIN, sheds
+from tidemill.domain.outcomes import state_until
+from tidemill.domain.states import State
+from tidemill.domain.strain import NO_STRAIN, deferral, sheds
+from tidemill.domain.time_constants import EPOCH, MILLISECOND
+
+#: Gets each deferred job, its new time, and the level of strain.
+Deferred = Callable[[Job, datetime, int], None]
 
 
-def refuse_shed(
-    job_types: JobTypes, configuration: CurrentConfiguration, clock: Clock, governor: Governor | None = None
-) -> Callable[[Job], None]:
-    """`Admit`: raises `SubmissionShedError`."""
+def shed_or_defer(
+    job_types: JobTypes,
+    configuration: CurrentConfiguration,
+    clock: Clock,
+    *,
+    draw: Draw,
+    deferred: Deferred,
+    governor: Governor | None = None,
+) -> Callable[[Job], Job]:
+    """`Admit`: raises `SubmissionShedError`, or returns the job with a later time."""
 
-    def admit(job: Job) -> None:
+    def admit(job: Job) -> Job:
         level = strain_level(configuration, governor, clock)
-        if sheds(job_types.get(job.type).importance, level=level):
+        importance = job_types.get(job.type).importance
+        if sheds(importance, level=level):
             now = clock()
             declared = configuration().strain(now)
             # When the governor lowers its level is not known.
             governed = governor is not None and governor.level() > NO_STRAIN
             until = declared.until if declared and not governed else None
             raise SubmissionShedError(job.type, level=level, retry_after=retry_after(until, now))
+        later = deferral(importance, level=level, draw=draw())
+        now = clock()
+        until = now + later if later else None
+        if until is None or not _can_wait(job, until):
+            return job
+        run_at = until - (until - EPOCH) % MILLISECOND
+        deferred(job, run_at, level)
+        return replace(job, state=state_until(run_at, now=now, otherwise=State.QUEUED), due=run_at, run_at=run_at)
 
     return admit
+
+
+def _can_wait(job: Job, until: datetime) -> bool:
+    """False for a job that begins later anyway, whose time is bounded, or that follows an undo at once."""
+    begins_later = job.due is not None and job.due >= until
+    return not begins_later and not (job.deadline or job.useful_until or job.supersedes)

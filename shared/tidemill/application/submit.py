@@ -97,12 +97,14 @@ def follow_up_id(parent: Job, index: int) -> str:
     return str(uuid5(_FOLLOW_UP_IDS, json.dumps(parts)))
 
 
-#: Called with each checked job before it is written, except follow-ups. It raises to refuse the job.
-Admit = Callable[[Job], None]
+#: Called with each checked job before it is written, except follow-ups. It raises to refuse the job, and may return it
+#: with a later time.
+Admit = Callable[[Job], Job]
 
 
-def admit_all(_job: Job) -> None:
+def admit_all(job: Job) -> Job:
     """`Admit` that refuses none."""
+    return job
 
 
 def insert_directly(insert: Insert, job: Job) -> Accepted:
@@ -155,7 +157,7 @@ class Submit:
             return PendingSubmission(serial_key=None, insert=earlier)
         serial_key = f"job {job.id}" if job.group is None else f"group {job.group}"
         try:
-            self._admit(job)
+            job = self._admit(job)
         except _NOT_NOW as refused:
             if submission.key is None and job.unique_until is None:
                 # Its id is new, so no earlier submission can have made its job.

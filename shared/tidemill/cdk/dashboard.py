@@ -112,11 +112,18 @@ class Dashboard(Construct):
         return _graph("circuit breakers that opened", opened)
 
     def _refusals(self) -> cloudwatch.IWidget:
-        metrics = (Metric.SUBMISSIONS_SHED, Metric.SUBMISSIONS_PAUSED, Metric.SUBMISSIONS_OVER_QUOTA)
+        metrics = (
+            Metric.SUBMISSIONS_SHED,
+            Metric.SUBMISSIONS_DEFERRED,
+            Metric.SUBMISSIONS_PAUSED,
+            Metric.SUBMISSIONS_OVER_QUOTA,
+        )
         level = tidemill_metric(
             self._config, names.Lane.DEFAULT, Metric.STRAIN_LEVEL, statistic="Maximum", label="level of strain"
         )
-        return _graph("submissions refused by a decision", *self._counts(names.Lane.DEFAULT, *metrics), level)
+        return _graph(
+            "submissions refused or deferred by a decision", *self._counts(names.Lane.DEFAULT, *metrics), level
+        )
 
     def _lane_row(self, lane: Lane) -> list[cloudwatch.IWidget]:
         name = lane.config.name

@@ -1,5 +1,6 @@
-"""The level of strain: which submissions it sheds, and how much it slows each lane down. Pure."""
+"""The level of strain: which submissions it sheds or defers, and how much it slows each lane down. Pure."""
 
+from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Final
 
@@ -11,6 +12,9 @@ from tidemill.names import Lane
 LEVEL_SETTING: Final = "strain.level"
 NO_STRAIN: Final = 0
 HIGHEST_LEVEL: Final = 3
+#: A deferred job begins after a random time between the two, so that such jobs do not all begin at once.
+_SHORTEST_DEFERRAL: Final = timedelta(minutes=5)
+_LONGEST_DEFERRAL: Final = timedelta(minutes=15)
 #: The lowest level that slows a lane down. Nothing slows the urgent lane down.
 _SLOWED_FROM: Final = {Lane.BULK: 1, Lane.DEFAULT: 2}
 
@@ -19,12 +23,20 @@ class Importance(StrEnum):
     """How much a job type matters under strain."""
 
     NORMAL = "normal"
+    #: Under strain, the HTTP API accepts its submissions for later.
+    DEFERRABLE = "deferrable"
     #: Under strain, the HTTP API refuses its submissions.
     SHEDDABLE = "sheddable"
 
 
 def sheds(importance: Importance, *, level: int) -> bool:
     return importance is Importance.SHEDDABLE and level > NO_STRAIN
+
+
+def deferral(importance: Importance, *, level: int, draw: float) -> timedelta | None:
+    """How much later the job of a submission may begin; None for at once. `draw` is from 0 to 1."""
+    deferred = importance is Importance.DEFERRABLE and level > NO_STRAIN
+    return _SHORTEST_DEFERRAL + draw * (_LONGEST_DEFERRAL - _SHORTEST_DEFERRAL) if deferred else None
 
 
 def slowdown(lane: Lane, *, level: int) -> int:

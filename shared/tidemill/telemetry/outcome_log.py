@@ -5,7 +5,7 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cache
 from http import HTTPStatus
 from typing import Final
@@ -98,6 +98,13 @@ def submission_refused(message: str, metric: Metric, inputs: Mapping[str, object
     """One line for each submission that a decision refuses. `item` is its place in a batch, empty outside of one."""
     extra = {**inputs, "item": item} if item else dict(inputs)
     logger().warning(message, extra=extra | embedded({metric: 1}, stage=setting(Env.STAGE), lane=Lane.DEFAULT))
+
+
+def submission_deferred(job: Job, run_at: datetime, level: int) -> None:
+    """Strain makes the job begin later. If its key was used before, the earlier job is the answer, as it is."""
+    extra = {"job_id": job.id, "job_type": job.type, "strain": level, "run_at": run_at.isoformat()}
+    metrics = embedded({Metric.SUBMISSIONS_DEFERRED: 1}, stage=setting(Env.STAGE), lane=Lane.DEFAULT)
+    logger().info("submission deferred", extra=extra | metrics)
 
 
 def job_files_broken(faults: Sequence[JobFileError]) -> None:

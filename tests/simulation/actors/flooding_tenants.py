@@ -25,6 +25,7 @@ from tidemill.system import clock
 
 FLOODER: Final = "111122223333:AROAFLO"
 SHEDDABLE: Final = "sim.sheddable"
+DEFERRABLE: Final = "sim.deferrable"
 #: Share of the seeds with such a tenant. Fewer have faults, which hide most of what the checks look for.
 _FLOODED: Final = 0.7
 _FLOODED_AND_FAULTY: Final = 0.1
@@ -111,7 +112,7 @@ class FloodingTenants:
 
     def _planned(self) -> PlannedSubmission:
         self._number += 1
-        kind = self._random.choice([SHEDDABLE, "sim.plain"])
+        kind = self._random.choice([SHEDDABLE, DEFERRABLE, "sim.plain"])
         submission = Submission(type=kind, payload={}, key=f"flood-{self._number}")
         return PlannedSubmission(FLOODER, submission, self._world.scheduler.now_ms)
 

@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from tests.simulation.actors.api_gateway import ACCEPTED, OK, UNAVAILABLE
-from tests.simulation.actors.flooding_tenants import FLOODER, SHEDDABLE, Flood, Request
+from tests.simulation.actors.flooding_tenants import DEFERRABLE, FLOODER, SHEDDABLE, Flood, Request
 from tests.simulation.checks.governor import GovernorChecks
 from tests.simulation.checks.table_watch import watch_items
 from tests.simulation.checks.violation import number_of, require, tenant_of, text_of
@@ -27,6 +27,7 @@ _PARTS: Final = 20
 _BATCH_STARTS_WITHIN_MS: Final = 3_000
 _ONE_COUNT_FAILS_WITHIN_MS: Final = 5_000
 _TOO_MANY: Final = 429
+_DEFERRED_MS: Final = (300_000, 900_000)
 _QUOTA_ITEM: Final = "!quota#"
 _CONFIGURATION: Final = "!config"
 _SECOND: Final = timedelta(seconds=1)
@@ -43,6 +44,8 @@ class _Insert:
     #: By the same clock, when it was written.
     written_ms: int
     skew_ms: int
+    #: When it may begin, by the same clock.
+    due_ms: int
 
 
 class FloodChecks:
@@ -63,7 +66,7 @@ class FloodChecks:
         self._a_quota_counts_its_tenant_only()
         self._a_refused_submission_stores_nothing()
         self._only_sheddable_types_are_shed_and_only_under_strain()
-        self._strain_sheds()
+        self._strain_sheds_and_defers()
         if self.flood.quota:
             self._no_tenant_exceeds_its_quota()
         if self._calm:
@@ -83,7 +86,17 @@ class FloodChecks:
             skew_ms = task.process.skew_ms if task else 0
             by = task.process.name if task else ""
             created_ms = number_of(after, "created_at")
-            self._inserts.append(_Insert(key, text_of(after, "type"), by, created_ms, self._now_ms + skew_ms, skew_ms))
+            self._inserts.append(
+                _Insert(
+                    key,
+                    text_of(after, "type"),
+                    by,
+                    created_ms,
+                    self._now_ms + skew_ms,
+                    skew_ms,
+                    number_of(after, "due"),
+                )
+            )
 
     def _a_quota_counts_its_tenant_only(self) -> None:
         tries = sum(len(request.submissions) for request in self.flood.requests)
@@ -116,13 +129,22 @@ class FloodChecks:
                     fits = max(levels) > 0 or not self._calm
                     require(fits, check, "no strain was declared", _key(planned.submission.key))
 
-    def _strain_sheds(self) -> None:
+    def _strain_sheds_and_defers(self) -> None:
         for insert in self._inserts:
             # It was admitted between the two. A process that could not read has the last known level.
-            admitted_ms = insert.created_ms - insert.skew_ms
-            levels = self.operator_levels(admitted_ms - _ACTS_WITHIN_MS, insert.written_ms - insert.skew_ms)
-            shed = insert.type == SHEDDABLE and min(levels) > 0 and not self._world.sdk.gave_up[insert.by]
+            from_ms, to_ms = insert.created_ms - insert.skew_ms - _ACTS_WITHIN_MS, insert.written_ms - insert.skew_ms
+            operators = self.operator_levels(from_ms, to_ms)
+            highest = max(operators | self._governor.levels(from_ms, to_ms))
+            strained = min(operators) > 0 and not self._world.sdk.gave_up[insert.by]
+            shed = insert.type == SHEDDABLE and strained
             require(not shed, "strain sheds", "a sheddable job was accepted", insert.key)
+            later_ms = insert.due_ms - insert.created_ms
+            if insert.type == DEFERRABLE and (later_ms or strained):
+                what = f"a deferrable job begins {later_ms} ms later at level {min(operators)} to {highest}"
+                fits = _DEFERRED_MS[0] <= later_ms <= _DEFERRED_MS[1] and (highest > 0 or not self._calm)
+                require(fits, "strain defers", what, insert.key)
+            elif later_ms:
+                require(False, "only deferrable types are deferred", f"{later_ms} ms", insert.key)
 
     def _no_tenant_exceeds_its_quota(self) -> None:
         quota = self.flood.quota

@@ -82,6 +82,13 @@ def sheddable(plan: Plan, run: Run) -> Done:
         return Done(writes=[effect(run)])
 
 
+@job_type("sim.deferrable", payload=Plan, max_attempts=3, importance="deferrable")
+def deferrable(plan: Plan, run: Run) -> Done:
+    with running(run):
+        _step(plan, run)
+        return Done(writes=[effect(run)])
+
+
 @job_type("sim.permanent", payload=Plan, retention_days=0.01)
 def permanent(plan: Plan, run: Run) -> None:
     with running(run):

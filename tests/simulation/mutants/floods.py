@@ -33,8 +33,8 @@ FLOODED: Final = (
     Mutant(
         "a job is stored before it is admitted",
         modules.SUBMIT,
-        "            self._admit(job)\n",
-        "            self.insert(job)\n            self._admit(job)\n",
+        "            job = self._admit(job)\n",
+        "            self.insert(job)\n            job = self._admit(job)\n",
     ),
     Mutant(
         "strain sheds every type",
@@ -47,5 +47,29 @@ FLOODED: Final = (
         modules.STRAIN,
         "return importance is Importance.SHEDDABLE and level > NO_STRAIN",
         "return importance is Importance.SHEDDABLE and level > 1",
+    ),
+    Mutant(
+        "strain defers every type",
+        modules.STRAIN,
+        "    deferred = importance is Importance.DEFERRABLE and level > NO_STRAIN\n",
+        "    deferred = level > NO_STRAIN\n",
+    ),
+    Mutant(
+        "strain defers nothing",
+        modules.STRAIN,
+        "    deferred = importance is Importance.DEFERRABLE and level > NO_STRAIN\n",
+        "    deferred = importance is Importance.DEFERRABLE and level > 3\n",
+    ),
+    Mutant(
+        "a deferrable type is always deferred",
+        modules.STRAIN,
+        "    deferred = importance is Importance.DEFERRABLE and level > NO_STRAIN\n",
+        "    deferred = importance is Importance.DEFERRABLE\n",
+    ),
+    Mutant(
+        "a deferred job shows a time and does not wait",
+        modules.SHED_SUBMISSIONS,
+        "due=run_at, run_at=run_at",
+        "run_at=run_at",
     ),
 )

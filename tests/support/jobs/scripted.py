@@ -36,6 +36,11 @@ def extra(payload: Anything, run: Run) -> Any:
     return script.handler(payload, run)
 
 
+@job_type("test.later", payload=Anything, importance="deferrable")
+def later(payload: Anything, run: Run) -> Any:
+    return script.handler(payload, run)
+
+
 @job_type("test.urgent", payload=Anything, lane=Lane.CRITICAL)
 def urgent(payload: Anything, run: Run) -> Any:
     return script.handler(payload, run)

@@ -31,7 +31,7 @@ def test_a_job_that_was_accepted_is_found_with_one_read_while_new_ones_are_refus
             reads.append(job_id)
             return store.get(tenant, job_id)
 
-    def refuse(job: Job) -> None:
+    def refuse(job: Job) -> Job:
         raise SubmissionShedError(job.type, level=1, retry_after=SECOND)
 
     submit = Submit(

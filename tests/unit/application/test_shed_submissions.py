@@ -1,34 +1,54 @@
-"""Which submissions are refused under strain."""
+"""Which submissions are refused or deferred under strain."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
 from tests.support.builders import NOW, a_job, a_job_type, types_of
 from tests.support.configurations import configured, strained
-from tidemill.application.shed_submissions import refuse_shed
+from tidemill.application.shed_submissions import shed_or_defer
 from tidemill.domain.errors import SubmissionShedError
+from tidemill.domain.job import Job
 from tidemill.domain.runtime_configuration import NOTHING_SET, RuntimeConfiguration
+from tidemill.domain.states import State
 from tidemill.domain.strain import Importance
 
-TYPES = types_of(a_job_type(), replace(a_job_type(name="test.extra"), importance=Importance.SHEDDABLE))
+TYPES = types_of(
+    a_job_type(),
+    replace(a_job_type(name="test.extra"), importance=Importance.SHEDDABLE),
+    replace(a_job_type(name="test.later"), importance=Importance.DEFERRABLE),
+)
 EXTRA = a_job(type="test.extra")
 
 
-def admit(configuration: RuntimeConfiguration, job: object = EXTRA) -> None:
-    refuse_shed(TYPES, lambda: configuration, lambda: NOW)(job)  # type: ignore[arg-type]  # a Job
+LATER = a_job(type="test.later", created_at=NOW, due=NOW)
+MINUTE = timedelta(minutes=1)
+
+
+def admit(
+    configuration: RuntimeConfiguration, job: Job = EXTRA, *, draw: float = 0.0, told: list[int] | None = None
+) -> Job:
+    def deferred(_job: Job, _run_at: datetime, level: int) -> None:
+        if told is not None:
+            told.append(level)
+
+    return shed_or_defer(TYPES, lambda: configuration, lambda: NOW, draw=lambda: draw, deferred=deferred)(job)
 
 
 def test_without_strain_each_job_is_accepted() -> None:
-    admit(NOTHING_SET)
-    admit(configured(strained(0)))
+    told: list[int] = []
+    for job in (EXTRA, LATER):
+        assert admit(NOTHING_SET, job, told=told) is job
+        assert admit(configured(strained(0)), job, told=told) is job
+    assert not told
 
 
 def test_under_strain_a_sheddable_type_is_refused_and_another_is_not() -> None:
     configuration = configured(strained(1))
 
-    admit(configuration, a_job())
+    normal = a_job()
+    assert admit(configuration, normal) is normal
     with pytest.raises(SubmissionShedError) as refused:
         admit(configuration)
     assert (refused.value.type, refused.value.level) == ("test.extra", 1)
@@ -39,3 +59,30 @@ def test_the_caller_waits_no_longer_than_the_strain() -> None:
     with pytest.raises(SubmissionShedError) as refused:
         admit(configured(strained(3, until=NOW + timedelta(seconds=20))))
     assert refused.value.retry_after == timedelta(seconds=20)
+
+
+@pytest.mark.parametrize(("draw", "minutes"), [(0.0, 5), (0.5, 10), (1.0, 15)])
+def test_under_strain_a_deferrable_type_is_accepted_for_later(draw: float, minutes: int) -> None:
+    told: list[int] = []
+
+    job = admit(configured(strained(2)), LATER, draw=draw, told=told)
+
+    later = NOW + minutes * MINUTE
+    assert job == replace(LATER, due=later, run_at=later)
+    assert told == [2]
+
+
+@pytest.mark.parametrize(
+    "bounded",
+    [
+        replace(LATER, deadline=NOW + 20 * MINUTE),
+        replace(LATER, useful_until=NOW + 20 * MINUTE),
+        replace(LATER, supersedes="key"),
+        replace(LATER, state=State.SCHEDULED, due=NOW + 6 * MINUTE, run_at=NOW + 6 * MINUTE),
+    ],
+)
+def test_a_job_that_cannot_wait_or_waits_anyway_keeps_its_time(bounded: Job) -> None:
+    told: list[int] = []
+
+    assert admit(configured(strained(3)), bounded, draw=0.05, told=told) is bounded
+    assert not told
