@@ -24,7 +24,8 @@ from tidemill.application.submit import Submit
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import AttemptError, Job, reference_to
 from tidemill.domain.outcomes import TransactWrite
-from tidemill.domain.runtime_configuration import FLAG_PREFIX, NOTHING_SET, RuntimeConfiguration, Setting
+from tidemill.domain.runtime_configuration import FLAG_PREFIX, NOTHING_SET, RuntimeConfiguration
+from tidemill.domain.setting import Setting
 from tidemill.domain.states import State
 from tidemill.domain.strain import LEVEL_SETTING
 from tidemill.domain.submission import Submission

@@ -17,7 +17,8 @@ from tidemill import Run, WaitFor
 from tidemill.application.attempt_report import Ending
 from tidemill.domain.breaker import BreakerState
 from tidemill.domain.job import Job
-from tidemill.domain.runtime_configuration import NOTHING_SET, Setting
+from tidemill.domain.runtime_configuration import NOTHING_SET
+from tidemill.domain.setting import Setting
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Line
 from tidemill.dynamodb.job_store import DynamoJobStore

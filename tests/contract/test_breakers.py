@@ -16,7 +16,8 @@ from tidemill.application.attempt_report import Ending
 from tidemill.application.breakers import CACHED_FOR
 from tidemill.domain.breaker import Breaker, BreakerState
 from tidemill.domain.job import Job
-from tidemill.domain.runtime_configuration import NOTHING_SET, Setting
+from tidemill.domain.runtime_configuration import NOTHING_SET
+from tidemill.domain.setting import Setting
 from tidemill.domain.states import State
 from tidemill.dynamodb.breaker_item import DynamoBreakers
 from tidemill.dynamodb.job_store import DynamoJobStore

@@ -5,7 +5,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from tests.support.builders import NOW
-from tidemill.domain.runtime_configuration import RuntimeConfiguration, Setting
+from tidemill.domain.runtime_configuration import RuntimeConfiguration
+from tidemill.domain.setting import Setting
 
 A_FLAG: Final = Setting(name="flags.colour", value="blue", at=NOW, by="arn:ops", reason="a test")
 

@@ -18,7 +18,7 @@ from tidemill.domain.breaker_settings import forced_state
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import Job
 from tidemill.domain.limits import Rate
-from tidemill.domain.runtime_configuration import Setting
+from tidemill.domain.setting import Setting
 
 #: How long an environment uses what it has read. A worker that has just failed knows more at once; another one may
 #: begin a run for so long after a breaker opened or closed.

@@ -10,7 +10,8 @@ from tidemill.application.ports import Clock
 from tidemill.domain.errors import ConfigurationConflictError
 from tidemill.domain.limits import Rate
 from tidemill.domain.pauses import Drain
-from tidemill.domain.runtime_configuration import NOTHING_SET, Change, RuntimeConfiguration, Setting, drain_of
+from tidemill.domain.runtime_configuration import NOTHING_SET, Change, RuntimeConfiguration, drain_of
+from tidemill.domain.setting import Setting
 
 #: How long an execution environment uses what it has read.
 CACHED_FOR: Final = timedelta(seconds=5)

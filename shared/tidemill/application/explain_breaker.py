@@ -4,7 +4,7 @@ from tidemill.application.explanation import Answer, Facts, Reason
 from tidemill.application.time_text import moment
 from tidemill.domain.breaker import Breaker, BreakerState
 from tidemill.domain.breaker_settings import forced_state
-from tidemill.domain.runtime_configuration import Setting
+from tidemill.domain.setting import Setting
 
 
 def parked_by_breaker(facts: Facts, name: str, *, place: str, wake_stopped: str) -> Answer:

@@ -10,7 +10,8 @@ from tidemill.domain.breaker import Breaker
 from tidemill.domain.job import Job
 from tidemill.domain.limit_state import LimitState
 from tidemill.domain.pauses import Pause
-from tidemill.domain.runtime_configuration import Override, Setting
+from tidemill.domain.runtime_configuration import Override
+from tidemill.domain.setting import Setting
 
 
 class Reason(StrEnum):

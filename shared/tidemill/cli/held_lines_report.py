@@ -9,7 +9,7 @@ from tidemill.cli.blocks import RED, YELLOW, Line, Table
 from tidemill.cli.formatting import DASH, count, readable_time, timestamp
 from tidemill.domain.adaptive_limit import Trouble
 from tidemill.domain.breaker import Breaker, BreakerState
-from tidemill.domain.runtime_configuration import Setting
+from tidemill.domain.setting import Setting
 from tidemill.domain.time_constants import EPOCH
 from tidemill.dynamodb.attention_counts import Counted
 from tidemill.operator.held_lines import BreakerStatus, LoweredLimit

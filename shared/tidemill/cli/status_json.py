@@ -9,7 +9,8 @@ from tidemill.cli.status_alarms import as_json as alarms_as_json
 from tidemill.cli.status_report import blocked_groups
 from tidemill.domain.governor import Governed
 from tidemill.domain.pauses import Pause
-from tidemill.domain.runtime_configuration import Override, Setting
+from tidemill.domain.runtime_configuration import Override
+from tidemill.domain.setting import Setting
 from tidemill.dynamodb.attention_counts import Counted
 from tidemill.dynamodb.job_sample import Sample
 from tidemill.operator.deployment import Deployment

@@ -15,7 +15,8 @@ from tidemill.cli.held_lines_report import breaker_lines, lowered_lines, shown_n
 from tidemill.domain.governor import GOVERNOR_SETTING, Governed
 from tidemill.domain.job import Job
 from tidemill.domain.pauses import Pause
-from tidemill.domain.runtime_configuration import Override, Setting
+from tidemill.domain.runtime_configuration import Override
+from tidemill.domain.setting import Setting
 from tidemill.domain.strain import slowdown
 from tidemill.domain.waiting import Line as WaitingLine
 from tidemill.dynamodb.attention_counts import Counted, ParkedJobs

@@ -18,6 +18,7 @@ from tidemill.domain.governor import GOVERNOR_SETTING, switched_off
 from tidemill.domain.job import Job
 from tidemill.domain.pauses import ACTS_WITHIN, LATEST_CALL, Drain, Pause, Scope, Target, options_of
 from tidemill.domain.quotas import DEFAULT_QUOTA, Quota
+from tidemill.domain.setting import Setting, decoded
 from tidemill.domain.strain import LEVEL_SETTING, NO_STRAIN, level_of
 from tidemill.domain.type_overrides import NO_OVERRIDES, Overridden, TypeOverrides
 from tidemill.domain.waiting import Line
@@ -41,24 +42,6 @@ _SETTINGS: Final = "settings"
 _PAST_PAUSES: Final = "past_pauses"
 #: So that they leave room for the settings.
 _MOST_PAST_PAUSES: Final = 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """One setting with its record."""
-
-    name: str
-    #: JSON.
-    value: Any
-    at: datetime
-    #: The ARN of the operator as STS verified it, or `unverified:` and a local name.
-    by: str
-    reason: str
-    #: From then on it counts as absent. None: until an operator removes it.
-    until: datetime | None = None
-
-    def in_force(self, now: datetime) -> bool:
-        return self.until is None or now < self.until
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +167,7 @@ class RuntimeConfiguration:
         Raises `InvalidSettingError` if this version does not know such a setting, or refuses its value.
         """
         check(setting)
-        entries = {**self._entries_in_force(setting.at), setting.name: _encoded(setting)}
+        entries = {**self._entries_in_force(setting.at), setting.name: setting.encoded()}
         document = {**self.document, **self._past(setting.name, setting.at), _SETTINGS: entries}
         try:
             size = len(json.dumps(document, allow_nan=False))
@@ -219,7 +202,7 @@ class RuntimeConfiguration:
                 # A function may use the pause until then.
                 until = min(setting.until or now + ACTS_WITHIN, now + ACTS_WITHIN)
                 past.append(replace(setting, until=until, value={}, reason=""))
-        entries = [{"name": setting.name, **_encoded(setting)} for setting in past[-_MOST_PAST_PAUSES:]]
+        entries = [{"name": setting.name, **setting.encoded()} for setting in past[-_MOST_PAST_PAUSES:]]
         return {_PAST_PAUSES: entries} if entries or _PAST_PAUSES in self.document else {}
 
     def _entries_in_force(self, now: datetime) -> dict[str, Any]:
@@ -341,7 +324,7 @@ def _entries(document: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _settings(document: Mapping[str, Any]) -> dict[str, Setting]:
-    return {name: setting for name, entry in _entries(document).items() if (setting := _decoded(name, entry))}
+    return {name: setting for name, entry in _entries(document).items() if (setting := decoded(name, entry))}
 
 
 def _past_pauses(document: Mapping[str, Any]) -> list[Setting]:
@@ -351,40 +334,7 @@ def _past_pauses(document: Mapping[str, Any]) -> list[Setting]:
         if isinstance(entries, list)
         else []
     )
-    return [setting for name, entry in named if isinstance(name, str) and (setting := _decoded(name, entry))]
-
-
-def _encoded(setting: Setting) -> dict[str, Any]:
-    entry = {
-        "value": setting.value,
-        "at": setting.at.isoformat(),
-        "by": setting.by,
-        "reason": setting.reason,
-    }
-    return entry | ({"until": setting.until.isoformat()} if setting.until else {})
-
-
-def _decoded(name: str, entry: Any) -> Setting | None:
-    """None for an entry that this version cannot read, which must not make the others unreadable."""
-    try:
-        return Setting(
-            name=name,
-            value=entry["value"],
-            at=_time(entry["at"]),
-            by=str(entry["by"]),
-            reason=str(entry["reason"]),
-            until=_time(entry["until"]) if "until" in entry else None,
-        )
-    except (KeyError, TypeError, ValueError):
-        return None
-
-
-def _time(text: str) -> datetime:
-    """Raises `ValueError` for a time without a zone."""
-    at = datetime.fromisoformat(text)
-    if at.tzinfo is None:
-        raise ValueError(f"the time {text!r} has no zone")
-    return at
+    return [setting for name, entry in named if isinstance(name, str) and (setting := decoded(name, entry))]
 
 
 NOTHING_SET: Final = RuntimeConfiguration()

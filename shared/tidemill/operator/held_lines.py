@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from tidemill.aws.clients import POOL_SIZE
 from tidemill.domain.adaptive_limit import Adapted, Adaptive
 from tidemill.domain.breaker import Breaker
-from tidemill.domain.runtime_configuration import Setting
+from tidemill.domain.setting import Setting
 from tidemill.domain.waiting import Cause, Line
 from tidemill.dynamodb.attention_counts import Counted, ParkedJobs
 from tidemill.dynamodb.breaker_item import DynamoBreakers

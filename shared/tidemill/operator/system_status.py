@@ -17,7 +17,8 @@ from tidemill.domain.errors import TidemillError
 from tidemill.domain.governor import Governed
 from tidemill.domain.job import Job
 from tidemill.domain.pauses import Pause
-from tidemill.domain.runtime_configuration import Override, Setting
+from tidemill.domain.runtime_configuration import Override
+from tidemill.domain.setting import Setting
 from tidemill.domain.states import State
 from tidemill.dynamodb import job_sample
 from tidemill.dynamodb.attention_counts import AttentionCounts, Counted, ParkedJobs

@@ -7,7 +7,7 @@ from tests.support.builders import NOW, SECOND, a_job
 from tidemill.application.explain import explain
 from tidemill.application.explanation import Facts, Reason
 from tidemill.domain.breaker import Breaker, BreakerState
-from tidemill.domain.runtime_configuration import Setting
+from tidemill.domain.setting import Setting
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause, Wait
 

@@ -14,7 +14,8 @@ from tidemill.application.foreground import REPORTS_AFTER, Foreground, Governor,
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.governor import FALLS_AFTER, GOVERNOR_SETTING, WINDOW, Governed, Starts
 from tidemill.domain.job import Job
-from tidemill.domain.runtime_configuration import NOTHING_SET, RuntimeConfiguration, Setting
+from tidemill.domain.runtime_configuration import NOTHING_SET, RuntimeConfiguration
+from tidemill.domain.setting import Setting
 
 TARGET = 2 * SECOND
 

@@ -8,7 +8,8 @@ import pytest
 from tests.support.builders import NOW, SECOND
 from tests.support.configurations import configured
 from tidemill.domain.errors import InvalidSettingError
-from tidemill.domain.runtime_configuration import RuntimeConfiguration, Setting, check
+from tidemill.domain.runtime_configuration import RuntimeConfiguration, check
+from tidemill.domain.setting import Setting
 
 FORCED = Setting(name="breakers.payments", value={"force": "open"}, at=NOW, by="eve", reason="")
 

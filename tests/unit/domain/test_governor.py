@@ -10,7 +10,8 @@ from tests.support.builders import NOW, SECOND
 from tests.support.configurations import configured
 from tidemill.domain.errors import InvalidSettingError
 from tidemill.domain.governor import FALLS_AFTER, GOVERNOR_SETTING, WINDOW, Governed, Starts, next_level
-from tidemill.domain.runtime_configuration import NOTHING_SET, Setting
+from tidemill.domain.runtime_configuration import NOTHING_SET
+from tidemill.domain.setting import Setting
 from tidemill.domain.strain import HIGHEST_LEVEL
 
 LATE = Governed(starts=Starts(late=5, total=20), window_from=NOW - SECOND, troubled_at=NOW)

@@ -9,7 +9,8 @@ import pytest
 from tests.support.builders import NOW, SECOND
 from tidemill.domain.errors import InvalidSettingError
 from tidemill.domain.quotas import Quota, over
-from tidemill.domain.runtime_configuration import RuntimeConfiguration, Setting
+from tidemill.domain.runtime_configuration import RuntimeConfiguration
+from tidemill.domain.setting import Setting
 
 MINUTE = timedelta(minutes=1)
 VALUE = {"count": 100, "period_seconds": 60}
