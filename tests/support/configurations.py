@@ -32,3 +32,9 @@ def overridden(name: str, value: Any, **changes: Any) -> Setting:
 def strained(level: int, **changes: Any) -> Setting:
     setting = Setting(name="strain.level", value=level, at=NOW, by="arn:ops", reason="why")
     return replace(setting, **changes)
+
+
+def capped(name: str, value: Any, **changes: Any) -> Setting:
+    """A cap or a weight."""
+    setting = Setting(name=name, value=value, at=NOW, by="arn:ops", reason="why")
+    return replace(setting, **changes)

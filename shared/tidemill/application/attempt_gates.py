@@ -193,11 +193,14 @@ class Gates:
         return self._parked_in_listed_line(job, Line.for_breaker(name))
 
     def within_limits(self, job: Job) -> Outcome | None:
-        """Take a slot of the job's limit. `release_slot` gives it back."""
-        now = self._context.clock()
-        if (slot := _limit_slot(self.known_type(), self._declared_limit, self.payload, job, now)) is None:
+        """Take a slot of the job's limit, or else one of its tenant. `release_slot` gives it back."""
+        now, configuration = self._context.clock(), self._context.configuration()
+        slot = _limit_slot(self.known_type(), self._declared_limit, self.payload, job, now)
+        # A run holds one slot. A second one would have to be given back, and waited for, without the first.
+        if slot is None and (cap := configuration.cap_of(job.tenant, now=now)) is not None:
+            slot = _slot(Line.for_cap(job.tenant, job.lane), Limit(concurrency=cap), job, now)
+        if slot is None:
             return None
-        configuration = self._context.configuration()
         if pause := configuration.pause_of_limit(slot.line, now=now):
             return self._parked_for_pause(job, pause, stale=configuration.stale)
         # Before the call: if its answer is lost, the slot may be taken.
@@ -283,10 +286,13 @@ def _limit_slot(job_type: JobType, declared: Limit | None, payload: Any, job: Jo
     line = job_type.limit_line(payload, job.tenant)
     if line is None or job_type.limit is None:
         return None
+    return replace(_slot(line, job_type.limit, job, now), declared=declared)
+
+
+def _slot(line: Line, limit: Limit, job: Job, now: datetime) -> LimitSlot:
     return LimitSlot(
         line=line,
-        limit=job_type.limit,
-        declared=declared,
+        limit=limit,
         token=job.owner or "",
         until=job.due or now,
         job=(job.tenant, job.id),

@@ -203,7 +203,7 @@ def _parked(facts: Facts) -> Answer:
         stopped = _stopped("wake", facts) or ""
         return parked_by_breaker(facts, job.wait.key, place=place, wake_stopped=stopped)
     wait, limit = job.wait, state.limit if state else None
-    name = f"The {wait.cause} {wait.key}" if wait else "Its limit"
+    name = f"The {wait.line}" if wait else "Its limit"
     place = "" if facts.before_it is None else f" {_before(facts.before_it)}"
     latest = f"It is released {moment(job.due, now)} at the latest."
     slots = limit.slots(state.adapted) if state and limit else None

@@ -101,7 +101,7 @@ def _ended(entry: Transition, job: Job, run: str) -> str:
 
 
 def _awaited(wait: Wait) -> str:
-    return f"{'the end of ' * (wait.cause is Cause.PAUSE)}its {wait.cause} {wait.key}"
+    return f"{'the end of ' * (wait.cause is Cause.PAUSE)}{'the' if wait.line.capped else 'its'} {wait.line}"
 
 
 def _untold(job: Job) -> Iterator[Event]:

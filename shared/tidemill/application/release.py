@@ -223,12 +223,12 @@ class Releaser:
         return Released(jobs=tuple(jobs), left=left, failed=tuple(failed))
 
     def _in_force(self, line: Line, state: LimitState, declared: Limit | None, now: datetime) -> Limit | None:
-        """With the overrides of the type, unless the line is that of a pause or its type cannot be read."""
+        """With what operators have set, unless the line is that of a pause or its type cannot be read."""
         declared = declared or state.limit
         if line.cause is Cause.BREAKER and self._breakers:
             # At the time that the next job gets.
             return Limit(rate=self._breakers.drain_rate(line.key, at=max(now, state.promised)))
-        return self._configuration().overrides_of(line.type, now=now).limit(declared) if line.type else declared
+        return self._configuration().limit_of(line, declared, now=now)
 
     def _waiting(self, line: Line, state: LimitState, parked: Job | None, *, most: int) -> tuple[list[Job], bool]:
         """The first jobs of the line, and whether it shows one that only a newer version can read."""

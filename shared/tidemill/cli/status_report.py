@@ -18,7 +18,6 @@ from tidemill.domain.pauses import Pause
 from tidemill.domain.runtime_configuration import Override
 from tidemill.domain.setting import Setting
 from tidemill.domain.strain import slowdown
-from tidemill.domain.waiting import Line as WaitingLine
 from tidemill.dynamodb.attention_counts import Counted, ParkedJobs
 from tidemill.dynamodb.job_sample import Sample
 from tidemill.names import Lane
@@ -214,12 +213,8 @@ def _parked(parked: ParkedJobs | Unread) -> Iterator[Block]:
     lines = "" if not parked.lines else f" in {'more than ' * (not parked.all_lines)}{count(len(parked.lines), 'line')}"
     yield Line(_counted(parked.total, "parked job") + lines)
     if parked.lines:
-        rows = [(_line_name(line), shown_number(counted)) for line, counted in parked.lines[:_RANKED]]
+        rows = [(str(line), shown_number(counted)) for line, counted in parked.lines[:_RANKED]]
         yield Table(("WAITS FOR", "PARKED"), rows, numbers=[1])
-
-
-def _line_name(line: WaitingLine) -> str:
-    return f"{line.cause} {line.key}"
 
 
 def _dead(status: SystemStatus) -> Iterator[Block]:

@@ -6,16 +6,18 @@ version of the code reads the settings that it knows, and keeps all others as th
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from tidemill.domain.breaker_settings import forced_state
+from tidemill.domain.caps import DEFAULT_CAP, LARGEST_CAP, cap_value, weight_value, weighted
 from tidemill.domain.errors import InvalidSettingError
 from tidemill.domain.governor import GOVERNOR_SETTING, switched_off
 from tidemill.domain.job import Job
+from tidemill.domain.limits import Limit
 from tidemill.domain.pauses import ACTS_WITHIN, LATEST_CALL, Drain, Pause, Scope, Target, options_of
 from tidemill.domain.quotas import DEFAULT_QUOTA, Quota
 from tidemill.domain.setting import Setting, decoded
@@ -23,6 +25,8 @@ from tidemill.domain.strain import LEVEL_SETTING, NO_STRAIN, level_of
 from tidemill.domain.type_overrides import NO_OVERRIDES, Overridden, TypeOverrides
 from tidemill.domain.waiting import Line
 from tidemill.names import Lane
+
+_Value = TypeVar("_Value")
 
 #: A flag is for the code of the app. The engine does not read it.
 FLAG_PREFIX: Final = "flags."
@@ -34,6 +38,10 @@ BREAKER_PREFIX: Final = "breakers."
 TYPE_PREFIX: Final = "types."
 #: How many jobs a tenant may submit in a period: `quotas.TENANT`, or `quotas.default` for all others.
 QUOTA_PREFIX: Final = "quotas."
+#: How many jobs of a tenant run at once in each lane: `caps.TENANT`, or `caps.default` for all others.
+CAP_PREFIX: Final = "caps."
+#: What the default cap is multiplied by for a tenant.
+WEIGHT_PREFIX: Final = "weights."
 _FLAG: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
 #: In bytes of JSON. Each execution environment that is at work reads the document every few seconds.
 LARGEST_DOCUMENT: Final = 32 * 1024
@@ -64,6 +72,8 @@ class RuntimeConfiguration:
     _overrides: Sequence["Override"] = field(init=False, default=())
     #: Likewise, by tenant.
     _quotas: Mapping[str, tuple[Setting, Quota]] = field(init=False, default_factory=dict)
+    _caps: Mapping[str, tuple[Setting, int | None]] = field(init=False, default_factory=dict)
+    _weights: Mapping[str, tuple[Setting, float]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", _settings(self.document))
@@ -74,7 +84,9 @@ class RuntimeConfiguration:
         object.__setattr__(self, "_pauses_of_schedules", sorted(of_schedules, key=lambda pause: pause.order))
         overrides = filter(None, map(_override, self.settings.values()))
         object.__setattr__(self, "_overrides", tuple(overrides))
-        object.__setattr__(self, "_quotas", _quotas(self.settings))
+        object.__setattr__(self, "_quotas", _by_tenant(self.settings, QUOTA_PREFIX, Quota.parse))
+        object.__setattr__(self, "_caps", _by_tenant(self.settings, CAP_PREFIX, cap_value))
+        object.__setattr__(self, "_weights", _by_tenant(self.settings, WEIGHT_PREFIX, weight_value))
 
     def flags(self, now: datetime) -> dict[str, Any]:
         """The values of the flags in force, by the name that the app gave them."""
@@ -138,6 +150,16 @@ class RuntimeConfiguration:
                 arguments |= override.argument
         return TypeOverrides(**arguments) if arguments else NO_OVERRIDES
 
+    def limit_of(self, line: Line, declared: Limit | None, *, now: datetime) -> Limit | None:
+        """The limit in force in this line, whose item or type says `declared`."""
+        if line.capped is None:
+            return self.overrides_of(line.type, now=now).limit(declared) if line.type else declared
+        if self.stale:
+            return declared
+        tenant, _lane = line.capped
+        # After a cap was removed, those that still wait for it come in order.
+        return Limit(concurrency=self.cap_of(tenant, now=now) or LARGEST_CAP)
+
     def forced_breaker(self, name: str, *, now: datetime) -> Setting | None:
         """The setting in force that forces this breaker open or closed, if this version can read it."""
         setting = self.settings.get(BREAKER_PREFIX + name)
@@ -160,6 +182,19 @@ class RuntimeConfiguration:
         own, default = self._quotas.get(tenant), self._quotas.get(DEFAULT_QUOTA)
         quotas = (entry for entry in (own, default) if entry and entry[0].in_force(now))
         return next((quota for _, quota in quotas), None)
+
+    def cap_of(self, tenant: str, *, now: datetime) -> int | None:
+        """How many jobs of the tenant may run at once in each lane; None for no bound.
+
+        Its own cap, or else the default one times its weight.
+        """
+        if (own := self._caps.get(tenant)) and own[0].in_force(now):
+            return own[1]
+        default = self._caps.get(DEFAULT_CAP)
+        if default is None or not default[0].in_force(now) or default[1] is None:
+            return None
+        weight = self._weights.get(tenant)
+        return weighted(default[1], weight[1]) if weight and weight[0].in_force(now) else default[1]
 
     def with_setting(self, setting: Setting) -> Mapping[str, Any]:
         """The document with this setting, and without those whose end has passed.
@@ -240,30 +275,47 @@ class Change:
 
 def check(setting: Setting) -> None:
     """Raises `InvalidSettingError` if this version of the code does not know such a setting, or refuses its value."""
-    if setting.name.startswith(PAUSE_PREFIX):
-        Target.parse(setting.name.removeprefix(PAUSE_PREFIX))
-        options_of(setting.value)
-    elif setting.name.startswith(TYPE_PREFIX):
-        Overridden.parse(setting.name.removeprefix(TYPE_PREFIX)).value(setting.value)
-    elif setting.name.startswith(BREAKER_PREFIX):
-        forced_state(setting.name.removeprefix(BREAKER_PREFIX), setting.value)
-    elif setting.name.startswith(QUOTA_PREFIX):
-        Quota.parse(setting.name.removeprefix(QUOTA_PREFIX), setting.value)
+    if prefix := next((prefix for prefix in _CHECKS if setting.name.startswith(prefix)), None):
+        _CHECKS[prefix](setting.name.removeprefix(prefix), setting.value)
     elif setting.name == LEVEL_SETTING:
         level_of(setting.value)
     elif setting.name == GOVERNOR_SETTING:
         switched_off(setting.value)
-    elif not setting.name.startswith(FLAG_PREFIX):
-        prefixes = f"{FLAG_PREFIX}, {PAUSE_PREFIX}, {TYPE_PREFIX}, {BREAKER_PREFIX} or {QUOTA_PREFIX}"
-        names = f"{LEVEL_SETTING} or {GOVERNOR_SETTING}"
-        raise InvalidSettingError(f"unknown setting {setting.name!r}: a name begins with {prefixes}, or is {names}")
-    elif not _FLAG.fullmatch(setting.name.removeprefix(FLAG_PREFIX)):
-        raise InvalidSettingError(
-            f"invalid name {setting.name!r}: after {FLAG_PREFIX}, use 1 to 100 of A-Z, a-z, 0-9, '.', '_' and '-', "
-            "and begin with one of A-Z, a-z and 0-9"
-        )
+    else:
+        *prefixes, last = _CHECKS
+        begins, names = f"{', '.join(prefixes)} or {last}", f"{LEVEL_SETTING} or {GOVERNOR_SETTING}"
+        raise InvalidSettingError(f"unknown setting {setting.name!r}: a name begins with {begins}, or is {names}")
     if setting.until is not None and setting.until <= setting.at:
         raise InvalidSettingError(f"the end {setting.until.isoformat()} has passed already")
+
+
+def _check_flag(name: str, _value: Any) -> None:
+    if not _FLAG.fullmatch(name):
+        raise InvalidSettingError(
+            f"invalid name {FLAG_PREFIX + name!r}: after {FLAG_PREFIX}, use 1 to 100 of A-Z, a-z, 0-9, '.', '_' and "
+            "'-', and begin with one of A-Z, a-z and 0-9"
+        )
+
+
+def _check_pause(name: str, value: Any) -> None:
+    Target.parse(name)
+    options_of(value)
+
+
+def _check_override(name: str, value: Any) -> None:
+    Overridden.parse(name).value(value)
+
+
+#: By the prefix of the name. Each gets the rest of the name, and the value.
+_CHECKS: Final[Mapping[str, Callable[[str, Any], object]]] = {
+    FLAG_PREFIX: _check_flag,
+    PAUSE_PREFIX: _check_pause,
+    TYPE_PREFIX: _check_override,
+    BREAKER_PREFIX: forced_state,
+    QUOTA_PREFIX: Quota.parse,
+    CAP_PREFIX: cap_value,
+    WEIGHT_PREFIX: weight_value,
+}
 
 
 def drain_of(setting: Setting, *, ends_at: datetime) -> Drain | None:
@@ -300,14 +352,16 @@ def _override(setting: Setting) -> Override | None:
         return None
 
 
-def _quotas(settings: Mapping[str, Setting]) -> dict[str, tuple[Setting, Quota]]:
+def _by_tenant(
+    settings: Mapping[str, Setting], prefix: str, parse: Callable[[str, Any], _Value]
+) -> dict[str, tuple[Setting, _Value]]:
     """Without those that only a newer version can read."""
-    found: dict[str, tuple[Setting, Quota]] = {}
+    found: dict[str, tuple[Setting, _Value]] = {}
     for name, setting in settings.items():
-        if name.startswith(QUOTA_PREFIX):
-            tenant = name.removeprefix(QUOTA_PREFIX)
+        if name.startswith(prefix):
+            tenant = name.removeprefix(prefix)
             with suppress(InvalidSettingError):
-                found[tenant] = (setting, Quota.parse(tenant, setting.value))
+                found[tenant] = (setting, parse(tenant, setting.value))
     return found
 
 

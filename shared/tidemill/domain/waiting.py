@@ -5,19 +5,22 @@ import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 #: A job is released after this long even if nothing else released it. If its cause stands, it is parked again, and
 #: keeps its place in the line. So a line that was lost is found again within a day and one reconcile.
 LONGEST_PARKED: Final = timedelta(days=1)
 #: The key of a line is part of item keys and index keys. A longer one is replaced by its SHA-256.
 _LONGEST_KEY: Final = 256
+#: The members of the key of a cap.
+_TENANT: Final = "tenant"
+_LANE: Final = "lane"
 
 
 class Cause(StrEnum):
     """Why a job is parked. An unknown value raises `ValueError`, since a newer version may have written it."""
 
-    #: The limit of its limit key is full.
+    #: The limit of its limit key is full, or the cap of its tenant.
     LIMIT = "limit"
     #: An operator has paused its lane, type, tenant, group or limit key.
     PAUSE = "pause"
@@ -50,16 +53,37 @@ class Line:
     def for_pause(cls, target: str) -> "Line":
         return cls(Cause.PAUSE, _short(target))
 
+    @classmethod
+    def for_cap(cls, tenant: str, lane: str) -> "Line":
+        """The jobs above the cap of their tenant. A version that knows no caps releases them as those of a limit."""
+        return cls(Cause.LIMIT, _short(json.dumps({_TENANT: tenant, _LANE: lane})))
+
     @property
     def type(self) -> str | None:
-        """The job type of a limit key; None for a pause, and for a limit key so long that its hash replaces it."""
+        """The job type of a limit key; None for others, and for a limit key so long that its hash replaces it."""
+        parts = self._parts
+        return str(parts[0]) if isinstance(parts, list) and parts else None
+
+    @property
+    def capped(self) -> tuple[str, str] | None:
+        """The tenant and lane of a cap; None for others, and for a tenant so long that its hash replaces it."""
+        parts = self._parts
+        return (parts[_TENANT], parts[_LANE]) if isinstance(parts, dict) and {_TENANT, _LANE} <= parts.keys() else None
+
+    @property
+    def _parts(self) -> Any:
         if self.cause is not Cause.LIMIT:
             return None
         try:
-            parts = json.loads(self.key)
+            return json.loads(self.key)
         except ValueError:
             return None
-        return str(parts[0]) if isinstance(parts, list) and parts else None
+
+    def __str__(self) -> str:
+        if self.capped:
+            tenant, lane = self.capped
+            return f"cap of tenant {tenant} in lane {lane}"
+        return f"{self.cause} {self.key}"
 
     @classmethod
     def for_type(cls, name: str) -> "Line":

@@ -105,7 +105,7 @@ class DynamoLimits:
             # Each of its jobs comes here, so one write serves those of a minute. Wake keeps the mark for much longer.
             if (state.marked and state.last_at > now - LISTED_FOR) or self._mark(slot, state, now):
                 return
-        raise StoreUnavailableError(f"other workers write the item of the line {line.cause} {line.key}")
+        raise StoreUnavailableError(f"other workers write the item of the line {line}")
 
     def clear(self, line: Line, state: LimitState) -> None:
         self._holds(limit_item.clear(line, state))

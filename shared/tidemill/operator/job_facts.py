@@ -15,7 +15,6 @@ from tidemill.domain.job import Job
 from tidemill.domain.limit_state import LimitState
 from tidemill.domain.runtime_configuration import NOTHING_SET, RuntimeConfiguration
 from tidemill.domain.states import State
-from tidemill.domain.type_overrides import TypeOverrides
 from tidemill.domain.waiting import Cause, Line
 from tidemill.dynamodb.breaker_item import DynamoBreakers
 from tidemill.dynamodb.configuration_item import DynamoConfiguration
@@ -76,9 +75,7 @@ class JobFacts:
             head=self._head(job) if job.state is State.WAITING else None,
             pause=configuration.pause_of_line(line, now=now) if line and line.cause is Cause.PAUSE else None,
             overrides=[one for one in configuration.overrides(now) if one.overridden.type == job.type],
-            limit=self._limit(line, configuration.overrides_of(job.type, now=now))
-            if line and line.cause is Cause.LIMIT
-            else None,
+            limit=self._limit(line, configuration, now) if line and line.cause is Cause.LIMIT else None,
             before_it=self._before(job, line) if line else None,
             forced=configuration.forced_breaker(line.key, now=now) if line and line.cause is Cause.BREAKER else None,
             breaker=self._breaker(line) if line and line.cause is Cause.BREAKER else None,
@@ -101,9 +98,9 @@ class JobFacts:
     def _configuration(self) -> RuntimeConfiguration:
         return DynamoConfiguration(self._dynamodb, table=self._table).read(consistent=True)
 
-    def _limit(self, line: Line, overrides: TypeOverrides) -> LimitState:
+    def _limit(self, line: Line, configuration: RuntimeConfiguration, now: datetime) -> LimitState:
         state = DynamoLimits(self._dynamodb, table=self._table).look(line)
-        return replace(state, limit=overrides.limit(state.limit))
+        return replace(state, limit=configuration.limit_of(line, state.limit, now=now))
 
     def _breaker(self, line: Line) -> Breaker:
         return DynamoBreakers(self._dynamodb, table=self._table).read(line.key, consistent=True)

@@ -7,9 +7,10 @@ import pytest
 from tests.integration.cli.called_functions import deploy
 from tests.integration.cli.conftest import Cloud, run
 from tests.support.builders import TENANT, a_job, brought_to
-from tests.support.parked_jobs import enter, park
+from tests.support.parked_jobs import enter, park, park_only
 from tidemill.aws import clients
 from tidemill.domain.states import State
+from tidemill.domain.waiting import Line
 from tidemill.dynamodb.limits import DynamoLimits
 from tidemill.names import SCHEDULE_TENANT
 from tidemill.system import clock
@@ -67,6 +68,18 @@ def test_a_parked_job_names_its_limit_and_its_place(cloud: Cloud) -> None:
         run("explain", first.id, "--tenant", TENANT).stdout
     )
     assert "1 job of its line is before it." in run("explain", second.id, "--tenant", TENANT).stdout
+
+
+def test_a_job_above_the_cap_of_its_tenant_names_the_cap(cloud: Cloud) -> None:
+    limits, line = DynamoLimits(clients.dynamodb(), table=cloud.table.name), Line.for_cap("a:flooder", "bulk")
+    enter(limits, a_job(), line=line)
+    parked = a_job(tenant="a:flooder")
+    enter(limits, parked, line=line)
+    park_only(cloud.store, parked, line)
+
+    assert "cap of tenant a:flooder in lane bulk  1" in run("status").stdout.splitlines()
+    found = run("explain", parked.id, "--tenant", parked.tenant).stdout
+    assert "The cap of tenant a:flooder in lane bulk has room." in found, "the cap was removed"
 
 
 def test_a_head_whose_key_another_job_has_taken_is_not_named(cloud: Cloud) -> None:

@@ -15,7 +15,7 @@ from tidemill.domain.job import Job
 from tidemill.domain.limit_state import LimitState
 from tidemill.domain.limits import Limit
 from tidemill.domain.states import State
-from tidemill.domain.waiting import LONGEST_PARKED, Cause, Wait
+from tidemill.domain.waiting import LONGEST_PARKED, Cause, Line, Wait
 
 LATER = NOW + timedelta(minutes=5)
 EMPTY = LaneDepth(waiting=0, delayed=0, in_flight=0)
@@ -144,3 +144,16 @@ def test_a_job_behind_an_adaptive_limit_learns_its_bounds_and_its_last_decrease(
 
     assert answer.reason is Reason.NO_SLOT
     assert sentence in answer.sentences[0]
+
+
+def test_a_job_above_the_cap_of_its_tenant_says_so() -> None:
+    line = Line.for_cap("a", "bulk")
+    limit = LimitState(limit=Limit(concurrency=2), held={"r1": LATER + SECOND, "r2": LATER + SECOND}, marked=True)
+    job = a_job(state=State.PARKED, wait=Wait(cause=line.cause, key=line.key, since=NOW))
+
+    answer = explain(facts(job, limit=limit, before_it=3))
+
+    assert answer.reason is Reason.NO_SLOT
+    assert answer.sentences[0] == (
+        "The cap of tenant a in lane bulk has all its 2 slots in use. 3 jobs of its line are before it."
+    )

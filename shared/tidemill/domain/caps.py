@@ -1,0 +1,49 @@
+"""Caps: how many jobs of a tenant run at once in each lane. A job above the cap waits, and uses up no attempt. Pure."""
+
+from typing import Any, Final
+
+from tidemill.domain import option_values
+from tidemill.domain.errors import InvalidSettingError
+from tidemill.domain.quotas import LONGEST_TENANT
+
+#: The name of the cap of each tenant that has none of its own.
+DEFAULT_CAP: Final = "default"
+#: The runs of one tenant and lane are the slots of one item, as those of a limit key.
+LARGEST_CAP: Final = 100
+LARGEST_WEIGHT: Final = 100.0
+
+
+def cap_value(tenant: str, value: Any) -> int | None:
+    """None for no bound. Raises `InvalidSettingError`."""
+    _check_tenant(tenant, f"a cap names a tenant of 1 to {LONGEST_TENANT} characters, or {DEFAULT_CAP}")
+    if value is None:
+        return None
+    try:
+        cap = option_values.whole("a cap", value)
+    except ValueError as error:
+        raise InvalidSettingError(f"{error}, or null for no bound") from None
+    if not 1 <= cap <= LARGEST_CAP:
+        raise InvalidSettingError(f"a cap is {cap}; it must lie within 1 and {LARGEST_CAP}. A pause stops all jobs")
+    return cap
+
+
+def weight_value(tenant: str, value: Any) -> float:
+    """Raises `InvalidSettingError`."""
+    _check_tenant(tenant, f"a weight names a tenant of 1 to {LONGEST_TENANT} characters")
+    try:
+        weight = option_values.number("a weight", value)
+    except ValueError as error:
+        raise InvalidSettingError(str(error)) from None
+    if not 0 < weight <= LARGEST_WEIGHT:
+        raise InvalidSettingError(f"a weight is {weight:g}; it must be positive and at most {LARGEST_WEIGHT:g}")
+    return weight
+
+
+def weighted(cap: int, weight: float) -> int:
+    """The default cap times the weight, within the bounds of a cap."""
+    return min(max(int(cap * weight), 1), LARGEST_CAP)
+
+
+def _check_tenant(tenant: str, otherwise: str) -> None:
+    if not 0 < len(tenant) <= LONGEST_TENANT:
+        raise InvalidSettingError(otherwise)
