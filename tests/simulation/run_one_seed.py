@@ -13,6 +13,7 @@ from tests.simulation.actors.alarms import Alarms
 from tests.simulation.actors.backfilling_operators import BackfillingOperators
 from tests.simulation.actors.batch_callers import BatchCaller
 from tests.simulation.actors.callers import Caller, PlannedSubmission, Workload, further_submissions
+from tests.simulation.actors.capping_operators import CappingOperators
 from tests.simulation.actors.eventbridge_scheduler import EventBridgeScheduler
 from tests.simulation.actors.flooding_tenants import FloodingTenants
 from tests.simulation.actors.forcing_operators import ForcingOperators
@@ -175,6 +176,7 @@ def _plan_callers(world: World, checks: Checks) -> None:
     BackfillingOperators(world).plan()
     FloodingTenants(world, checks.floods.flood).plan()
     UrgentBursts(world).plan()
+    CappingOperators(world).plan()
 
 
 def _plan_operators(world: World, until_ms: int) -> None:

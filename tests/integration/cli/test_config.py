@@ -123,7 +123,7 @@ def test_a_declined_change_changes_nothing() -> None:
         (("flags.a", "1"), 2, "pass --yes"),
         (("flags.a", "1", "--until", "soon", "--yes"), 2, "a time of the day in UTC"),
         (("flags.a", "1", "--until", "2001-01-01T00:00Z", "--yes"), 1, "has passed already"),
-        (("colour", "1", "--yes"), 1, "begins with flags., pauses., types., breakers. or quotas."),
+        (("colour", "1", "--yes"), 1, "begins with flags., pauses., types., breakers., quotas., caps. or weights."),
         (("types.mail.max_attempts", "99", "--yes"), 1, "max_attempts is 99; it must lie within 1 and 25"),
         (("flags.a", "--remove", "--yes"), 1, "no setting 'flags.a' is in force"),
     ],

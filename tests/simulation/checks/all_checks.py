@@ -7,6 +7,7 @@ from tests.simulation.checks.at_rest import AtRestChecks
 from tests.simulation.checks.attempts import AttemptChecks
 from tests.simulation.checks.backfills import BackfillChecks
 from tests.simulation.checks.breakers import BreakerChecks
+from tests.simulation.checks.caps import CapChecks
 from tests.simulation.checks.crashes import CrashChecks
 from tests.simulation.checks.dispatches import DispatchChecks
 from tests.simulation.checks.document_changes import DocumentChangeChecks
@@ -73,7 +74,8 @@ class Checks:
         self._limits = LimitChecks(world, self._documents)
         self._lines = LineChecks(world)
         self._strays = StrayThreadChecks(world, self._documents)
-        LimitItemChecks(world)
+        self._caps = CapChecks(world)
+        LimitItemChecks(world, self._caps)
         AdaptiveLimitChecks(world)
         TransitionChecks(world)
         LimitRoomChecks(world)
@@ -149,6 +151,7 @@ class Checks:
         self._fields.at_end()
         self._runs.at_end()
         self._limits.at_end()
+        self._caps.at_end()
         self._groups.at_end()
         self._lines.at_end()
         self._strays.at_end()

@@ -12,9 +12,12 @@ from random import Random
 from typing import Any, Final
 
 from tests.simulation.checks.adaptive_limits import slots_in
+from tests.simulation.checks.caps import cap_of
 from tests.simulation.checks.explained_details import FURTHER, details
 from tests.simulation.checks.violation import (
     Item,
+    cap_in_words,
+    capped,
     has_expired,
     map_of,
     number_of,
@@ -197,9 +200,22 @@ class ExplanationChecks:
             forced = next((entry for name, entry, _ in self._settings() if name == f"breakers.{key}"), None)
             closed = (forced["value"]["force"] if forced else circuit) in {"", "closed"}
             return (Reason.BREAKER_CLOSED if closed else Reason.BREAKER_OPEN), key
+        return self._behind_cap(item) if capped(item) else self._behind_limit(key)
+
+    def _behind_cap(self, item: Item) -> tuple[Reason, str]:
+        key = text_of(item["wait"]["M"], "key")
+        cap = cap_of({name: entry["value"] for name, entry, _ in self._settings()}, json.loads(key)["tenant"])
+        full = cap is not None and self._used(key) >= cap
+        return (Reason.NO_SLOT if full else Reason.LINE_MOVES), cap_in_words(item["wait"]["M"])
+
+    def _used(self, key: str) -> int:
+        """The slots of a limit item whose time is not over."""
+        held = map_of(self._item(f"!limit#{key}") or {}, "held")
+        return sum(int(until["N"]) > self._now_ms for until in held.values())
+
+    def _behind_limit(self, key: str) -> tuple[Reason, str]:
         limit = self._item(f"!limit#{key}") or {}
-        used = sum(int(until["N"]) > self._now_ms for until in limit.get("held", {"M": {}})["M"].values())
-        if "slots" in limit and used >= slots_in(limit):
+        if "slots" in limit and self._used(key) >= slots_in(limit):
             return Reason.NO_SLOT, key
         if "period" in limit:
             count = number_of(limit, "count")

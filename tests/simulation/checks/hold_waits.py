@@ -3,7 +3,7 @@
 from typing import Final
 
 from tests.simulation.checks.table_watch import watch_jobs
-from tests.simulation.checks.violation import Item, number_of, require, run_ended, text_of
+from tests.simulation.checks.violation import Item, capped, number_of, require, run_ended, text_of
 from tests.simulation.world.code_versions import job_type
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import FAR_OFF_MS, LARGEST_SKEW_MS
@@ -38,7 +38,7 @@ class HoldWaitChecks:
         world, cause = self._world, text_of(after, "hold_cause")
         process = world.scheduler.current.process.name if world.scheduler.current else ""
         happened = {
-            "limit": job_type(text_of(after, "type")).limit is not None,
+            "limit": job_type(text_of(after, "type")).limit is not None or capped(after),
             "pause": any(key.startswith("!pause#") for (key,) in world.jobs.items),
             "breaker": any(key.startswith("!breaker#") for (key,) in world.jobs.items),
             "outage": world.sdk.gave_up[process] > 0,

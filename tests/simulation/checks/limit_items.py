@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Final
 
 from tests.simulation.checks.adaptive_limits import slots_of
+from tests.simulation.checks.caps import CapChecks
 from tests.simulation.checks.table_watch import watch_items
 from tests.simulation.checks.violation import Item, number_of, require, text_of
 from tests.simulation.world.code_versions import job_type
@@ -20,6 +21,9 @@ from tidemill.domain.limits import Limit, Rate
 from tidemill.domain.states import State
 
 _PREFIX: Final = "!limit#"
+#: The item of a cap. After it was removed, so many of its jobs may come at once.
+_CAP: Final = "!limit#{"
+_NO_CAP: Final = 100
 _CHECK: Final = "limit items say what was taken"
 _FITS: Final = "a limit is not overdrawn"
 _KEPT_MS: Final = 2 * 86_400_000
@@ -40,8 +44,9 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 class LimitItemChecks:
     """Watches the limit items of one world."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, caps: CapChecks) -> None:
         self._world = world
+        self._caps = caps
         #: By limit item and name of a run, the process that entered.
         self._holders: dict[tuple[str, str], str] = {}
         watch_items(world, self._changed)
@@ -53,22 +58,22 @@ class LimitItemChecks:
             return
         now_ms = record.at_ms + task.process.skew_ms
         if _state(before) == State.PARKED and _state(after) == State.QUEUED:
-            self.released_jobs_have_a_turn(key, after)
+            self.released_jobs_have_a_turn(key, after, now_ms)
         if not key.startswith(_PREFIX):
             return
         self.it_lasts(key, before, after, now_ms)
         self.slots_are_taken_and_given_back(key, before, after, now_ms, task.process.name)
-        if rate := _limit(key).rate:
+        if rate := self._limit(key, now_ms).rate:
             self.starts_are_counted(key, before, after, now_ms, rate)
             self.times_are_promised_once(key, before, after, now_ms, rate)
         self.lines_are_listed(key, before, after, now_ms)
 
-    def released_jobs_have_a_turn(self, key: str, after: Item) -> None:
+    def released_jobs_have_a_turn(self, key: str, after: Item, now_ms: int) -> None:
         """The item says so before the job is released. In a world with faults a reservation may have ended since."""
         if "wait" not in after or after["wait"]["M"]["cause"]["S"] != "limit":
             return
         name = _PREFIX + after["wait"]["M"]["key"]["S"]
-        item, limit = self._world.jobs.items.get((name,), {}), _limit(name)
+        item, limit = self._world.jobs.items.get((name,), {}), self._limit(name, now_ms)
         if limit.rate and "nudged_at" not in after:
             spare = number_of(item, "promised") - _interval(limit.rate) - number_of(after, "due") * 1000
             require(spare >= 0, _FITS, f"released {-spare} us after the last promised time", key)
@@ -86,13 +91,16 @@ class LimitItemChecks:
         require(gives_back or recent, _CHECK, f"expires {late_ms} ms after it should", key)
 
     def slots_are_taken_and_given_back(self, key: str, before: Item, after: Item, now_ms: int, by: str) -> None:
-        most = slots_of(_limit(key), after)
+        limit = self._limit(key, now_ms)
+        most = slots_of(limit, after)
         was, held = _held(before), _held(after)
         require(most is not None or "held" not in after, _FITS, "slots of a type without slots", key)
         if most is None:
             return
         added, gone = held.keys() - was.keys(), was.keys() - held.keys()
-        fits = not added or len(held) <= most or (_limit(key).adaptive is not None and len(held) <= len(was))
+        fits = (
+            not added or len(held) <= most or (self._limit(key, now_ms).adaptive is not None and len(held) <= len(was))
+        )
         require(fits, _FITS, f"{len(held)} slots are taken; the limit is {most}", key)
         runs = sorted(name for name in added if not name.startswith("+"))
         require(len(runs) <= 1, _FITS, f"{runs} entered at once", key)
@@ -139,12 +147,13 @@ class LimitItemChecks:
 
     def lines_are_listed(self, key: str, before: Item, after: Item, now_ms: int) -> None:
         if _marked_anew(before, after):
-            limit = _limit(key)
+            limit = self._limit(key, now_ms)
             rate = limit.rate
             slots = number_of(after, "slots") if limit.adaptive else limit.concurrency or 0
             wanted = (slots, rate.count if rate else 0, rate.period // _MICROSECOND if rate else 0)
             found = tuple(number_of(after, name) for name in ("slots", "count", "period"))
-            require(found == wanted, _CHECK, f"wake finds the limit {found}, not {wanted}", key)
+            capped = key.startswith(_CAP) and number_of(after, "slots") in self._caps.caps_of(key, now_ms)
+            require(found == wanted or capped, _CHECK, f"wake finds the limit {found}, not {wanted}", key)
             last_ms = number_of(after, "last_at")
             recent = abs(last_ms - now_ms) <= self._calls_take_ms and last_ms >= number_of(before, "last_at")
             require(recent and "last" in after, _CHECK, f"marked at {last_ms} by {after.get('last')}", key)
@@ -162,6 +171,16 @@ class LimitItemChecks:
                 waits = text_of(item, "state") == "parked" and item["wait"]["M"]["key"]["S"] == name
                 require(not waits, "wake knows every line", "its line was cleared", job_key)
 
+    def _limit(self, key: str, now_ms: int) -> Limit:
+        """The limit of the job type that a limit item names, or the highest cap that a process may know."""
+        if key.startswith(_CAP):
+            caps = self._caps.caps_of(key, now_ms)
+            return Limit(concurrency=max(_NO_CAP if cap is None else cap for cap in caps))
+        limit = job_type(json.loads(key.removeprefix(_PREFIX))[0]).limit
+        if limit is None:
+            raise AssertionError(f"{key}: a job type without a limit")
+        return limit
+
     @property
     def _calls_take_ms(self) -> int:
         faults = self._world.faults
@@ -177,14 +196,6 @@ class LimitItemChecks:
 def _state(item: Item) -> str:
     """An empty text for an item of another kind."""
     return text_of(item, "state")
-
-
-def _limit(key: str) -> Limit:
-    """The limit of the job type that a limit item names."""
-    limit = job_type(json.loads(key.removeprefix(_PREFIX))[0]).limit
-    if limit is None:
-        raise AssertionError(f"{key}: a job type without a limit")
-    return limit
 
 
 def _held(item: Item) -> dict[str, int]:

@@ -64,7 +64,8 @@ class LimitRoomChecks:
         limit = job_type(text_of(job, "type")).limit
         ends = [int(until["N"]) for until in map_of(item, "held").values()]
         taken = sum(until > now_ms - LARGEST_SKEW_MS - _SLACK_MS for until in ends)
-        slots = slots_of(limit, item) if limit else 0
+        # For a cap, what the worker wrote that found no room.
+        slots = slots_of(limit, item) if limit else number_of(item, "slots")
         return slots is None or taken < slots
 
     def _may_start(self, job: Item, item: Item, now_ms: int) -> bool:

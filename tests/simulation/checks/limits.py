@@ -43,13 +43,8 @@ class LimitChecks:
                 self._rates_hold(key, runs, limit.rate)
 
     def _limits_hold(self, key: tuple[str, ...], runs: list[HandlerRun], most: int) -> None:
-        """Interrupted runs do nothing more, and runs that outlive their lease are fenced, so neither counts.
-
-        The slot of a stray run is released as the last act before its process ends.
-        """
         for index, run in enumerate(runs):
-            before = [one for one in runs[:index] if one.ended_ms is not None]
-            still = [one for one in before if run.began_ms < min(self._ended_ms(one), one.lease_ends_ms)]
+            still = still_running(self._world, runs[:index], run)
             others = ", ".join(one.job_id for one in still)
             require(
                 len(still) < most, "concurrency limits hold", f"{key}: {others} still ran; the limit is {most}", run.key
@@ -74,10 +69,19 @@ class LimitChecks:
                 what = f"{key}: {within} began within {period_ms} ms; the limit is {most:.0f}"
                 require(within <= most, "rate limits hold", what, run.key)
 
-    def _ended_ms(self, run: HandlerRun) -> int:
-        ended_ms = run.ended_ms or 0
-        return min(ended_ms, self._world.slots_released.get(run.by, ended_ms))
-
     def _claimed_ms(self, run: HandlerRun) -> int:
         """0 if another worker had taken the job over by then, so that the time is unknown."""
         return run.claimed_ms if self._documents.claimed_by.get(run.owner) == run.by else 0
+
+
+def still_running(world: World, before: list[HandlerRun], run: HandlerRun) -> list[HandlerRun]:
+    """Those of `before` that still ran when `run` began.
+
+    Interrupted runs do nothing more, and runs that outlive their lease are fenced, so neither counts. The slot of a
+    stray run is released as the last act before its process ends.
+    """
+
+    def released_ms(one: HandlerRun, ended_ms: int) -> int:
+        return min(ended_ms, world.slots_released.get(one.by, ended_ms), one.lease_ends_ms)
+
+    return [one for one in before if one.ended_ms is not None and run.began_ms < released_ms(one, one.ended_ms)]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from tests.simulation.checks.violation import Item, map_of, maps_of, number_of, require, text_of
+from tests.simulation.checks.violation import Item, cap_in_words, map_of, maps_of, number_of, require, text_of
 from tidemill.application.job_story import story
 from tidemill.domain.history import Why
 from tidemill.domain.job import Job
@@ -127,6 +127,8 @@ def _by(item: Item) -> str:
 
 
 def _waits(wait: Item, what: str) -> str:
+    if cap := cap_in_words(wait):
+        return re.escape(f"it {what} for the {cap}")
     end = "the end of " if text_of(wait, "cause") == "pause" else ""
     return re.escape(f"it {what} for {end}its {text_of(wait, 'cause')} {text_of(wait, 'key')}")
 

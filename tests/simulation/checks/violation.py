@@ -1,5 +1,6 @@
 """The exception of a failed check, and helpers to read a document in the form of DynamoDB."""
 
+import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -63,6 +64,20 @@ def waits_alone(item: Item | None) -> bool:
     """Whether the job is parked for a signal."""
     wait = map_of(item or {}, "wait")
     return text_of(item, "state") == State.PARKED and text_of(wait, "cause") in {"signal", "input"}
+
+
+def cap_in_words(wait: Item) -> str:
+    """The cap that a job waits for, as operators read it. Empty for another wait."""
+    key = text_of(wait, "key")
+    if text_of(wait, "cause") != "limit" or not key.startswith("{"):
+        return ""
+    cap = json.loads(key)
+    return f"cap of tenant {cap['tenant']} in lane {cap['lane']}"
+
+
+def capped(item: Item) -> bool:
+    """Whether the job waits for a cap."""
+    return bool(cap_in_words(map_of(item, "wait")))
 
 
 def tenant_of(key: str) -> str:

@@ -4,7 +4,7 @@ import json
 from typing import Final
 
 from tests.simulation.checks.table_watch import watch_jobs
-from tests.simulation.checks.violation import Item, number_of, require, run_ended, state_of, tenant_of, text_of
+from tests.simulation.checks.violation import Item, capped, number_of, require, run_ended, state_of, tenant_of, text_of
 from tests.simulation.world.code_versions import job_type
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import FAR_OFF_MS, LARGEST_SKEW_MS
@@ -83,7 +83,7 @@ class WaitChecks:
         if _step("releases", before, after) == 1:
             most_ms = min(1000 * 2 ** number_of(before, "releases"), _LONGEST_RELEASE_MS)
             require(wait_ms <= most_ms + self._skew_ms, check, f"released for {wait_ms} ms, not {most_ms}", key)
-        limited = job_type(text_of(after, "type")).limit is not None
+        limited = job_type(text_of(after, "type")).limit is not None or capped(after)
         if _step("holds", before, after) == 1 and not limited and state_of(after) is not State.PARKED:
             versions = self._world.rollout.planned
             most_ms = _LONGEST_HOLD_MS if versions else _LONGEST_HOLD_WITHOUT_VERSIONS_MS

@@ -6,6 +6,7 @@ from tests.simulation.mutants.adaptive_limits import ADAPTIVE
 from tests.simulation.mutants.backfills import BACKFILLED
 from tests.simulation.mutants.breakers import BREAKERS
 from tests.simulation.mutants.callers_and_versions import OUTSIDE
+from tests.simulation.mutants.caps import CAPPED
 from tests.simulation.mutants.conditions import CLAUSES
 from tests.simulation.mutants.explanations import EXPLAINED
 from tests.simulation.mutants.first_messages import HINTED
@@ -26,5 +27,18 @@ from tests.simulation.mutants.waits_and_messages import WAITING
 
 MUTANTS: Final = (
     *(*PROTOCOL, *OPERATION, *PASS, *OUTSIDE, *CLAUSES, *WAITING, *SHOWN, *LINES, *ITEMS, *EXPLAINED),
-    *(*RECORDED, *READ, *PAUSES, *ADAPTIVE, *BREAKERS, *SIGNALLED, *UNDONE, *FLOODED, *BACKFILLED, *HINTED, *GOVERNED),
+    *(
+        *RECORDED,
+        *READ,
+        *PAUSES,
+        *ADAPTIVE,
+        *BREAKERS,
+        *SIGNALLED,
+        *UNDONE,
+        *FLOODED,
+        *BACKFILLED,
+        *HINTED,
+        *GOVERNED,
+        *CAPPED,
+    ),
 )
