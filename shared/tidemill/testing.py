@@ -60,6 +60,8 @@ class Ran:
     undo: Submission | None
     #: The states that `run.checkpoint` saved, decoded, in order.
     checkpoints: tuple[Any, ...]
+    #: The names of the steps that the run recorded, in order. Those that an earlier run recorded are in `job.steps`.
+    steps: tuple[str, ...]
 
     @property
     def state(self) -> State:
@@ -142,6 +144,7 @@ class Drive:
             raise JobEndedError(f"the job is {self.job.state} and cannot run again; start a new Drive")
         self.now = max(self.now, self.job.due)
         self._document.saved.clear()
+        self._document.recorded.clear()
         self._submit.asked.clear()
         self._submit.prepared = None
         attempt = Attempt(reference_to(self.job), self._tools, deadline=self.now + _INVOCATION)
@@ -161,6 +164,7 @@ class Drive:
             writes=tuple(settled.writes),
             undo=self._submit.prepared if settled.undo else None,
             checkpoints=tuple(json.loads(saved.state) for saved in self._document.saved if saved.state),
+            steps=tuple(step.name for step in self._document.recorded),
         )
 
     def run_until_it_ends(self, *, most: int = 100) -> Ran:

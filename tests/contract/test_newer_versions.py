@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from tests.support.builders import LEASE, NOW, SECOND, SETTLEMENTS, brought_to
+from tests.support.builders import A_STEP, LEASE, NOW, SECOND, SETTLEMENTS, brought_to
 from tests.support.job_tables import Table
 from tidemill.application.ports import Checkpoint, JobStore
 from tidemill.domain.errors import NewerSchemaError
@@ -29,6 +29,7 @@ WRITES: Final[dict[str, tuple[State, Callable[[JobStore, Job], object]]]] = {
         lambda store, job: store.unclaim(reference_to(job), token=job.owner or "", now=NOW),
     ),
     "checkpoint": (State.RUNNING, lambda store, job: store.checkpoint(job, Checkpoint(done=1), now=NOW)),
+    "step": (State.RUNNING, lambda store, job: store.record_step(job, A_STEP)),
     "cancel": (State.QUEUED, lambda store, job: store.cancel(job, now=NOW)),
     "cancel of a run": (State.RUNNING, lambda store, job: store.cancel(job, now=NOW)),
     "wake": (State.SCHEDULED, lambda store, job: store.wake(job, now=NOW)),

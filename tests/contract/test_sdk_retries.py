@@ -9,6 +9,7 @@ from botocore.exceptions import ClientError
 
 from tests.support.builders import (
     A_SIGNAL,
+    A_STEP,
     A_WAIT,
     NOW,
     SECOND,
@@ -39,6 +40,7 @@ WRITES: dict[Write, tuple[State | Callable[[DynamoJobStore], Job], Callable[[Dyn
     Write.SETTLE: (State.RUNNING, lambda store, job: store.settle(job, SETTLEMENTS[State.RETRYING], now=NOW)),
     Write.RELEASE: (State.RUNNING, lambda store, job: store.release(job, now=NOW, due=NOW)),
     Write.CHECKPOINT: (State.RUNNING, lambda store, job: store.checkpoint(job, Checkpoint(state="[1]"), now=NOW)),
+    Write.STEP: (State.RUNNING, lambda store, job: store.record_step(job, A_STEP)),
     Write.CANCEL: (State.QUEUED, lambda store, job: store.cancel(job, now=NOW)),
     Write.WAKE: (State.SCHEDULED, lambda store, job: store.wake(job, now=NOW)),
     Write.ADVANCE: (behind_an_ended_head, lambda store, job: store.advance(job.tenant, job.group or "", now=NOW)),

@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.builders import (
     A_SIGNAL,
+    A_STEP,
     A_WAIT,
     FRESH,
     LEASE,
@@ -103,6 +104,7 @@ CASES: dict[tuple[Write, State], tuple[Prepare, Call]] = {
         _alone,
         lambda store, job: store.checkpoint(_as_owner(job), Checkpoint(done=1), now=LATE),
     ),
+    (Write.STEP, State.RUNNING): (_alone, lambda store, job: store.record_step(_as_owner(job), A_STEP)),
     **{
         (Write.CANCEL, state): (_alone, lambda store, job: store.cancel(job, now=LATE))
         for state in (State.CANCELLED, State.RUNNING)

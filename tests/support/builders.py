@@ -15,6 +15,7 @@ from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.signals import Signal
 from tidemill.domain.skipped_work import Backfilled, Skipped
 from tidemill.domain.states import State
+from tidemill.domain.steps import Step
 from tidemill.domain.undo import Undo, Undone
 from tidemill.domain.waiting import LONGEST_PARKED, Cause, Wait
 from tidemill.names import Lane
@@ -72,6 +73,7 @@ def an_error(**changes: Any) -> AttemptError:
 
 A_SIGNAL: Final = Signal(name="approval", at=NOW, data='{"by":"ada"}')
 AN_UNDO: Final = Undo(type="test.undo", lane=Lane.DEFAULT, payload='{"n":1}', tags=("a",), blocks=True)
+A_STEP: Final = Step(name="charge", at=NOW, attempt=1, result='{"id":7}')
 SKIPPED: Final = (Skipped(name="geo", type="test.geo"), Skipped(name="agent", type="test.agent"))
 A_WAIT: Final = Wait(cause=Cause.LIMIT, key="test.job#a", since=NOW)
 #: A settlement into each state that settle may write.

@@ -349,6 +349,7 @@ def test_the_page_lists_all_that_a_run_has() -> None:
         "read_flags",
         "read_strain",
         "observe",
+        "take_step",
     }
     assert set(re.findall(r"^\| `run\.(\w+)", table, re.MULTILINE)) == has
 

@@ -12,20 +12,19 @@ from typing import Any, Final
 from tidemill.application.attempt_gates import OUT_OF_TIME, Gates, StrayBeside, WaitUntilAlone
 from tidemill.application.attempt_report import Ending, Report, RunObserver, Unobserved
 from tidemill.application.breaker_use import CURRENT_USE
+from tidemill.application.checkpoints import checkpoints
 from tidemill.application.handler_context import HandlerContext, HandlerScope, SettleScope
-from tidemill.application.handler_results import checkpoint_text, outcome_of_value
+from tidemill.application.handler_results import outcome_of_value
 from tidemill.application.job_types import Run, observe_nothing
-from tidemill.application.ports import Checkpoint
 from tidemill.application.run_log import RunLog
 from tidemill.application.settle import AttemptContext, Settler, put_back_time
 from tidemill.application.skipped_work import SkippedWork
+from tidemill.application.steps import Steps
 from tidemill.domain.claim_verdict import Verdict, judge
 from tidemill.domain.dead_letters import DeadLetterAction, dead_letter_action
 from tidemill.domain.errors import (
     BreakerOpenError,
-    CancelRequestedError,
     JobTimeoutError,
-    LeaseLostError,
     StoreUnavailableError,
     TidemillError,
     UnloadedJobTypeError,
@@ -293,13 +292,17 @@ class Attempt:
     def _handled(self, job: Job) -> Outcome:
         with self._handler_scope(job) as context:
             skipped = SkippedWork(self._gates.known_type().backfill)
-            value = self._call_handler(job, context, skipped)
+            store, clock = self._context.store, self._context.clock
+            steps = Steps(job, store, clock, under_way=self._require_under_way, writes=self._written)
+            value = self._call_handler(job, context, skipped, steps)
+            steps.end(value)
             # The jobs that follow belong to the trace of this run.
             return skipped.marked(outcome_of_value(value, replace(job, trace=context.trace), self._context.submit))
 
-    def _call_handler(self, job: Job, context: HandlerContext, skipped: SkippedWork) -> Any:
+    def _call_handler(self, job: Job, context: HandlerContext, skipped: SkippedWork, steps: Steps) -> Any:
         """What the handler returns."""
         job_type, measured = self._gates.known_type(), self._gates.measured
+        store, clock = self._context.store, self._context.clock
         run = Run(
             job_id=job.id,
             tenant=job.tenant,
@@ -315,11 +318,12 @@ class Attempt:
             resumed_from=None if job.checkpoint is None else json.loads(job.checkpoint),
             traceparent=traceparent_of(context.trace),
             log=RunLog(context.fields),
-            save=self._save_checkpoint,
+            save=checkpoints(job, store, clock, under_way=self._require_under_way),
             read_flags=self._context.flags,
             observe=measured.observed if measured else observe_nothing,
             read_strain=self._context.strain_level,
             mark_skipped=skipped.skip,
+            take_step=steps.take,
         )
         self._begin_handler()
         if measured:
@@ -350,17 +354,14 @@ class Attempt:
                 raise JobTimeoutError(OUT_OF_TIME)
             self._in_handler = True
 
-    def _save_checkpoint(self, state: Any, done: int | None, total: int | None) -> None:
-        """`Run.checkpoint`."""
-        saved = Checkpoint(state=None if state is None else checkpoint_text(state), done=done, total=total)
+    def _require_under_way(self) -> None:
+        """Raises `JobTimeoutError` for a handler that goes on after the end of its run."""
         if self.has_ended():
             raise JobTimeoutError(f"it took longer than {self._time_allowed()}, and has been settled as failed")
-        try:
-            cancel_requested = self._context.store.checkpoint(self._claimed(), saved, now=self._context.clock())
-        except WriteRefusedError as refused:
-            raise LeaseLostError("this run no longer holds the lease of the job") from refused
-        if cancel_requested:
-            raise CancelRequestedError("the job was asked to end")
+
+    def _written(self, job: Job) -> None:
+        with self._lock:
+            self._job = job
 
     def _time_allowed(self) -> str:
         """How long a run may take, and which setting says so."""

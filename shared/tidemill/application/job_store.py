@@ -16,6 +16,7 @@ from tidemill.domain.job import OPERATOR, Job, Reference
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.signals import Signal
 from tidemill.domain.skipped_work import Backfilled
+from tidemill.domain.steps import Step
 from tidemill.domain.undo import Undone
 from tidemill.domain.waiting import Line, Wait
 from tidemill.names import WAKE_INTERVAL_SECONDS
@@ -140,6 +141,9 @@ class AttemptStore(ReleaseStore, _Redrive, GroupStore, Protocol):
 
     def checkpoint(self, job: Job, saved: Checkpoint, *, now: datetime) -> bool:
         """Save the progress of the run that claimed `job`. True when a cancel was requested."""
+
+    def record_step(self, job: Job, step: Step) -> Job:
+        """Add a step to those that the run which claimed `job` knows; return the job as written."""
 
     def settle(self, job: Job, settlement: Settlement, *, now: datetime) -> Sequence[Job]:
         """End the run that claimed `job`, with the handler's own writes and follow-up jobs in the same transaction.

@@ -120,6 +120,8 @@ def _untold(job: Job) -> Iterator[Event]:
         done, total = job.progress_done, job.progress_total
         progress = "" if done is None else f", {done} done" if total is None else f", {done} of {total} done"
         yield job.checkpoint_at, f"the handler saved a checkpoint{progress}"
+    for step in job.steps:
+        yield step.at, f"attempt {step.attempt} recorded the step {step.name}"
     if job.wait and job.wait.since not in others:
         what = "was parked, and waits" if job.state is State.PARKED else "had to wait"
         yield job.wait.since, f"it {what} for {_awaited(job.wait)}"

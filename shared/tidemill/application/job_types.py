@@ -4,8 +4,9 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 from logging import Logger, LoggerAdapter
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from tidemill.application.run_log import RunLog
 from tidemill.domain.breaker import BreakerPolicy
@@ -13,10 +14,17 @@ from tidemill.domain.downstream_errors import Classify
 from tidemill.domain.errors import JobFileError, UnknownJobTypeError, UnloadedJobTypeError
 from tidemill.domain.limits import Limit
 from tidemill.domain.retry import RetryPolicy
+from tidemill.domain.steps import key_of_step
 from tidemill.domain.strain import NO_STRAIN, Importance
 from tidemill.domain.type_overrides import NO_OVERRIDES, TypeOverrides
 from tidemill.domain.waiting import Line
 from tidemill.names import CANARY_TYPE, Lane
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+#: As `Run.step`, with the call of the function.
+TakeStep = Callable[[str, "partial[Any]"], Any]
 
 #: Saves a state (JSON), `done` and `total`. Raises what `Run.checkpoint` raises.
 SaveCheckpoint = Callable[[Any, int | None, int | None], None]
@@ -47,6 +55,11 @@ def _mark_nothing(_name: str) -> None:
 
 def _save_nothing(_state: Any, _done: int | None, _total: int | None) -> None:
     """For a run outside of a worker, such as in a test of a handler."""
+
+
+def _only_call(_name: str, call: "partial[Any]") -> Any:
+    """For a run outside of a worker."""
+    return call()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +94,7 @@ class Run:
     observe: Observe = field(default=observe_nothing, repr=False, compare=False)
     read_strain: ReadLevel = field(default=_no_strain, repr=False, compare=False)
     mark_skipped: Callable[[str], None] = field(default=_mark_nothing, repr=False, compare=False)
+    take_step: TakeStep = field(default=_only_call, repr=False, compare=False)
 
     @property
     def flags(self) -> Mapping[str, Any]:
@@ -127,6 +141,26 @@ class Run:
         backfill`. A run that does not succeed leaves no mark. Raises `ValueError` for a name that is not in `backfill`.
         """
         self.mark_skipped(name)
+
+    def step(
+        self, name: str, function: Callable[Arguments, Result], /, *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> Result:
+        """Call the function and record its result with one write. A later run returns the result without the call.
+
+        The result is JSON, or what the return annotation of the function says and pydantic can turn into JSON, of at
+        most 8 KiB. A crash before the record calls the function again: give its effect `step_key(name)`. Each run asks
+        for the same steps in the same order, one after another; a name is 1 to 32 characters of a-z, 0-9, '_', '.'
+        and '-'.
+
+        Raises what the function raises, and what `checkpoint` raises; `StepError` for a wrong name or result, and
+        `StepsChangedError` if the recorded steps are not the first that this run asks for. These two end the job.
+        """
+        result: Result = self.take_step(name, partial(function, *args, **kwargs))
+        return result
+
+    def step_key(self, name: str) -> str:
+        """The same in every attempt of the step: pass it to services that take an idempotency key."""
+        return key_of_step(self.idempotency_key, name)
 
     def checkpoint(self, state: Any = None, *, done: int | None = None, total: int | None = None) -> None:
         """Save a state to resume from, and the progress of the job, with one write.

@@ -46,6 +46,7 @@ def view(job: Job, *, payload: str | None) -> dict[str, Any]:
             for entry in job.known_history
         ],
         "checkpoint": _value(job.checkpoint),
+        "steps": [{"name": each.name, "at": _time(each.at), "attempt": each.attempt} for each in job.steps],
         "signals": [{"name": each.name, "at": _time(each.at), "data": _value(each.data)} for each in job.signals],
         "hops": job.hops,
         "parent": job.parent,

@@ -73,15 +73,31 @@ class SignalRefusedError(TidemillError):
 
 
 class CancelRequestedError(TidemillError):
-    """Raised by `run.checkpoint` when a cancel was requested. Let it propagate, and the job is cancelled."""
+    """Raised by `run.checkpoint` and `run.step` when a cancel was requested. Let it propagate: the job is cancelled."""
 
 
 class LeaseLostError(TidemillError):
-    """Raised by `run.checkpoint` when this run lost its lease: it can no longer write to the job."""
+    """Raised by `run.checkpoint` and `run.step` when this run lost its lease: it can no longer write to the job."""
 
 
 class CheckpointTooLargeError(PermanentJobError):
     """The checkpoint exceeds the size limit, and would exceed it on a retry too."""
+
+
+class StepError(PermanentJobError):
+    """A step has a wrong name, or a result that cannot be recorded. A retry would meet the same."""
+
+
+class StepsChangedError(StepError):
+    """The steps that a run asks for do not begin with those that the job has recorded."""
+
+    def __init__(self, recorded: Sequence[str], asked: Sequence[str]) -> None:
+        super().__init__(
+            "the steps of this job type have changed: let the old version finish its jobs first, or give the type "
+            f"a new name; recorded: {', '.join(recorded)}; asked for: {', '.join(asked) or 'none'}"
+        )
+        self.recorded = tuple(recorded)
+        self.asked = tuple(asked)
 
 
 class JobTimeoutError(TidemillError):

@@ -10,6 +10,7 @@ from tidemill.domain.holds import HoldCause
 from tidemill.domain.signals import Awaited, Signal
 from tidemill.domain.skipped_work import Backfilled, Skipped
 from tidemill.domain.states import State
+from tidemill.domain.steps import Step
 from tidemill.domain.undo import Undo, Undone
 from tidemill.domain.waiting import Wait
 from tidemill.names import Lane
@@ -159,6 +160,9 @@ class Job:
     #: Progress, in units that the handler chooses.
     progress_done: int | None = None
     progress_total: int | None = None
+    #: The steps that have run, in order. Each is added by the run; cleared by success, and by a redrive with another
+    #: payload.
+    steps: tuple[Step, ...] = ()
     #: When a cancel was requested while the job ran. Set by cancel, cleared by redrive.
     cancel_requested_at: datetime | None = None
     #: Who cancelled the job, or asked its run to end. Set by cancel, cleared by redrive.

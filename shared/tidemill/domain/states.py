@@ -42,6 +42,7 @@ class Write(StrEnum):
     SETTLE = "settle"
     RELEASE = "release"
     CHECKPOINT = "checkpoint"
+    STEP = "record_step"
     CANCEL = "cancel"
     WAKE = "wake"
     PARK = "park"
@@ -79,6 +80,7 @@ TRANSITIONS: Final[Mapping[Write, Mapping[State | None, frozenset[State]]]] = {
     },
     Write.RELEASE: {State.RUNNING: frozenset({State.RETRYING})},
     Write.CHECKPOINT: {State.RUNNING: frozenset({State.RUNNING})},
+    Write.STEP: {State.RUNNING: frozenset({State.RUNNING})},
     Write.CANCEL: {
         State.WAITING: frozenset({State.CANCELLED}),
         State.SCHEDULED: frozenset({State.CANCELLED}),

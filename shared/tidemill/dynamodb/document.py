@@ -14,6 +14,7 @@ from tidemill.domain.job import AttemptError, CancelRequest, DeathReason, Job, R
 from tidemill.domain.signals import Awaited, Signal
 from tidemill.domain.skipped_work import Backfilled, Skipped
 from tidemill.domain.states import State
+from tidemill.domain.steps import Step
 from tidemill.domain.time_constants import EPOCH, MILLISECOND
 from tidemill.domain.undo import Undo, Undone
 from tidemill.domain.waiting import Cause, Wait
@@ -25,6 +26,7 @@ SCHEMA_VERSION: Final = 3
 SCHEMA_ATTRIBUTE: Final = "schema"
 HISTORY_ATTRIBUTE: Final = "history"
 SIGNALS_ATTRIBUTE: Final = "signals"
+STEPS_ATTRIBUTE: Final = "steps"
 
 
 def key(tenant: str, job_id: str) -> Item:
@@ -132,6 +134,7 @@ UNDO: Final = _record(
 )
 UNDONE: Final = _record(Undone, {"job_id": _TEXT, "at": _TIME, "by": _TEXT, "reason": _TEXT})
 SKIPPED: Final = _list_of(_record(Skipped, {"name": _TEXT, "type": _TEXT}))
+STEPS: Final = _list_of(_record(Step, {"name": _TEXT, "at": _TIME, "attempt": _NUMBER, "result": _TEXT}))
 BACKFILLED: Final = _list_of(_record(Backfilled, {"name": _TEXT, "job_id": _TEXT, "at": _TIME}))
 
 #: Every field of `Job` except its key, each under its own name. A missing attribute means the field's default.
@@ -165,6 +168,7 @@ _FIELDS: Final[Mapping[str, _Form]] = {
     "checkpoint_at": _TIME,
     "progress_done": _NUMBER,
     "progress_total": _NUMBER,
+    STEPS_ATTRIBUTE: STEPS,
     "cancel_requested_at": _TIME,
     "cancel": CANCEL,
     "holds": _NUMBER,

@@ -16,6 +16,7 @@ from tidemill.domain.outcomes import Settlement
 from tidemill.domain.signals import Signal
 from tidemill.domain.skipped_work import Backfilled
 from tidemill.domain.states import State, Write, allowed
+from tidemill.domain.steps import Step
 from tidemill.domain.undo import Undone
 from tidemill.domain.waiting import Wait
 from tidemill.dynamodb import backfill_writes, job_writes, operator_writes, signal_writes, undo_writes
@@ -102,6 +103,12 @@ class DynamoJobStore(JobReader):
         # Only this run writes its checkpoint, so the condition accepts an SDK retry of it.
         current = self._updated(Write.CHECKPOINT, request, mine=lambda _current: False)
         return current.cancel_requested_at is not None
+
+    def record_step(self, job: Job, step: Step) -> Job:
+        def mine(current: Job) -> bool:
+            return current.owner == job.owner and current.steps == (*job.steps, step)
+
+        return self._updated(Write.STEP, job_writes.record_step(job, step), mine=mine)
 
     def cancel(self, job: Job, *, now: datetime, by: str = OPERATOR, reason: str = "", as_read: bool = False) -> Job:
         asked = CancelRequest(by=by, reason=reason)

@@ -12,6 +12,7 @@ from tidemill.domain.history import LEAST_KEPT, MOST_UNREAD, Transition, Why
 from tidemill.domain.job import Job, Reference
 from tidemill.domain.outcomes import Settlement, errors_after, history_after, open_runs_after
 from tidemill.domain.states import State
+from tidemill.domain.steps import Step
 from tidemill.dynamodb.document import (
     ATTEMPT_ERRORS,
     AWAITED,
@@ -19,6 +20,8 @@ from tidemill.dynamodb.document import (
     SIGNALS,
     SIGNALS_ATTRIBUTE,
     SKIPPED,
+    STEPS,
+    STEPS_ATTRIBUTE,
     UNDO,
     WAIT,
     encode,
@@ -123,6 +126,7 @@ def settle(job: Job, settlement: Settlement, *, now: datetime, retention: timede
     held = _hold(job, settlement)
     sets |= held
     removes = [name for name in ("holds", "hold_cause", "open_runs", "wait") if name not in held.keys() | sets.keys()]
+    removes += _used_up_steps(job, settlement)
     entries = history_after(job, settlement, now=now)
     known = settlement.signals_known
     # A signal came since the claim, perhaps the one to wait for.
@@ -153,6 +157,11 @@ def settle(job: Job, settlement: Settlement, *, now: datetime, retention: timede
         names=["cancel_requested_at", *names],
         values=values,
     )
+
+
+def _used_up_steps(job: Job, settlement: Settlement) -> list[str]:
+    """Their results are of use only to a later run, and count in the size of the item."""
+    return [STEPS_ATTRIBUTE] if job.steps and settlement.state is State.SUCCEEDED else []
 
 
 def _index_entry(job: Job, settlement: Settlement, due: datetime, indexes: Indexes) -> dict[str, Item]:
@@ -241,6 +250,31 @@ def checkpoint(job: Job, saved: Checkpoint, *, now: datetime) -> Request:
         conditions=["#owner = :owner"],
         names=["owner"],
         values={":owner": text(job.owner or "")},
+    )
+
+
+def record_step(job: Job, step: Step) -> Request:
+    """Add a step to those of `job`."""
+    known = len(job.steps)
+    added = f"#{STEPS_ATTRIBUTE} = list_append(if_not_exists(#{STEPS_ATTRIBUTE}, :no_steps), :step)"
+    return update_job(
+        job.tenant,
+        job.id,
+        sets={},
+        expressions=[added],
+        conditions=[
+            # The fence: a run that lost its lease must not add to the steps of the next run.
+            "#owner = :owner",
+            # The SDK sends the call again after its own success. Without this, the step would be there twice.
+            f"size(#{STEPS_ATTRIBUTE}) = :known" if known else f"attribute_not_exists(#{STEPS_ATTRIBUTE})",
+        ],
+        names=["owner", STEPS_ATTRIBUTE],
+        values={
+            ":owner": text(job.owner or ""),
+            ":step": STEPS.encode((step,)),
+            ":no_steps": STEPS.encode(()),
+            **({":known": number(known)} if known else {}),
+        },
     )
 
 

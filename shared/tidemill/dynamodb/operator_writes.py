@@ -12,7 +12,16 @@ from tidemill.domain.job import CancelRequest, DeathReason, Job, Redrive
 from tidemill.domain.outcomes import ERRORS_KEPT
 from tidemill.domain.states import TRANSITIONS, State, Write
 from tidemill.domain.waiting import LONGEST_PARKED, Cause, Wait
-from tidemill.dynamodb.document import ATTEMPT_ERRORS, CANCEL, REDRIVES, SCHEMA_ATTRIBUTE, SCHEMA_VERSION, WAIT, key
+from tidemill.dynamodb.document import (
+    ATTEMPT_ERRORS,
+    CANCEL,
+    REDRIVES,
+    SCHEMA_ATTRIBUTE,
+    SCHEMA_VERSION,
+    STEPS_ATTRIBUTE,
+    WAIT,
+    key,
+)
 from tidemill.dynamodb.indexes import Indexes, in_line
 from tidemill.dynamodb.job_writes import ended
 from tidemill.dynamodb.update_requests import ATTENTION, Request, update, update_job
@@ -233,6 +242,8 @@ def redrive(job: Job, entry: Redrive, *, state: State = State.QUEUED, sequence: 
     ]
     entries = [Transition(at=entry.at, state=state, cause=Why.EDITED if entry.edited else Why.REDRIVEN)]
     if entry.edited:
+        # They ran with the other payload.
+        removes.append(STEPS_ATTRIBUTE)
         for name, held in (("payload", job.payload), (PAYLOAD_LOCATION_ATTRIBUTE, job.payload_at)):
             if held is None:
                 removes.append(name)

@@ -15,6 +15,7 @@ from tidemill.domain.limits import Rate
 from tidemill.domain.outcomes import Settlement, errors_after, history_after, open_runs_after
 from tidemill.domain.signals import Signal
 from tidemill.domain.states import State, Write
+from tidemill.domain.steps import Step
 from tidemill.domain.waiting import Line
 
 
@@ -34,6 +35,7 @@ class OneJob:
     def __init__(self, job: Job) -> None:
         self.job = job
         self.saved: list[Checkpoint] = []
+        self.recorded: list[Step] = []
         self.settled = Settlement(state=job.state)
 
     def new_token(self) -> str:
@@ -75,6 +77,11 @@ class OneJob:
         self.job = replace(self.job, checkpoint_at=now, **_given(kept))
         return self.job.cancel_requested_at is not None
 
+    def record_step(self, _job: Job, step: Step) -> Job:
+        self.recorded.append(step)
+        self.job = replace(self.job, steps=(*self.job.steps, step))
+        return self.job
+
     def settle(self, _job: Job, settlement: Settlement, *, now: datetime) -> Sequence[Job]:
         job, ends = self.job, settlement.state.terminal
         if job.cancel_requested_at and not ends:
@@ -97,6 +104,7 @@ class OneJob:
             awaited=settlement.awaited or job.awaited,
             signals=job.signals if settlement.signals is None else settlement.signals,
             skipped=settlement.skipped or job.skipped,
+            steps=() if settlement.state is State.SUCCEEDED else job.steps,
             errors=errors_after(job, settlement),
             history=history_after(job, settlement, now=now),
             finished_at=now if ends else None,

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from tests.simulation.actors.api_gateway import ACCEPTED, BROKEN, CONFLICT, OK, UNPROCESSABLE, as_json, ask
 from tests.simulation.actors.bookings import bookings
+from tests.simulation.actors.stepwise_jobs import stepwise_jobs
 from tests.simulation.checks.violation import has_expired, require_in_task
 from tests.simulation.jobs.odd_values import ODD_VALUES
 from tests.simulation.world.faults import Fault
@@ -154,7 +155,7 @@ class Workload:
 
 
 def further_submissions(world: World) -> list[PlannedSubmission]:
-    """In some seeds, odd values, a crowd of one limit key, and jobs that call a downstream, wait or record an undo.
+    """In some seeds, odd values, a crowd of one limit key, and jobs that call a downstream, wait, book or have steps.
 
     Their own chance leaves the other seeds as they are.
     """
@@ -191,8 +192,8 @@ def further_submissions(world: World) -> list[PlannedSubmission]:
             for number in range(_WAITING_JOBS)
         ]
     planned = [PlannedSubmission(TENANTS[0], one, world.scheduler.now_ms + random.randint(0, 5_000)) for one in made]
-    booked = [PlannedSubmission(TENANTS[0], one, world.scheduler.now_ms + at_ms) for at_ms, one in bookings(world.seed)]
-    return [*planned, *booked]
+    timed = [*bookings(world.seed), *stepwise_jobs(world.seed)]
+    return [*planned, *(PlannedSubmission(TENANTS[0], one, world.scheduler.now_ms + at_ms) for at_ms, one in timed)]
 
 
 class TrackedSubmission:

@@ -39,6 +39,7 @@ from tests.simulation.checks.read_documents import ReadDocumentChecks
 from tests.simulation.checks.schedules import ScheduleChecks
 from tests.simulation.checks.signals import SignalChecks
 from tests.simulation.checks.slowdowns import SlowdownChecks
+from tests.simulation.checks.steps import StepChecks
 from tests.simulation.checks.stray_threads import StrayThreadChecks
 from tests.simulation.checks.transitions import TransitionChecks
 from tests.simulation.checks.undos import UndoChecks
@@ -108,6 +109,7 @@ class Checks:
         self.signals = SignalChecks(world)
         self.undos = UndoChecks(world)
         self._backfills = BackfillChecks(world)
+        self._steps = StepChecks(world)
         self._explanations = ExplanationChecks(world)
         self.versions = VersionCompatibilityChecks(world)
 
@@ -170,6 +172,7 @@ class Checks:
         self.governor.at_end()
         self._slowdowns.at_end()
         self._backfills.at_end()
+        self._steps.at_end()
         self._reports.no_record_blocks_its_shard()
         self.versions.at_end()
 

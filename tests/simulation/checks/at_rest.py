@@ -21,7 +21,7 @@ _WITHOUT_EFFECT: Final = frozenset({"sim.plain", "sim.permanent", "sim.give-up",
 #: Error classes that handlers raise, and those that the engine records for faults.
 _EXPLAINED: Final = frozenset(
     {
-        *("BrokenError", "PermanentJobError", "RetryAfter", "GiveUp", "MissingInput"),
+        *("BrokenError", "PermanentJobError", "RetryAfter", "GiveUp", "MissingInput", "StepsChangedError"),
         *("Crashed", "DeadlinePassed", "JobTimeoutError", "LeaseLostError", "TooManyHops"),
         *("EffectRefusedError", "StoreUnavailableError", "TransactionConflictError", "UndoFailedError"),
         # Only where versions differ: see `VersionCompatibilityChecks`.

@@ -12,7 +12,7 @@ from tidemill.domain.states import State
 
 #: Types whose handlers end a job in this way.
 _GIVING_UP: Final = frozenset({"sim.give-up"})
-_PERMANENT: Final = frozenset({"sim.permanent", "sim.unstorable"})
+_PERMANENT: Final = frozenset({"sim.permanent", "sim.unstorable", "sim.reordered"})
 
 
 class EndingChecks:

@@ -36,7 +36,7 @@ _LARGEST_RESULT_BYTES: Final = 100
 _MORE: Final = frozenset(
     {
         *("checkpoint", "checkpoint_at", "cancel", "errors", "nudged_at", "sequence", "wait", "hold_cause", "redrives"),
-        *("signals", "awaited", "undo", "undoes", "supersedes", "superseded_by", "skipped", MARK),
+        *("signals", "awaited", "undo", "undoes", "supersedes", "superseded_by", "skipped", "steps", MARK),
     }
 )
 

@@ -24,7 +24,7 @@ _TIMES: Final = (
 #: Only a response about one job has these, and its errors.
 _MAY_BE_LARGE: Final = frozenset(
     (
-        *("result", "checkpoint", "hops", "parent", "redrives", "cancelled_by", "signals"),
+        *("result", "checkpoint", "hops", "parent", "redrives", "cancelled_by", "signals", "steps"),
         *("undo", "undone_at", "undoes", "supersedes", "superseded_by"),
     )
 )
@@ -74,6 +74,10 @@ def expected_view(item: Item) -> dict[str, Any]:
         "signals": [
             {"name": one["name"]["S"], "at": time(int(one["at"]["N"])), "data": json.loads(one["data"]["S"])}
             for one in maps_of(item, "signals")
+        ],
+        "steps": [
+            {"name": one["name"]["S"], "at": time(int(one["at"]["N"])), "attempt": int(one["attempt"]["N"])}
+            for one in maps_of(item, "steps")
         ],
         "tags": tags_of(item),
         "undo": _undo(item["undo"]["M"]) if "undo" in item else None,

@@ -58,6 +58,9 @@ def _events(item: Item) -> Iterator[tuple[int, str]]:
     run = f"attempt {number_of(item, 'attempt')}" if state == "running" else "the last run"
     yield from is_at("claimed_at", f"{run} began{_ready(item)}", claims)
     yield from is_at("checkpoint_at", f"the handler saved a checkpoint{_progress(item)}", set())
+    for step in maps_of(item, "steps"):
+        recorded = f"attempt {number_of(step, 'attempt')} recorded the step {text_of(step, 'name')}"
+        yield number_of(step, "at"), re.escape(recorded)
     if (wait := map_of(item, "wait")) and number_of(wait, "since") not in others:
         what = "was parked, and waits" if state == "parked" else "had to wait"
         yield number_of(wait, "since"), _waits(wait, what)

@@ -57,6 +57,7 @@ def _write(before: Item, after: Item) -> Write | None:
             ("cancel_requested_at", Write.CANCEL),
             ("nudged_at", Write.RESEND),
             ("checkpoint_at", Write.CHECKPOINT),
+            ("steps", Write.STEP),
             ("undone", Write.UNDO),
             ("superseded_by", Write.SUPERSEDE),
             ("backfilled", Write.BACKFILL),

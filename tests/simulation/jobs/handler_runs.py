@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tests.simulation.world.faults import Fault
@@ -54,6 +54,9 @@ class HandlerRun:
     #: Last checkpoint that earlier runs saved, and the last of this run.
     saved_before: int
     saved: int = 0
+    #: The names and keys of the steps whose functions it has called, and what each step has returned, in order.
+    called: list[tuple[str, str]] = field(default_factory=list)
+    returned: list[tuple[str, Any]] = field(default_factory=list)
     ended_ms: int | None = None
 
     @property

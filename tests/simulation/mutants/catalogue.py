@@ -21,6 +21,7 @@ from tests.simulation.mutants.operators_reads import READ
 from tests.simulation.mutants.passes import PASS
 from tests.simulation.mutants.pauses import PAUSES
 from tests.simulation.mutants.signals import SIGNALLED
+from tests.simulation.mutants.steps import STEPPED
 from tests.simulation.mutants.undos import UNDONE
 from tests.simulation.mutants.values_and_reports import SHOWN
 from tests.simulation.mutants.waits_and_messages import WAITING
@@ -40,5 +41,6 @@ MUTANTS: Final = (
         *HINTED,
         *GOVERNED,
         *CAPPED,
+        *STEPPED,
     ),
 )

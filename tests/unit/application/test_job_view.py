@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from tests.support.builders import A_WAIT, AN_UNDO, NOW, SECOND, SKIPPED, a_job, an_error
+from tests.support.builders import A_STEP, A_WAIT, AN_UNDO, NOW, SECOND, SKIPPED, a_job, an_error
 from tidemill.application.job_view import payload_of, record, summary, view
 from tidemill.domain.errors import MalformedDocumentError
 from tidemill.domain.job import DeathReason, Job, Redrive
@@ -41,6 +41,7 @@ FULL = a_job(
     superseded_by="l",
     undo=AN_UNDO,
     skipped=SKIPPED,
+    steps=(A_STEP,),
     backfilled=(Backfilled(name="geo", job_id="w", at=NOW),),
     undone=Undone(job_id="v", at=NOW + 9 * SECOND, by="ada", reason="a typo"),
 )
@@ -92,6 +93,7 @@ def test_a_job_shows_every_member() -> None:
         "errors": [ERROR],
         "redrives": [{"at": "2045-03-04T05:06:07.891Z", "by": "operator", "death": "too many hops"}],
         "checkpoint": [2],
+        "steps": [{"name": "charge", "at": "2045-03-04T05:06:07.891Z", "attempt": 1}],
         "signals": [],
         "hops": 5,
         "parent": "p",

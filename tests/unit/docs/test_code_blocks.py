@@ -24,6 +24,7 @@ RUN_BY: Final[dict[str, tuple[int, str]]] = {
     "docs/guides/long-jobs.md": (1, "tests/integration/test_long_jobs.py"),
     "docs/guides/outcomes.md": (1, "tests/integration/test_outcomes.py"),
     "docs/guides/signals.md": (1, "tests/integration/test_signals.py"),
+    "docs/guides/steps.md": (2, "tests/integration/test_steps.py"),
     "docs/operations/runtime-configuration.md": (1, "tests/unit/docs/test_code_blocks.py"),
     "docs/reference/settings.md": (1, "tests/infrastructure/test_guides.py"),
     "docs/start/deploy.md": (1, "tests/infrastructure/test_guides.py"),

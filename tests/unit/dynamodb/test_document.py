@@ -1,6 +1,6 @@
 """Encoding and decoding of job items."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.builders import A_SIGNAL, AN_UNDO, NOW, SKIPPED, a_job, an_error
+from tests.support.builders import A_SIGNAL, A_STEP, AN_UNDO, NOW, SKIPPED, a_job, an_error
 from tidemill.aws.attribute_values import milliseconds, seconds
 from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError
 from tidemill.domain.history import Transition, Why
@@ -109,6 +109,7 @@ def test_every_field_of_a_job_is_written() -> None:
         **dict.fromkeys(("undoes", "supersedes", "after_undo", "superseded_by"), "text"),
         undo=AN_UNDO,
         skipped=SKIPPED,
+        steps=(A_STEP, replace(A_STEP, name="ship", result="null")),
         backfilled=(Backfilled(name="geo", job_id="text", at=NOW),),
         undone=Undone(job_id="text", at=NOW, by="ada", reason="a typo"),
         errors=(an_error(),),

@@ -8,6 +8,7 @@ from tidemill.application.validation import MOST_TAGS
 from tidemill.domain.job import OPERATOR, OWNER, DeathReason
 from tidemill.domain.signals import MOST_SIGNALS
 from tidemill.domain.states import State
+from tidemill.domain.steps import MOST_STEPS
 from tidemill.domain.time_constants import LONGEST_SPAN
 from tidemill.http.submission_form import BatchedForm, BatchForm, SubmissionForm
 
@@ -103,6 +104,11 @@ _JOB: Final[Schema] = _SUMMARY | {
         description="What happened to the job, oldest first: the acceptance and the last transitions.",
     ),
     "checkpoint": {"description": "The state that the handler saved last, to resume from; any JSON."},
+    "steps": _list_of(
+        _object({"name": _TEXT, "at": _TIME, "attempt": _COUNT}),
+        maxItems=MOST_STEPS,
+        description="The steps that have run, in order, until the job succeeds.",
+    ),
     "signals": _list_of(
         _object({"name": _TEXT, "at": _TIME, "data": {"description": "Any JSON."}}),
         maxItems=MOST_SIGNALS,

@@ -1,0 +1,67 @@
+"""The result of a step as JSON text, and back, as the return annotation of its function says."""
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+from tidemill.application.handler_results import encoded
+from tidemill.domain.errors import StepError
+from tidemill.domain.steps import LARGEST_STEP_BYTES
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+
+class StepResult:
+    """Of the step `name`. Without an annotation, or with `Any`, the result is plain JSON. Raises `StepError`."""
+
+    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+        self._name = name
+        self._adapter = self._adapter_of(_returned_type(function))
+
+    def text(self, value: Any) -> str:
+        try:
+            if self._adapter:
+                value = self._adapter.dump_python(value, mode="json", warnings="error")
+            text = encoded(value)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise StepError(
+                f"the result of the step {self._name!r} must be JSON, or what the return annotation of its function "
+                f"says: {error}"
+            ) from error
+        if len(text) > LARGEST_STEP_BYTES:
+            raise StepError(
+                f"the result of the step {self._name!r} is {len(text)} bytes; a step may keep at most "
+                f"{LARGEST_STEP_BYTES}: store it in a bucket or table of yours, and return its key"
+            )
+        return text
+
+    def value(self, text: str) -> Any:
+        try:
+            return self._adapter.validate_json(text) if self._adapter else json.loads(text)
+        except ValueError as error:
+            raise StepError(
+                f"the recorded result of the step {self._name!r} does not fit what its function returns now: let the "
+                f"old version finish its jobs first, or accept both forms: {error}"
+            ) from error
+
+    def _adapter_of(self, returned: Any) -> "TypeAdapter[Any] | None":
+        if returned is Any:
+            return None
+        from pydantic import PydanticUserError, TypeAdapter  # noqa: PLC0415 - the job file has imported it
+
+        try:
+            return TypeAdapter(returned)
+        except PydanticUserError as error:
+            raise StepError(
+                f"the function of the step {self._name!r} returns {returned!r}, which cannot be recorded: return JSON, "
+                f"or what pydantic can turn into JSON"
+            ) from error
+
+
+def _returned_type(function: Callable[..., Any]) -> Any:
+    try:
+        return get_type_hints(function, include_extras=True).get("return", Any)
+    except (AttributeError, NameError, TypeError):
+        # It has no annotations, or they name what cannot be found when the job runs.
+        return Any

@@ -1,0 +1,122 @@
+"""The steps of one run: those that earlier runs recorded return their results, and each new one is recorded."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from threading import Lock
+from typing import Any
+
+from tidemill.application.ports import AttemptStore, Clock
+from tidemill.application.step_result import StepResult
+from tidemill.domain.errors import (
+    CancelRequestedError,
+    LeaseLostError,
+    StepError,
+    StoreUnavailableError,
+    TidemillError,
+    WriteRefusedError,
+)
+from tidemill.domain.job import Job
+from tidemill.domain.return_values import WORK_NOT_DONE, Continue
+from tidemill.domain.signals import NAME_PATTERN, is_name
+from tidemill.domain.steps import LARGEST_STEPS_BYTES, MOST_STEPS, Step, require_same_order
+
+
+class Steps:
+    """Of the run that claimed `job`."""
+
+    def __init__(
+        self,
+        job: Job,
+        store: AttemptStore,
+        clock: Clock,
+        *,
+        under_way: Callable[[], None],
+        writes: Callable[[Job], None],
+    ) -> None:
+        """`under_way` raises if the run is over. `writes` gets the job as a write of a step may leave it."""
+        self._job = job
+        self._store = store
+        self._clock = clock
+        self._under_way = under_way
+        self._writes = writes
+        self._asked: list[str] = []
+        self._cancel_requested = False
+        #: From then on no step runs: what the document has may not be what the handler knows.
+        self._fault: TidemillError | None = None
+        self._one_at_a_time = Lock()
+
+    def take(self, name: str, call: "partial[Any]") -> Any:
+        """As `Run.step`."""
+        if not self._one_at_a_time.acquire(blocking=False):
+            raise StepError(f"the step {name!r} was asked for within another: take one after another, in one thread")
+        try:
+            if self._fault:
+                raise self._fault
+            return self._take(name, call)
+        finally:
+            self._one_at_a_time.release()
+
+    def end(self, value: Any) -> None:
+        """The handler has returned `value`. A success must have asked for each recorded step.
+
+        Raises what a step has raised of its own, if the handler has caught it.
+        """
+        if self._fault:
+            raise self._fault
+        if not isinstance(value, (*WORK_NOT_DONE, Continue)):
+            require_same_order(self._job.steps, self._asked, ended=True)
+
+    def _take(self, name: str, call: "partial[Any]") -> Any:
+        try:
+            result = self._next(name, call)
+            position = len(self._asked) - 1
+            if position < len(self._job.steps):
+                return result.value(self._job.steps[position].result)
+        except StepError as fault:
+            self._fault = fault
+            raise
+        self._under_way()
+        if self._cancel_requested:
+            raise CancelRequestedError("the job was asked to end")
+        try:
+            value = call()
+        except BaseException:
+            # The handler may catch it, and ask again.
+            self._asked.pop()
+            raise
+        try:
+            text = result.text(value)
+            self._record(Step(name=name, at=self._clock(), attempt=self._job.attempt, result=text))
+            return result.value(text)
+        except (StepError, LeaseLostError, StoreUnavailableError) as fault:
+            self._fault = fault
+            raise
+
+    def _next(self, name: str, call: "partial[Any]") -> StepResult:
+        """Count the step as asked for. Raises `StepError`."""
+        if not is_name(name):
+            raise StepError(f"invalid step name {name!r}: it must match {NAME_PATTERN}")
+        if name in self._asked:
+            raise StepError(f"the step {name!r} was asked for twice: give each step a name of its own")
+        self._asked.append(name)
+        require_same_order(self._job.steps, self._asked)
+        if len(self._asked) > MOST_STEPS:
+            raise StepError(f"a job may have at most {MOST_STEPS} steps: go on in a follow-up job, or use checkpoints")
+        return StepResult(name, call.func)
+
+    def _record(self, step: Step) -> None:
+        taken = sum(len(each.result) for each in (*self._job.steps, step))
+        if taken > LARGEST_STEPS_BYTES:
+            raise StepError(
+                f"with the step {step.name!r} the results of the steps are {taken} bytes; a job may keep at most "
+                f"{LARGEST_STEPS_BYTES}: store the large ones in a bucket or table of yours, and return their keys"
+            )
+        self._under_way()
+        self._writes(replace(self._job, steps=(*self._job.steps, step)))
+        try:
+            written = self._store.record_step(self._job, step)
+        except WriteRefusedError as refused:
+            raise LeaseLostError("this run no longer holds the lease of the job") from refused
+        self._job = replace(self._job, steps=written.steps)
+        self._cancel_requested = written.cancel_requested_at is not None

@@ -1,0 +1,41 @@
+"""The recorded steps of a job, which do not run again. Decision 58 gives the reasons."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from tidemill.domain.errors import StepsChangedError
+
+#: As compact JSON text in ASCII: of one step, and of all steps of a job, so that they fit into its document.
+LARGEST_STEP_BYTES: Final = 8 * 1024
+LARGEST_STEPS_BYTES: Final = 64 * 1024
+MOST_STEPS: Final = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One step that has run."""
+
+    name: str
+    at: datetime
+    #: The number of the run that recorded it.
+    attempt: int
+    #: JSON text.
+    result: str = "null"
+
+
+def require_same_order(recorded: Sequence[Step], asked: Sequence[str], *, ended: bool = False) -> None:
+    """The recorded steps are the first that a run asks for. Raises `StepsChangedError`.
+
+    `ended`: the run has asked for all of its steps.
+    """
+    names = [step.name for step in recorded]
+    common = len(names) if ended else min(len(names), len(asked))
+    if list(asked[:common]) != names[:common]:
+        raise StepsChangedError(names, asked)
+
+
+def key_of_step(job_key: str, name: str) -> str:
+    """`job_key` is as `Run.idempotency_key`, and has no slash."""
+    return f"{job_key}/{name}"

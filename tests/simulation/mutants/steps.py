@@ -1,0 +1,64 @@
+"""Faults of steps."""
+
+from typing import Final
+
+from tests.simulation.mutants import modules
+from tests.simulation.mutants.apply import Mutant
+
+STEPPED: Final = (
+    Mutant(
+        "a recorded step runs again",
+        modules.STEPS,
+        "if position < len(self._job.steps):",
+        "if position < len(self._job.steps) - 1:",
+    ),
+    Mutant(
+        "a lost lease records a step",
+        modules.WRITES,
+        "            # The fence: a run that lost its lease must not add to the steps of the next run.\n"
+        '            "#owner = :owner",\n',
+        '            "(#owner = :owner OR attribute_exists(#owner))",\n',
+    ),
+    Mutant(
+        "a step is recorded twice",
+        modules.WRITES,
+        'f"size(#{STEPS_ATTRIBUTE}) = :known" if known else f"attribute_not_exists(#{STEPS_ATTRIBUTE})",',
+        '*([f"size(#{STEPS_ATTRIBUTE}) >= :known"] if known else []),',
+    ),
+    Mutant(
+        "a step is not recorded",
+        modules.STEPS,
+        "            self._record(Step(name=name",
+        '            name != "step-1" and self._record(Step(name=name',
+    ),
+    Mutant(
+        "steps in another order go on",
+        modules.DOMAIN_STEPS,
+        "    if list(asked[:common]) != names[:common]:\n",
+        "    if False:\n",
+    ),
+    Mutant(
+        "a success keeps its steps",
+        modules.WRITES,
+        "if job.steps and settlement.state is State.SUCCEEDED else []",
+        "if False else []",
+    ),
+    Mutant(
+        "a failure drops the steps",
+        modules.WRITES,
+        "if job.steps and settlement.state is State.SUCCEEDED else []",
+        "if job.steps else []",
+    ),
+    Mutant(
+        "another payload keeps the steps",
+        modules.OPERATORS,
+        "        removes.append(STEPS_ATTRIBUTE)\n",
+        "",
+    ),
+    Mutant(
+        "the settle does not know the steps of its run",
+        modules.RUN,
+        "            self._job = job\n\n    def _time_allowed",
+        "            pass\n\n    def _time_allowed",
+    ),
+)
