@@ -1,4 +1,4 @@
-"""`python -m demo.figures [flood|groups|log-bytes|redrive|strain|wake]` measures and prints one figure, or all."""
+"""`python -m demo.figures FIGURE` measures and prints one figure, or without FIGURE all."""
 
 import argparse
 import sys
@@ -6,7 +6,7 @@ from typing import Final
 
 from rich.console import Console
 
-from demo.figures import flood, groups, log_bytes, redrive, strain, wake
+from demo.figures import flood, groups, log_bytes, redrive, strain, tenants, wake
 from tidemill.local.terminal_command import run
 
 FIGURES: Final = {
@@ -15,6 +15,7 @@ FIGURES: Final = {
     "log-bytes": log_bytes.main,
     "redrive": redrive.main,
     "strain": strain.main,
+    "tenants": tenants.main,
     "wake": wake.main,
 }
 
