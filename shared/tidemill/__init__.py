@@ -31,6 +31,7 @@ from tidemill.domain.limits import Rate
 from tidemill.domain.outcomes import TransactWrite
 from tidemill.domain.return_values import Cancelled, Continue, Done, GiveUp, Snooze, WaitFor
 from tidemill.domain.submission import Submission, Unique
+from tidemill.events import Event, consumes, event_type
 from tidemill.job_type_decorator import job_type
 from tidemill.names import EXPORTS_PREFIX, Lane
 from tidemill.settings import SettingError, setting
@@ -45,6 +46,7 @@ __all__ = [
     "Continue",
     "Done",
     "ErrorClass",
+    "Event",
     "GiveUp",
     "InvalidPayloadError",
     "JobTimeoutError",
@@ -72,6 +74,8 @@ __all__ = [
     "UnknownJobTypeError",
     "UnloadedJobTypeError",
     "WaitFor",
+    "consumes",
+    "event_type",
     "job_type",
     "setting",
 ]

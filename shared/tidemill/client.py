@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from tidemill.application.control import Control
+from tidemill.application.events import publish
 from tidemill.application.job_types import JobTypes
 from tidemill.application.submit import Accepted, Submit
 from tidemill.application.submit_batch import Answer, submit_all
@@ -27,6 +28,7 @@ from tidemill.domain.errors import (
     TidemillError,
     UndoRefusedError,
 )
+from tidemill.domain.events import Event
 from tidemill.domain.outcomes import TransactWrite
 from tidemill.domain.submission import Submission, Unique
 from tidemill.domain.trace_context import from_traceparent, trace_of, traceparent_of
@@ -36,7 +38,7 @@ from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
 from tidemill.dynamodb.transactions import own
-from tidemill.names import INDEX_SHARDS, Env, Lane
+from tidemill.names import EVENT_PACKAGE, INDEX_SHARDS, Env, Lane
 from tidemill.settings import setting
 from tidemill.system import clock, ids, job_type_loader
 from tidemill.system.open_telemetry import current_traceparent
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Accepted",
     "Answer",
+    "Event",
     "Lane",
     "SignalRefusedError",
     "Submission",
@@ -189,6 +192,14 @@ class Tidemill:
         """
         return self._undo(self._tenant, job_id)
 
+    def publish(self, event: Event, *, trace: str | None = None, traceparent: str | None = None) -> Accepted:
+        """Make the job of an event with one conditional write; `replayed` if an earlier publication made it.
+
+        Its run makes a job for each consumer that this program's code knows now and whose filter matches. Raises as
+        `submit`; `InvalidPayloadError` also for an unknown event type or version. Options are those of `submit`.
+        """
+        return publish(event, self._submit, tenant=self._tenant, trace=_trace(trace, traceparent))
+
     def submit_many(self, submissions: Sequence[Submission], *, traceparent: str | None = None) -> list[Answer]:
         """One answer each, in their order: the value that `submit` returns, or the error that it raises.
 
@@ -218,7 +229,7 @@ class Tidemill:
 
 
 def _sound_job_types(packages: Sequence[str]) -> JobTypes:
-    job_types = job_type_loader.load_sound(packages)
+    job_types = job_type_loader.load_sound([*packages, EVENT_PACKAGE])
     for fault in job_types.faults:
         logging.getLogger(__name__).error("broken job file: %s", fault)
     return job_types

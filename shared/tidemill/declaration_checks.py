@@ -27,11 +27,15 @@ def require_downstream(name: object) -> None:
     _declared(option_values.downstream_name, name)
 
 
-def require_model(payload: object) -> None:
+def require_event_name(name: object) -> None:
+    _declared(option_values.event_name, name)
+
+
+def require_model(payload: object, *, option: str = "payload") -> None:
     from pydantic import BaseModel  # noqa: PLC0415 - `payload_model` says why
 
     if not (isinstance(payload, type) and issubclass(payload, BaseModel)):
-        raise DeclarationError(f"payload is {payload!r}; it must be a subclass of pydantic.BaseModel")
+        raise DeclarationError(f"{option} is {payload!r}; it must be a subclass of pydantic.BaseModel")
 
 
 def require_empty_payload(payload: "type[BaseModel]") -> None:

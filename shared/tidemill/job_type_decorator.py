@@ -127,6 +127,7 @@ def job_type(
             max_hops=max_hops,
         ),
         parse=parser(payload),
+        schema=payload.model_json_schema,
         timeout=checks.duration("timeout_seconds", timeout_seconds, _SECOND),
         importance=Importance(importance),
         max_age=checks.duration("max_age_seconds", max_age_seconds, _SECOND),

@@ -203,6 +203,10 @@ MIGRATION_PACKAGE: Final = "tidemill.migration"
 #: It cannot equal a caller's tenant, so no caller can submit such a job.
 MIGRATION_TENANT: Final = "migration"
 
+#: The job type of an event, which creates the jobs of its consumers, and the package that every stage adds to its own.
+EVENT_TYPE: Final = "tidemill.event"
+EVENT_PACKAGE: Final = "tidemill.fan_out"
+
 # The members of the event that EventBridge Scheduler sends to each of the parallel calls of `wake`: its number, from 0,
 # and the number of calls. Without them, a call does the work of all.
 WAKE_PART: Final = "part"

@@ -35,13 +35,13 @@ def _escaped(step: int | str) -> str:
     return str(step).replace("~", "~0").replace("/", "~1")
 
 
-def parser(model: "type[BaseModel]") -> "Callable[[Any], BaseModel]":
+def parser(model: "type[BaseModel]", *, under: str = "/payload") -> "Callable[[Any], BaseModel]":
     from pydantic import ValidationError  # noqa: PLC0415 - the file of the model has imported it
 
     def parse(payload: Any) -> "BaseModel":
         try:
             return model.model_validate(payload)
         except ValidationError as error:
-            raise InvalidPayloadError(faults(error, under="/payload")) from error
+            raise InvalidPayloadError(faults(error, under=under)) from error
 
     return parse

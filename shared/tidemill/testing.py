@@ -17,11 +17,13 @@ from typing import Any, Final
 
 from tidemill.application.attempt import Attempt
 from tidemill.application.control import Control
+from tidemill.application.event_types import EventType
 from tidemill.application.handler_results import outcome_of_error
 from tidemill.application.job_types import JobType, JobTypes
 from tidemill.application.settle import AttemptContext
 from tidemill.application.submit import Submit
 from tidemill.domain.errors import TidemillError
+from tidemill.domain.events import Event, Publication
 from tidemill.domain.job import AttemptError, Job, reference_to
 from tidemill.domain.outcomes import TransactWrite
 from tidemill.domain.runtime_configuration import FLAG_PREFIX, NOTHING_SET, RuntimeConfiguration
@@ -29,6 +31,7 @@ from tidemill.domain.setting import Setting
 from tidemill.domain.states import State
 from tidemill.domain.strain import LEVEL_SETTING
 from tidemill.domain.submission import Submission
+from tidemill.fan_out.job import fan_out
 from tidemill.in_memory.single_job import Inline, NoJobs, OneJob, Unlimited
 
 __all__ = ["NOON", "TENANT", "Drive", "JobEndedError", "Ran", "State", "Submission", "run_job"]
@@ -53,8 +56,9 @@ class Ran:
     error: AttemptError | None
     #: The exception that the handler raised, with its traceback; None without one.
     raised: Exception | None
-    #: The follow-up jobs and writes that committed with the success.
+    #: The follow-up jobs, events and writes that committed with the success.
     enqueued: tuple[Submission, ...]
+    published: tuple[Event, ...]
     writes: tuple[TransactWrite, ...]
     #: What would undo the success, as it is submitted: in the group of the job. None without one.
     undo: Submission | None
@@ -86,20 +90,20 @@ class Drive:
         payload: Mapping[str, Any] | None = None,
         *,
         now: datetime = NOON,
-        known: Sequence[JobType] = (),
+        known: Sequence[JobType | EventType] = (),
         draw: float = 0.5,
         flags: Mapping[str, Any] | None = None,
         strained: int = 0,
         **asked: Any,
     ) -> None:
-        """`known` are the types of its follow-up jobs, and `draw`, from [0, 1), replaces randomness in its backoff.
+        """`known` are the types of its follow-up jobs and events. `draw`, from [0, 1), replaces chance in its backoff.
 
         `flags` are what the handler reads from `run.flags`, and `strained` what it reads from `run.strained`.
 
         `asked` are the other fields of its `Submission`. Raises `InvalidPayloadError` as a real submission does.
         """
         self.now = now
-        types = JobTypes({known_type.name: known_type for known_type in (job_type, *known)})
+        types = _types([job_type, *known])
         self._submit = _Recording(types, self)
         submission = Submission(type=job_type.name, payload=payload or {}, **asked)
         self._document = OneJob(self._submit.prepare(submission, tenant=TENANT, trace="test"))
@@ -156,11 +160,13 @@ class Drive:
             raised, outcome = error, outcome_of_error(error)
         attempt.finish(outcome)
         settled = self._document.settled
+        asked = self._submit.asked if settled.follow_ups else []
         return Ran(
             job=self.job,
             error=settled.error,
             raised=raised,
-            enqueued=tuple(self._submit.asked) if settled.follow_ups else (),
+            enqueued=tuple(one for one in asked if not isinstance(one, Publication)),
+            published=tuple(one.event for one in asked if isinstance(one, Publication)),
             writes=tuple(settled.writes),
             undo=self._submit.prepared if settled.undo else None,
             checkpoints=tuple(json.loads(saved.state) for saved in self._document.saved if saved.state),
@@ -183,7 +189,7 @@ def run_job(
     now: datetime = NOON,
     attempt: int = 1,
     checkpoint: Any = None,
-    known: Sequence[JobType] = (),
+    known: Sequence[JobType | EventType] = (),
     flags: Mapping[str, Any] | None = None,
     strained: int = 0,
 ) -> Ran:
@@ -192,6 +198,13 @@ def run_job(
     saved = None if checkpoint is None else json.dumps(checkpoint)
     drive.job = replace(drive.job, attempt=attempt - 1, checkpoint=saved)
     return drive.run()
+
+
+def _types(known: Sequence[JobType | EventType]) -> JobTypes:
+    return JobTypes(
+        {one.name: one for one in (*known, fan_out) if isinstance(one, JobType)},
+        events={(one.name, one.version): one for one in known if isinstance(one, EventType)},
+    )
 
 
 def _with_settings(flags: Mapping[str, Any], strained: int, at: datetime) -> RuntimeConfiguration:

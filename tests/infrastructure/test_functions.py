@@ -17,6 +17,7 @@ from tidemill.names import (
     ATTENTION_INDEX,
     CANARY_PACKAGE,
     CANARY_TENANT,
+    EVENT_PACKAGE,
     EXPORTS_PREFIX,
     JOB_KEY,
     LISTING_INDEX,
@@ -207,7 +208,11 @@ def test_where_callers_send_tokens_the_canary_needs_no_api(synthesise: Synthesis
     canary = functions_by_key(app)["canary"]
     assert _rights(app, canary) == _of_jobs("GetItem", "PutItem") | WILDCARDS
     assert Env.API_URL not in canary["Environment"]["Variables"]
-    assert canary["Environment"]["Variables"][Env.JOB_PACKAGES].split(",")[-2:] == [CANARY_PACKAGE, MIGRATION_PACKAGE]
+    assert canary["Environment"]["Variables"][Env.JOB_PACKAGES].split(",")[-3:] == [
+        CANARY_PACKAGE,
+        MIGRATION_PACKAGE,
+        EVENT_PACKAGE,
+    ]
 
 
 def test_functions_of_several_tenants_have_no_condition(dev: Synthesised) -> None:
@@ -325,10 +330,11 @@ def test_the_handler_of_every_function_exists(dev: Synthesised) -> None:
 
 
 def test_demo_jobs_exist_only_in_the_local_stage(synthesise: Synthesise, dev: Synthesised) -> None:
+    of_the_engine = "tidemill.canary,tidemill.migration,tidemill.fan_out"
     local = functions_by_key(synthesise(stage="local"))["submit"]["Environment"]["Variables"]
-    assert local[Env.JOB_PACKAGES] == "functions.jobs,functions.demo_jobs,tidemill.canary,tidemill.migration"
+    assert local[Env.JOB_PACKAGES] == f"functions.jobs,functions.demo_jobs,{of_the_engine}"
     deployed = functions_by_key(dev)["submit"]["Environment"]["Variables"][Env.JOB_PACKAGES]
-    assert deployed == "functions.jobs,tidemill.canary,tidemill.migration"
+    assert deployed == f"functions.jobs,{of_the_engine}"
 
 
 @pytest.mark.parametrize("output", [Output.FUNCTIONS, Output.LOG_GROUPS, Output.VERSIONS])

@@ -14,6 +14,7 @@ from tests.simulation.actors.backfilling_operators import BackfillingOperators
 from tests.simulation.actors.batch_callers import BatchCaller
 from tests.simulation.actors.callers import Caller, PlannedSubmission, Workload, further_submissions
 from tests.simulation.actors.capping_operators import CappingOperators
+from tests.simulation.actors.event_publishers import EventPublishers
 from tests.simulation.actors.eventbridge_scheduler import EventBridgeScheduler
 from tests.simulation.actors.flooding_tenants import FloodingTenants
 from tests.simulation.actors.forcing_operators import ForcingOperators
@@ -174,6 +175,7 @@ def _plan_callers(world: World, checks: Checks) -> None:
     Signallers(world, checks.signals.accepted.append).plan()
     Undoers(world, checks.undos).plan()
     BackfillingOperators(world).plan()
+    EventPublishers(world, checks.events).plan()
     FloodingTenants(world, checks.floods.flood).plan()
     UrgentBursts(world).plan()
     CappingOperators(world).plan()

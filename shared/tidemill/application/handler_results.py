@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from tidemill.application.events import publication
 from tidemill.application.recorded_undo import recorded_undo
 from tidemill.application.submit import Submit
 from tidemill.application.traceback_text import handler_traceback
@@ -90,7 +91,8 @@ def _done(done: Done, job: Job, submit: Submit) -> Outcome:
     try:
         undo = None if done.undo is None else recorded_undo(done.undo, job, submit)
         what = "a follow-up job"
-        follow_ups = _follow_ups(done.then, job, submit)
+        events = [publication(event, submit.job_types) for event in done.events]
+        follow_ups = _follow_ups([*done.then, *events], job, submit)
     except UnloadedJobTypeError:
         raise
     except (InvalidPayloadError, PayloadTooLargeError, UnknownJobTypeError) as error:

@@ -6,12 +6,15 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from logging import Logger, LoggerAdapter
+from types import MappingProxyType
 from typing import Any, ParamSpec, TypeVar
 
+from tidemill.application.event_types import EventType
 from tidemill.application.run_log import RunLog
 from tidemill.domain.breaker import BreakerPolicy
 from tidemill.domain.downstream_errors import Classify
 from tidemill.domain.errors import JobFileError, UnknownJobTypeError, UnloadedJobTypeError
+from tidemill.domain.events import Consumption
 from tidemill.domain.limits import Limit
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.steps import key_of_step
@@ -210,6 +213,10 @@ class JobType:
     classify: Classify | None = None
     #: By the name of optional work that a run may skip, the job type that makes up for it.
     backfill: Mapping[str, str] = field(default_factory=dict)
+    #: The events that make a job of this type each.
+    consumes: tuple[Consumption, ...] = ()
+    #: The JSON schema of the payload, for the checks of a synthesis; None without a model.
+    schema: Callable[[], dict[str, Any]] | None = None
 
     def limit_line(self, payload: Any, tenant: str) -> Line | None:
         """The line of the limit key of this parsed payload; None if the type has no limit."""
@@ -241,11 +248,20 @@ def measured(names: Iterable[str], most: int) -> Sequence[str]:
 
 
 class JobTypes:
-    """The job types that this code knows. `faults` are the broken job files, whose types it lacks."""
+    """The job types that this code knows. `faults` are the broken job files, whose types it lacks.
 
-    def __init__(self, job_types: Mapping[str, JobType], faults: Sequence[JobFileError] = ()) -> None:
+    `events` are the event types by name and version.
+    """
+
+    def __init__(
+        self,
+        job_types: Mapping[str, JobType],
+        faults: Sequence[JobFileError] = (),
+        events: Mapping[tuple[str, int], EventType] = MappingProxyType({}),
+    ) -> None:
         self._job_types = dict(job_types)
         self.faults = tuple(faults)
+        self.events = dict(events)
 
     def get(self, name: str) -> JobType:
         """Raises `UnknownJobTypeError`, and `UnloadedJobTypeError` if a broken job file may declare the type."""

@@ -27,12 +27,14 @@ from tidemill.domain.errors import (
     UnknownJobTypeError,
     WriteRefusedError,
 )
+from tidemill.domain.events import Delivery, Publication, identity
 from tidemill.domain.job import Job
 from tidemill.domain.outcomes import state_until
+from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission, Unique
 from tidemill.domain.time_constants import EPOCH, MILLISECOND
-from tidemill.names import LARGEST_BODY_BYTES
+from tidemill.names import EVENT_TYPE, LARGEST_BODY_BYTES, Lane
 
 #: A repeated submission may raise these only because it is late: its times have passed, or its type was removed.
 _REFUSALS: Final = (InvalidPayloadError, UnknownJobTypeError)
@@ -132,7 +134,7 @@ class Submit:
     ) -> None:
         self._store = store
         self._payloads = payloads
-        self._job_types = job_types
+        self.job_types = job_types
         self._clock = clock
         self._new_id = new_id
         self._insert_once = insert_once
@@ -153,7 +155,7 @@ class Submit:
         try:
             job = self.prepare(submission, tenant=tenant, trace=trace)
         except _REFUSALS as refused:
-            earlier = partial(self._earlier, submission, tenant=tenant, refused=refused)
+            earlier = partial(self.earlier, submission, tenant=tenant, refused=refused)
             return PendingSubmission(serial_key=None, insert=earlier)
         serial_key = f"job {job.id}" if job.group is None else f"group {job.group}"
         try:
@@ -211,7 +213,7 @@ class Submit:
                 return replay(refused.current, job.body_hash)
             raise
 
-    def _earlier(self, submission: Submission, *, tenant: str, refused: TidemillError) -> Accepted:
+    def earlier(self, submission: Submission, *, tenant: str, refused: TidemillError) -> Accepted:
         """The job of an earlier submission with the same key, which was accepted before its times passed.
 
         Raises `refused` if no such job exists.
@@ -232,8 +234,16 @@ class Submit:
             raise refused
         return replay(job, body_hash)
 
+    def _type_of(self, submission: Submission) -> JobType:
+        if isinstance(submission, Delivery):
+            return _as_delivered(submission)
+        if submission.type == EVENT_TYPE and not isinstance(submission, Publication):
+            # It names the lanes of the consumers' jobs, which a caller may not choose.
+            raise InvalidPayloadError([Fault("/type", "publish the event instead")])
+        return self.job_types.get(submission.type)
+
     def _prepare(self, submission: Submission, *, tenant: str, trace: str, new_id: NewToken) -> Job:
-        job_type = self._job_types.get(submission.type)
+        job_type = self._type_of(submission)
         now = self._clock()
         payload, value = _checked(submission, job_type, now=now)
         unique = submission.unique or (Unique(period=job_type.unique) if job_type.unique else None)
@@ -277,6 +287,19 @@ class Submit:
         )
 
 
+def _as_delivered(delivery: Delivery) -> JobType:
+    """The type as it was at the publication: this code may not know it. Its run decides whether the data fits."""
+    return JobType(
+        name=delivery.type,
+        lane=delivery.lane or Lane.DEFAULT,
+        retry=RetryPolicy(max_attempts=1),
+        parse=lambda payload: payload,
+        handler=lambda _payload, _run: None,
+        blocks=delivery.blocks,
+        retention=delivery.retention,
+    )
+
+
 def _rounded_down(moment: datetime) -> datetime:
     """To the milliseconds that a document keeps."""
     return moment - (moment - EPOCH) % MILLISECOND
@@ -310,7 +333,7 @@ def _body(submission: Submission, payload: Any) -> dict[str, Any]:
     delay, run_at, deadline = submission.delay, submission.run_at, submission.deadline
     body = {
         "type": submission.type,
-        "payload": payload,
+        "payload": identity(submission, payload),
         "lane": submission.lane,
         # A delay of zero is the same as none.
         "delay": delay.total_seconds() if delay else None,

@@ -46,20 +46,20 @@ def payload_faults(job_type: JobType, payload: Mapping[str, Any]) -> list[str]:
     return []
 
 
-def read_payload(payload: Mapping[str, Any]) -> tuple[str, Any]:
+def read_payload(payload: Mapping[str, Any], *, under: str = "/payload") -> tuple[str, Any]:
     """The payload as JSON text in ASCII, and decoded again, as its handler sees it. Raises `InvalidPayloadError`."""
     try:
         text = json.dumps(payload, separators=(",", ":"), allow_nan=False)
         value = json.loads(text)
     except RecursionError:
-        raise _too_deep() from None
+        raise _too_deep(under) from None
     except (TypeError, ValueError) as error:
         # `1e999` is valid JSON. Python reads it as infinity, which JSON cannot write.
-        raise InvalidPayloadError([Fault("/payload", f"must be JSON with finite numbers only: {error}")]) from error
+        raise InvalidPayloadError([Fault(under, f"must be JSON with finite numbers only: {error}")]) from error
     if _nesting(value) > DEEPEST_NESTING:
-        raise _too_deep()
+        raise _too_deep(under)
     if not isinstance(value, dict):
-        raise InvalidPayloadError([Fault("/payload", "must be a JSON object")])
+        raise InvalidPayloadError([Fault(under, "must be a JSON object")])
     return text, value
 
 
@@ -173,8 +173,8 @@ def _is_name(text: str) -> bool:
         return False
 
 
-def _too_deep() -> InvalidPayloadError:
-    return InvalidPayloadError([Fault("/payload", f"nested deeper than {DEEPEST_NESTING} levels")])
+def _too_deep(path: str) -> InvalidPayloadError:
+    return InvalidPayloadError([Fault(path, f"nested deeper than {DEEPEST_NESTING} levels")])
 
 
 def _nesting(value: Any) -> int:

@@ -20,6 +20,7 @@ from tidemill.domain.pass_bounds import pass_duration
 from tidemill.names import (
     AUDIT_RETENTION_DAYS,
     CANARY_PACKAGE,
+    EVENT_PACKAGE,
     INDEX_SHARDS,
     LARGEST_INDEX_SHARDS,
     MIGRATION_PACKAGE,
@@ -320,7 +321,7 @@ class StageConfig:
     @property
     def known_packages(self) -> tuple[str, ...]:
         """The packages with the job types of the stage and those of the engine."""
-        return (*self.job_packages, *([CANARY_PACKAGE] if self.canary else []), MIGRATION_PACKAGE)
+        return (*self.job_packages, *([CANARY_PACKAGE] if self.canary else []), MIGRATION_PACKAGE, EVENT_PACKAGE)
 
     @property
     def first_message_lanes(self) -> tuple[Lane, ...]:

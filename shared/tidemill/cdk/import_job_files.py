@@ -39,6 +39,7 @@ def main(site_packages: str, job_packages: str, lane_seconds: str, *folders: str
     sys.meta_path.append(Runtime(site_packages))
     # By name: this is the module in the folders, not the one beside this script.
     loader = importlib.import_module("tidemill.system.job_type_loader")
+    event_checks = importlib.import_module("tidemill.system.event_checks")
     packages = job_packages.split(",")
     lane_times = {lane: timedelta(seconds=seconds) for lane, seconds in json.loads(lane_seconds).items()}
     try:
@@ -46,6 +47,7 @@ def main(site_packages: str, job_packages: str, lane_seconds: str, *folders: str
         job_types = loader.load(packages)
         loader.require_lane_time(job_types, lane_times)
         loader.require_backfill_types(job_types)
+        event_checks.require_consumers(job_types)
     except loader.JobFileError as error:
         return str(error)
     return None

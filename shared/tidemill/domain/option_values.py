@@ -24,6 +24,10 @@ def downstream_name(name: object) -> str:
     return _name("downstream", name, "payments")
 
 
+def event_name(name: object) -> str:
+    return _name("event type", name, "order.placed")
+
+
 def _name(what: str, name: object, example: str) -> str:
     if not isinstance(name, str) or not _TYPE_NAME.fullmatch(name) or len(name) > LONGEST_NAME:
         raise ValueError(

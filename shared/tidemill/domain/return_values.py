@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
+from tidemill.domain.events import Event
 from tidemill.domain.outcomes import TransactWrite
 from tidemill.domain.signals import require_name
 from tidemill.domain.spans import require_wait
@@ -15,14 +16,15 @@ from tidemill.domain.submission import Submission
 class Done:
     """Success with more than a result.
 
-    `writes` and the jobs of `then` commit together with the success or not at all: the exactly-once effect. `undo` is
-    the job that would undo the effect. It is kept with the success, and submitted once on request.
+    `writes`, the jobs of `then` and the `events` commit together with the success or not at all: the exactly-once
+    effect. `undo` is the job that would undo the effect. It is kept with the success, and submitted once on request.
     """
 
     result: Any = None
     writes: Sequence[TransactWrite] = ()
     then: Sequence[Submission] = ()
     undo: Submission | None = None
+    events: Sequence[Event] = ()
 
 
 @dataclass(frozen=True, slots=True)

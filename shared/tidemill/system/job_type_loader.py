@@ -1,4 +1,4 @@
-"""Discovers the job types: every `JobType` in a module of the given packages and their sub-packages."""
+"""Discovers the job types and event types: those in the modules of the given packages and their sub-packages."""
 
 import importlib
 import pkgutil
@@ -8,12 +8,13 @@ from datetime import timedelta
 from pathlib import Path
 from types import ModuleType
 
+from tidemill.application.event_types import EventType
 from tidemill.application.job_types import JobType, JobTypes
 from tidemill.domain.errors import DuplicateJobTypeError, JobFileError
 
 
 def load(packages: Iterable[str]) -> JobTypes:
-    """Import every module below `packages` and collect its module-level job types.
+    """Import every module below `packages` and collect its module-level job types and event types.
 
     Raises `JobFileError`.
     """
@@ -29,15 +30,23 @@ def load_sound(packages: Iterable[str]) -> JobTypes:
     A name that two modules declare is left out, because either may be the one that a job was submitted for.
     """
     found: dict[str, JobType] = {}
+    events: dict[tuple[str, int], EventType] = {}
     faults: list[JobFileError] = []
     for package in packages:
         for module in _modules(package, faults):
             for value in vars(module).values():
                 if isinstance(value, JobType) and (other := found.setdefault(value.name, value)) is not value:
-                    detail = f"job type {value.name!r} is already declared in {_declared(other)}"
-                    faults.append(DuplicateJobTypeError(f"{_declared(value)}: {detail}", [value.name]))
+                    detail = f"job type {value.name!r} is already declared in {declared_at(other)}"
+                    faults.append(DuplicateJobTypeError(f"{declared_at(value)}: {detail}", [value.name]))
+                if isinstance(value, EventType) and (first := _first(events, value)) is not value:
+                    detail = f"version {value.version} of event type {value.name!r} is already declared"
+                    faults.append(JobFileError(f"{declared_at(value)}: {detail} in {declared_at(first)}"))
     disabled = {name for fault in faults for name in fault.names}
-    return JobTypes({name: job_type for name, job_type in found.items() if name not in disabled}, faults)
+    return JobTypes({name: job_type for name, job_type in found.items() if name not in disabled}, faults, events)
+
+
+def _first(events: dict[tuple[str, int], EventType], event_type: EventType) -> EventType:
+    return events.setdefault((event_type.name, event_type.version), event_type)
 
 
 def require_lane_time(job_types: JobTypes, lane_times: Mapping[str, timedelta]) -> None:
@@ -49,7 +58,7 @@ def require_lane_time(job_types: JobTypes, lane_times: Mapping[str, timedelta]) 
         lane_time = lane_times.get(job_type.lane)
         if job_type.timeout and lane_time and job_type.timeout > lane_time:
             raise JobFileError(
-                f"{_declared(job_type)}: timeout_seconds of {job_type.name!r} is "
+                f"{declared_at(job_type)}: timeout_seconds of {job_type.name!r} is "
                 f"{job_type.timeout.total_seconds():g}, and lane {job_type.lane} allows {lane_time.total_seconds():g}: "
                 "lower it, name a less urgent lane, or raise job_timeout_seconds of the lane"
             )
@@ -62,7 +71,7 @@ def require_backfill_types(job_types: JobTypes) -> None:
         for skipped, made_up_by in job_type.backfill.items():
             if made_up_by not in names:
                 raise JobFileError(
-                    f"{_declared(job_type)}: backfill of {job_type.name!r} names the type {made_up_by!r} for "
+                    f"{declared_at(job_type)}: backfill of {job_type.name!r} names the type {made_up_by!r} for "
                     f"{skipped!r}, which does not exist: declare it, or correct the name"
                 )
 
@@ -121,7 +130,11 @@ def _raised(error: BaseException, name: str) -> str:
     return location
 
 
-def _declared(job_type: JobType) -> str:
+def declared_at(declaration: JobType | EventType) -> str:
+    """File and line."""
+    if isinstance(declaration, EventType):
+        return _location(declaration.file, declaration.line)
+    job_type = declaration
     code = getattr(job_type.handler, "__code__", None)
     return _location(code.co_filename, code.co_firstlineno) if code else job_type.handler.__module__
 

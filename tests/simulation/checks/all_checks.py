@@ -13,6 +13,7 @@ from tests.simulation.checks.dispatches import DispatchChecks
 from tests.simulation.checks.document_changes import DocumentChangeChecks
 from tests.simulation.checks.document_fields import DocumentFieldChecks
 from tests.simulation.checks.endings import EndingChecks
+from tests.simulation.checks.events import EventChecks
 from tests.simulation.checks.explanations import ExplanationChecks
 from tests.simulation.checks.floods import FloodChecks
 from tests.simulation.checks.forced_breakers import ForcedBreakerChecks
@@ -110,6 +111,7 @@ class Checks:
         self.undos = UndoChecks(world)
         self._backfills = BackfillChecks(world)
         self._steps = StepChecks(world)
+        self.events = EventChecks(world)
         self._explanations = ExplanationChecks(world)
         self.versions = VersionCompatibilityChecks(world)
 
@@ -173,6 +175,7 @@ class Checks:
         self._slowdowns.at_end()
         self._backfills.at_end()
         self._steps.at_end()
+        self.events.at_end()
         self._reports.no_record_blocks_its_shard()
         self.versions.at_end()
 

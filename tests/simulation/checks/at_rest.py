@@ -15,9 +15,10 @@ from tidemill.domain.claim_verdict import Verdict
 from tidemill.domain.job import NO_ATTEMPT_LEFT, DeathReason
 from tidemill.domain.states import TERMINAL, State
 from tidemill.dynamodb.owed_items import OWED_PREFIX
+from tidemill.names import EVENT_TYPE
 
 #: Types whose success writes no effect.
-_WITHOUT_EFFECT: Final = frozenset({"sim.plain", "sim.permanent", "sim.give-up", "sim.unstorable"})
+_WITHOUT_EFFECT: Final = frozenset({"sim.plain", "sim.permanent", "sim.give-up", "sim.unstorable", EVENT_TYPE})
 #: Error classes that handlers raise, and those that the engine records for faults.
 _EXPLAINED: Final = frozenset(
     {

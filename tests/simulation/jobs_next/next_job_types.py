@@ -4,9 +4,10 @@ import time
 
 from pydantic import BaseModel, ConfigDict
 
+from tests.simulation.jobs.event_types import EVENT, hearing
 from tests.simulation.jobs.handler_runs import BrokenError, effect, running
 from tests.simulation.jobs.job_types import Plan
-from tidemill import Done, Run, Submission, job_type
+from tidemill import Done, Run, Submission, consumes, job_type
 
 
 class Amount(BaseModel):
@@ -34,3 +35,7 @@ def added(plan: Plan, run: Run) -> Done:
 def changed(_invoice: Invoice, run: Run) -> Done:
     with running(run):
         return Done(writes=[effect(run)])
+
+
+#: A consumer that the deployment adds.
+hears_next = consumes(EVENT)(hearing("sim.hears-next"))

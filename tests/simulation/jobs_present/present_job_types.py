@@ -4,9 +4,10 @@ import time
 
 from pydantic import BaseModel, ConfigDict
 
+from tests.simulation.jobs.event_types import EVENT, hearing
 from tests.simulation.jobs.handler_runs import effect, running
 from tests.simulation.jobs.job_types import Plan
-from tidemill import Done, Run, job_type
+from tidemill import Done, Run, consumes, job_type
 
 
 class Invoice(BaseModel):
@@ -26,3 +27,7 @@ def dropped(plan: Plan, run: Run) -> Done:
 def changed(_invoice: Invoice, run: Run) -> Done:
     with running(run):
         return Done(writes=[effect(run)])
+
+
+#: A consumer that the deployment removes.
+hears_present = consumes(EVENT)(hearing("sim.hears-present"))

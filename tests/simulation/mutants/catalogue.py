@@ -8,6 +8,7 @@ from tests.simulation.mutants.breakers import BREAKERS
 from tests.simulation.mutants.callers_and_versions import OUTSIDE
 from tests.simulation.mutants.caps import CAPPED
 from tests.simulation.mutants.conditions import CLAUSES
+from tests.simulation.mutants.events import PUBLISHED
 from tests.simulation.mutants.explanations import EXPLAINED
 from tests.simulation.mutants.first_messages import HINTED
 from tests.simulation.mutants.floods import FLOODED
@@ -42,5 +43,6 @@ MUTANTS: Final = (
         *GOVERNED,
         *CAPPED,
         *STEPPED,
+        *PUBLISHED,
     ),
 )

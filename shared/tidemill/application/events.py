@@ -1,0 +1,105 @@
+"""From an event to the submission of its job. The consumers are fixed here: those that the publisher's code knows."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any, Final
+
+from tidemill.application.event_types import EventType
+from tidemill.application.job_types import JobType, JobTypes
+from tidemill.application.submit import Accepted, Submit
+from tidemill.application.validation import read_payload
+from tidemill.domain.errors import Fault, InvalidPayloadError, TidemillError, UnloadedJobTypeError
+from tidemill.domain.events import LONGEST_EVENT_GROUP, LONGEST_EVENT_KEY, Event, Publication
+from tidemill.names import EVENT_TYPE
+
+_SECOND: Final = timedelta(seconds=1)
+
+
+def publish(event: Event, submit: Submit, *, tenant: str, trace: str) -> Accepted:
+    """Write the job of the event; `replayed` if an earlier publication with the key did.
+
+    Raises what `publication` and `Submit` raise.
+    """
+    try:
+        submission = publication(event, submit.job_types)
+    except InvalidPayloadError as refused:
+        return _earlier(event, submit, tenant=tenant, refused=refused)
+    return submit(submission, tenant=tenant, trace=trace)
+
+
+def publication(event: Event, job_types: JobTypes) -> Publication:
+    """Check the event, and list its consumers.
+
+    Raises `InvalidPayloadError` with the path of each fault, and `UnloadedJobTypeError` while a job file is broken,
+    which may declare a consumer.
+    """
+    faults = list(_faults(event))
+    declared = job_types.events.get((event.type, event.version))
+    if fault := next(iter(job_types.faults), None):
+        name = fault.names[0] if fault.names else event.type
+        raise UnloadedJobTypeError(name, job_types.names(), str(fault))
+    if declared is None:
+        faults.append(_unknown(event, job_types))
+    data: Any = {}
+    seen: dict[str, Any] = {}
+    try:
+        data = read_payload(event.data, under="/data")[1]
+        seen = declared.read(data) if declared else {}
+    except InvalidPayloadError as error:
+        faults += error.faults
+    if faults or declared is None:
+        raise InvalidPayloadError(faults)
+    return _publication(event, data, consumers=[_facts(one) for one in _consumers(job_types, declared, seen)])
+
+
+def _publication(event: Event, data: Any, *, consumers: list[dict[str, Any]]) -> Publication:
+    return Publication(
+        event=event,
+        type=EVENT_TYPE,
+        payload={"type": event.type, "version": event.version, "data": data, "consumers": consumers},
+        # Two types may name their events alike, such as by the id of an order.
+        key=None if event.key is None else f"event/{event.type}/{event.key}",
+        group=None if event.group is None else f"{EVENT_TYPE}/{event.group}",
+    )
+
+
+def _earlier(event: Event, submit: Submit, *, tenant: str, refused: TidemillError) -> Accepted:
+    """The job of an earlier publication, which was accepted before the event type changed. Raises `refused`."""
+    try:
+        data = read_payload(event.data, under="/data")[1]
+    except InvalidPayloadError:
+        raise refused from None
+    return submit.earlier(_publication(event, data, consumers=[]), tenant=tenant, refused=refused)
+
+
+def _faults(event: Event) -> Iterator[Fault]:
+    if event.key is not None and not 0 < len(event.key) <= LONGEST_EVENT_KEY:
+        yield Fault("/idempotency_key", f"must be 1 to {LONGEST_EVENT_KEY} characters")
+    if event.group is not None and not 0 < len(event.group.encode(errors="replace")) <= LONGEST_EVENT_GROUP:
+        yield Fault("/group", f"must be text of 1 to {LONGEST_EVENT_GROUP} bytes in UTF-8")
+
+
+def _unknown(event: Event, job_types: JobTypes) -> Fault:
+    versions = sorted(version for name, version in job_types.events if name == event.type)
+    if versions:
+        return Fault("/version", f"unknown version of {event.type!r}; known versions: {', '.join(map(str, versions))}")
+    known = ", ".join(sorted({name for name, _ in job_types.events})) or "none"
+    return Fault("/type", f"unknown event type {event.type!r}; known types: {known}")
+
+
+def _consumers(job_types: JobTypes, declared: EventType, seen: dict[str, Any]) -> Iterator[JobType]:
+    for job_type in map(job_types.get, job_types.names()):
+        if any(one.takes(declared.name, declared.version) and one.passes(seen) for one in job_type.consumes):
+            yield job_type
+
+
+def _facts(consumer: JobType) -> dict[str, Any]:
+    """As `tidemill.fan_out.job.Consumer` reads them, without those that have their default."""
+    facts = {
+        "type": consumer.name,
+        "lane": consumer.lane,
+        "blocks": consumer.blocks or None,
+        "max_age_seconds": consumer.max_age / _SECOND if consumer.max_age else None,
+        "retention_seconds": consumer.retention / _SECOND if consumer.retention else None,
+    }
+    return {name: value for name, value in facts.items() if value is not None}

@@ -1,0 +1,85 @@
+"""An event, the consumers that it reaches, and the submissions that carry it. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Final
+
+from tidemill.domain.submission import Submission
+
+#: One transaction creates the jobs of all consumers. Each job in a group takes three of its 100 entries:
+#: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
+MOST_CONSUMERS: Final = 32
+#: In bytes of UTF-8. The group of a consumer's job is the type, a slash and this, which fits into the name of a group.
+LONGEST_EVENT_GROUP: Final = 63
+#: In characters. The idempotency key of the event's job has the event type before it.
+LONGEST_EVENT_KEY: Final = 256
+FIRST_VERSION: Final = 1
+
+#: What a filter may compare a field of the data with.
+Scalar = str | int | bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something that happened. Each consumer of its type whose filter matches gets a job with `data` as its payload."""
+
+    type: str
+    #: Decoded JSON, as the model of the event type and version accepts it.
+    data: Mapping[str, Any] = field(default_factory=dict)
+    version: int = FIRST_VERSION
+    #: Idempotency key: publications of a tenant with the same type and key make one event.
+    key: str | None = None
+    #: Each consumer runs the events of a tenant with the same group one at a time, in the order accepted.
+    group: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consumption:
+    """The events that a job type consumes: those of the type, of one version or of any, that pass the filter."""
+
+    type: str
+    version: int | None = None
+    #: The values that each field of the data may have.
+    filter: Mapping[str, tuple[Scalar, ...]] = field(default_factory=dict)
+
+    def takes(self, type_: str, version: int) -> bool:
+        return self.type == type_ and self.version in {None, version}
+
+    def passes(self, data: Mapping[str, Any]) -> bool:
+        return all(
+            name in data and any(_same(data[name], value) for value in allowed) for name, allowed in self.filter.items()
+        )
+
+
+def _same(found: Any, wanted: Scalar) -> bool:
+    """As JSON compares: `true` is not 1."""
+    return isinstance(found, bool) == isinstance(wanted, bool) and bool(found == wanted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publication(Submission):
+    """The submission of an event's job, which creates the jobs of its consumers."""
+
+    event: Event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery(Submission):
+    """The submission of the job of one consumer, with the facts of its type at the publication.
+
+    Neither an unknown type nor a model that refuses the data stops it, since it would stop the other consumers too.
+    """
+
+    blocks: bool = False
+    retention: timedelta | None = None
+
+
+def identity(submission: Submission, payload: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The part of the payload that a repeated submission has in common.
+
+    The consumers of an event may have changed since the first publication.
+    """
+    if isinstance(submission, Publication):
+        return {name: value for name, value in payload.items() if name != "consumers"}
+    return payload

@@ -1,0 +1,68 @@
+"""The checks of events at a synthesis: each consumer takes every event that may reach it.
+
+They compare JSON schemas, so a rule of one model that is not in its schema may still refuse an event in its run.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from tidemill.application.event_types import EventType
+from tidemill.application.job_types import JobType, JobTypes
+from tidemill.domain.errors import JobFileError
+from tidemill.domain.events import MOST_CONSUMERS, Consumption
+from tidemill.system.job_type_loader import declared_at
+
+#: JSON types whose fields take values of other types, too.
+_WIDER: Final = {"number": {"integer"}}
+
+
+def require_consumers(job_types: JobTypes) -> None:
+    """Raises `JobFileError` with file and line."""
+    consumers = [job_type for job_type in map(job_types.get, job_types.names()) if job_type.consumes]
+    for consumer in consumers:
+        for consumption in consumer.consumes:
+            taken = [event for event in job_types.events.values() if consumption.takes(event.name, event.version)]
+            for fault in _faults(consumer, consumption, taken):
+                raise JobFileError(f"{declared_at(consumer)}: {consumer.name!r} {fault}")
+    for event in job_types.events.values():
+        reached = sum(any(one.takes(event.name, event.version) for one in consumer.consumes) for consumer in consumers)
+        if reached > MOST_CONSUMERS:
+            raise JobFileError(
+                f"{declared_at(event)}: event type {event.name!r} version {event.version} has {reached} consumers, and "
+                f"one transaction creates the jobs of at most {MOST_CONSUMERS}: let one consumer publish another event"
+            )
+
+
+def _faults(consumer: JobType, consumption: Consumption, taken: Iterable[EventType]) -> Iterator[str]:
+    known = list(taken)
+    if not known:
+        version = f" version {consumption.version}" if consumption.version else ""
+        yield f"consumes the event type {consumption.type!r}{version}, which does not exist: declare it with event_type"
+    for event in known:
+        schema = event.schema()
+        for name in sorted(set(consumption.filter) - set(_fields(schema))):
+            yield f"filters {_named(event)} by {name!r}, which is not one of its fields"
+        for fault in _misfits(consumer.schema() if consumer.schema else {}, schema):
+            yield f"cannot take {_named(event)}: {fault}"
+
+
+def _misfits(wanted: dict[str, Any], given: dict[str, Any]) -> Iterator[str]:
+    for name in wanted.get("required", ()):
+        if name not in given.get("required", ()):
+            yield f"it requires {name!r}, which the data of an event may lack"
+    if wanted.get("additionalProperties") is False:
+        for name in _fields(given).keys() - _fields(wanted).keys():
+            yield f"it forbids {name!r}"
+    for name, field in _fields(wanted).items():
+        has, gets = field.get("type"), _fields(given).get(name, {}).get("type")
+        if has and gets and gets != has and gets not in _WIDER.get(has, ()):
+            yield f"{name!r} is of type {gets}, and it takes {has}"
+
+
+def _fields(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    fields: dict[str, dict[str, Any]] = schema.get("properties", {})
+    return fields
+
+
+def _named(event: EventType) -> str:
+    return f"the event type {event.name!r} version {event.version}"

@@ -1,0 +1,87 @@
+"""Programs that publish events: once, twice, again after a deployment, and through a job."""
+
+from random import Random
+from typing import Any, Final
+
+from tests.simulation.actors.callers import TENANTS
+from tests.simulation.checks.events import EventChecks, Published
+from tests.simulation.checks.violation import require_in_task
+from tests.simulation.jobs.event_types import EVENT
+from tests.simulation.world.world import World
+from tidemill import composition
+from tidemill.application.events import publish
+from tidemill.domain.errors import KeyReusedError, TidemillError
+from tidemill.domain.events import Event
+from tidemill.domain.submission import Submission
+
+#: Share of seeds with events, also of those with a deployment. The most of them.
+_PUBLISHED: Final = 0.15
+_PUBLISHED_IN_DEPLOYMENT: Final = 0.6
+_MOST_EVENTS: Final = 3
+_WITHIN_MS: Final = (50, 60_000)
+_MOST_TRIES: Final = 30
+_PAUSE_MS: Final = (10, 60_000)
+#: Between two publications of one event. Within the last ones, a deployment begins and ends.
+_REPEATED_AFTER_MS: Final = (0, 1_000, 300_000, 1_200_000)
+_THROUGH_A_JOB: Final = 0.3
+
+
+class EventPublishers:
+    """Those of one world. Their own chance leaves the other seeds as they are."""
+
+    def __init__(self, world: World, checks: EventChecks) -> None:
+        self._world = world
+        self._random = Random(f"events {world.seed}")
+        self._checks = checks
+
+    def plan(self) -> None:
+        scheduler, random, takes_ms = self._world.scheduler, self._random, self._world.rollout.takes_ms
+        if random.random() >= (_PUBLISHED_IN_DEPLOYMENT if takes_ms else _PUBLISHED):
+            return
+        within_ms = takes_ms or random.choice(_WITHIN_MS)
+        for number in range(random.randint(1, _MOST_EVENTS)):
+            data = {"count": random.randint(0, 3), "padding": "x" * random.choice([0, 0, 2_000])}
+            group = random.choice([None, None, "berlin"])
+            event = Event(type=EVENT, data=data, key=f"happened-{number}", group=group)
+            act = self._through_a_job if random.random() < _THROUGH_A_JOB else self._directly
+            scheduler.at(scheduler.now_ms + random.randint(0, within_ms), act, event, random.choice(TENANTS))
+
+    def _directly(self, event: Event, tenant: str, tries: int = _MOST_TRIES) -> None:
+        """In a new process, which may be of another version of the code than the one before."""
+        name = f"publisher of {event.key}"
+        self._world.scheduler.spawn(self._world.process(name), lambda: self._publish(event, tenant, name, tries))
+
+    def _publish(self, event: Event, tenant: str, name: str, tries: int) -> None:
+        """Until it is accepted, and then perhaps again."""
+        world, pause_ms = self._world, self._random.randint(*_PAUSE_MS)
+        try:
+            accepted = publish(event, composition.submit(), tenant=tenant, trace=name)
+        except KeyReusedError as error:
+            what, about = f"a repetition was refused: {error}", f"{tenant}#"
+            require_in_task(world.scheduler, False, "a repeated publication is one event", what, about)
+        except TidemillError as error:
+            world.log(name, f"could not publish: {error}")
+        else:
+            self._checks.published.append(Published(tenant=tenant, event=event, job_id=accepted.job.id))
+            if self._random.random() < 0.3:
+                return
+            pause_ms = self._random.choice(_REPEATED_AFTER_MS)
+        if tries:
+            world.scheduler.at(world.scheduler.now_ms + pause_ms, self._directly, event, tenant, tries - 1)
+
+    def _through_a_job(self, event: Event, tenant: str) -> None:
+        plan: dict[str, Any] = {**event.data, "fails": self._random.choice([0, 1])}
+        submission = Submission(type="sim.announces", payload=plan, key=event.key, group=event.group)
+        name = f"publisher of {event.key}"
+
+        def act() -> None:
+            for _ in range(_MOST_TRIES):
+                try:
+                    composition.submit()(submission, tenant=tenant, trace=name)
+                except TidemillError as error:
+                    self._world.log(name, f"could not submit: {error}")
+                    self._world.scheduler.sleep(self._random.randint(*_PAUSE_MS))
+                else:
+                    return
+
+        self._world.scheduler.spawn(self._world.process(name), act)
