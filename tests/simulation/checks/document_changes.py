@@ -138,7 +138,7 @@ class DocumentChangeChecks:
             # As above.
             require(came_from is state_of(after), check, f"superseded: {came_from} -> {state_of(after)}", key)
             return
-        if before and after.get("backfilled") != before.get("backfilled"):
+        if before and not anew and after.get("backfilled") != before.get("backfilled"):
             # `BackfillChecks` looks at the rest.
             require(came_from is state_of(after) is State.SUCCEEDED, check, f"backfilled while {came_from}", key)
             return
