@@ -256,9 +256,9 @@ class Metric(StrEnum):
     REPLAYED = "JobsReplayed"
     #: Submissions that the store did not accept, and whose caller continued without them.
     NOT_ACCEPTED = "JobsNotAccepted"
-    #: Submissions in a batch request that the API could not decide. The response to the request is 200, so the metric
-    #: `5xx` of the API omits them. Their lane may be unknown, so the default lane counts them.
-    NOT_DECIDED = "BatchItemsNotDecided"
+    #: Submissions over HTTP, alone or in a batch, that the API answered with 5xx by no decision. Their lane may be
+    #: unknown, so the default lane counts them. A function that crashes or is throttled counts none.
+    SUBMISSIONS_FAILED = "SubmissionsFailed"
     #: Submissions in a batch request that were refused, with a status from 400 to 499. Counted in the same lane.
     ITEMS_REFUSED = "BatchItemsRefused"
     #: Submissions over HTTP, alone or in a batch, that a decision refused or deferred: under strain, during a pause,

@@ -304,7 +304,7 @@ def test_the_dashboard_shows_every_metric_of_the_engine(dev: Synthesised) -> Non
                     Metric.HANDED_OVER,
                     Metric.PASSED_OVER,
                     Metric.UNREADABLE,
-                    Metric.NOT_DECIDED,
+                    Metric.SUBMISSIONS_FAILED,
                     Metric.ITEMS_REFUSED,
                     Metric.SUBMISSIONS_SHED,
                     Metric.SUBMISSIONS_DEFERRED,

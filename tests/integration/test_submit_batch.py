@@ -251,7 +251,7 @@ def test_each_job_is_counted_once_after_all_writes(mill: Mill, post: Post, capsy
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     (metrics,) = [line for line in lines if "_aws" in line]
     assert (metrics["JobsSubmitted"], metrics["JobsReplayed"]) == (3, 2)
-    assert "BatchItemsNotDecided" not in metrics
+    assert "SubmissionsFailed" not in metrics
 
 
 def test_jobs_that_are_not_accepted_are_counted(mill: Mill, post: Post, capsys: pytest.CaptureFixture[str]) -> None:
@@ -260,7 +260,7 @@ def test_jobs_that_are_not_accepted_are_counted(mill: Mill, post: Post, capsys: 
 
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     (metrics,) = [line for line in lines if "_aws" in line]
-    assert (metrics["BatchItemsRefused"], metrics["BatchItemsNotDecided"]) == (2, 1)
+    assert (metrics["BatchItemsRefused"], metrics["SubmissionsFailed"]) == (2, 1)
 
 
 def test_a_submission_that_the_api_could_not_decide_is_counted(
@@ -272,4 +272,4 @@ def test_a_submission_that_the_api_could_not_decide_is_counted(
 
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     (metrics,) = [line for line in lines if "_aws" in line]
-    assert (metrics["BatchItemsNotDecided"], metrics["lane"]) == (2, "default")
+    assert (metrics["SubmissionsFailed"], metrics["lane"]) == (2, "default")

@@ -27,8 +27,6 @@ class ForegroundStrained(Drill):
     name = "foreground-strained"
     alarm = "LateCanary"
     heading = "late-canary"
-    #: The refusals count among the 5xx of the API.
-    pages = frozenset({"FailedSubmissions"})
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)

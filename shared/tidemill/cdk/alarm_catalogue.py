@@ -12,7 +12,7 @@ from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 
 from tidemill import names
-from tidemill.application.objectives import FAST_BURN, SLOW_BURN, Burn, Objective
+from tidemill.application.objectives import FAST_BURN, Objective
 from tidemill.cdk import alarm_metrics as metrics
 from tidemill.cdk.alarm import (
     LASTING,
@@ -28,8 +28,9 @@ from tidemill.cdk.alarm import (
 )
 from tidemill.cdk.alarm_topic import AlarmTopics
 from tidemill.cdk.application_alarms import function_alarms
+from tidemill.cdk.burn_rate_alarms import burn_parts, windows
 from tidemill.cdk.config import StageConfig
-from tidemill.cdk.http_api import Api
+from tidemill.cdk.job_api import JobApi
 from tidemill.cdk.job_table import JobTable
 from tidemill.cdk.job_type_alarms import repeated_runs
 from tidemill.cdk.lane import Lane
@@ -55,7 +56,7 @@ QUIET_MINUTES: Final = 20
 RECONCILE_INACTIVITY: Final = Duration.seconds(3 * RECONCILE_INTERVAL_SECONDS)
 
 
-def pages(api: Api, scheduled: ScheduledFunctions, *, config: StageConfig) -> Iterator[Entry]:
+def pages(api: JobApi, scheduled: ScheduledFunctions, *, config: StageConfig) -> Iterator[Entry]:
     """The pages and their parts."""
     wake = metrics.invocations(scheduled.wake.function)
     yield Alarm(
@@ -70,12 +71,22 @@ def pages(api: Api, scheduled: ScheduledFunctions, *, config: StageConfig) -> It
     )
     if config.canary:
         yield from _canary(config)
-    yield from _burn_parts(api, FAST_BURN, config=config)
+    yield from burn_parts(api, FAST_BURN, config=config)
+    yield Alarm(
+        id="UnreachedSubmit",
+        # The heading of a burn rate would make it one.
+        heading=Heading.API_ERRORS,
+        meaning="The API answers with 5xx and does not call submit.",
+        metric=metrics.unreached_submit(api.api, api.submit),
+        # One metric may come a minute after the other.
+        m_of_n=(2, 4),
+        severity=Severity.PART,
+    )
     yield Composite(
         id="FailedSubmissions",
         heading=Heading.FAILED_SUBMISSIONS,
         meaning="The API fails to accept submissions, and would spend the error budget of a month within two days.",
-        any_of=(_windows("FailedSubmissions", FAST_BURN),),
+        any_of=(windows("FailedSubmissions", FAST_BURN), ("UnreachedSubmit",)),
         severity=Severity.PAGE,
         objective=Objective.SUBMISSIONS,
         within=PAGE_BOUND,
@@ -84,7 +95,7 @@ def pages(api: Api, scheduled: ScheduledFunctions, *, config: StageConfig) -> It
         id="LateStarts",
         heading=Heading.LATE_STARTS,
         meaning="Jobs of the lane critical start late, and would spend the error budget of a month within two days.",
-        any_of=(_windows("LateStarts", FAST_BURN),),
+        any_of=(windows("LateStarts", FAST_BURN),),
         severity=Severity.PAGE,
         objective=Objective.STARTS,
         within=PAGE_BOUND,
@@ -165,45 +176,6 @@ def shift_parts(config: StageConfig) -> Iterator[Entry]:
                     above=5,
                     severity=Severity.PART,
                 )
-
-
-def slow_burn(api: Api, *, config: StageConfig) -> Iterator[Entry]:
-    yield from _burn_parts(api, SLOW_BURN, config=config)
-    yield Composite(
-        id="SlowBurn",
-        heading=Heading.SPENT_BUDGET,
-        meaning="Submissions fail, or critical jobs start late: the monthly error budget would be spent in five days.",
-        any_of=(_windows("FailedSubmissions", SLOW_BURN), _windows("LateStarts", SLOW_BURN)),
-        objective=Objective.SUBMISSIONS,
-        # Until one failure in sixty has filled a quarter of the long window. A page reports what fails faster.
-        within=timedelta(hours=3),
-    )
-
-
-def _burn_parts(api: Api, burn: Burn, *, config: StageConfig) -> Iterator[Entry]:
-    for window in (burn.short, burn.long):
-        minutes = window // timedelta(minutes=1)
-        yield Alarm(
-            id=f"FailedSubmissions-{minutes}m",
-            heading=Heading.FAILED_SUBMISSIONS,
-            meaning=f"More than {burn.bad_percent} % of the submissions of {minutes} minutes failed.",
-            metric=metrics.failed_submissions(config, api, window),
-            above=burn.bad_percent,
-            severity=Severity.PART,
-        )
-        yield Alarm(
-            id=f"LateStarts-{minutes}m",
-            heading=Heading.LATE_STARTS,
-            meaning=f"More than {burn.bad_percent} % of the critical runs of {minutes} minutes started late.",
-            metric=metrics.late_starts(config, window),
-            above=burn.bad_percent,
-            severity=Severity.PART,
-        )
-
-
-def _windows(name: str, burn: Burn) -> tuple[str, ...]:
-    """The ids of its parts."""
-    return tuple(f"{name}-{window // timedelta(minutes=1)}m" for window in (burn.short, burn.long))
 
 
 def lane_alarms(lane: Lane, *, config: StageConfig) -> Iterator[Entry]:
@@ -327,7 +299,7 @@ def publisher_alarms(publisher: Publisher) -> Iterator[Entry]:
         meaning="Jobs are submitted, and the publisher is not called: its mapping is disabled or missing.",
         metric=metrics.idle_publisher(publisher),
         # The calls of the last minutes are not known yet, but those of the first five minutes are.
-        m_of_n=(2, 2),
+        m_of_n=(2, 4),
         objective=Objective.ENDS,
         within=timedelta(minutes=12),
     )

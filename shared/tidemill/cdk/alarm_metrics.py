@@ -14,6 +14,7 @@ from aws_cdk import aws_sqs as sqs
 from tidemill.application.objectives import LATE_START, LEAST_BAD_EVENTS
 from tidemill.cdk.config import StageConfig
 from tidemill.cdk.http_api import Api
+from tidemill.cdk.job_function import JobFunction
 from tidemill.cdk.job_table import JobTable
 from tidemill.cdk.lane import Lane as LaneConstruct
 from tidemill.cdk.publisher import Publisher
@@ -69,15 +70,30 @@ def server_errors(api: Api) -> cloudwatch.Metric:
     return api.api.metric_server_error(statistic="Sum")
 
 
-def failed_submissions(config: StageConfig, api: Api, window: timedelta) -> AnyMetric:
-    """Percent of the submissions. The server errors are requests, and `NOT_DECIDED` counts items of batch requests."""
-    bad = "errors + items"
+def failed_submissions(config: StageConfig, submit: JobFunction, window: timedelta) -> AnyMetric:
+    """Percent of the submissions.
+
+    Not the metric `5xx` of the API: it counts what strain and pauses refuse, too, and comes at another time than the
+    metrics of the engine, so a difference of the two would fire falsely. A call of `submit` that crashes, times out or
+    is throttled logs no metric, and Lambda counts it.
+    """
+    bad = "failed + errors + throttles"
     return math(
         f"IF({bad} >= {LEAST_BAD_EVENTS}, 100 * ({bad}) / ({bad} + {' + '.join(Lane)}), 0)",
         Duration.minutes(window // timedelta(minutes=1)),
-        errors=server_errors(api),
-        items=tidemill_metric(config, Lane.DEFAULT, Metric.NOT_DECIDED),
+        failed=tidemill_metric(config, Lane.DEFAULT, Metric.SUBMISSIONS_FAILED),
+        errors=submit.function.metric_errors(statistic="Sum"),
+        throttles=submit.function.metric_throttles(statistic="Sum"),
         **{lane.value: tidemill_metric(config, lane, Metric.SUBMITTED) for lane in Lane},
+    )
+
+
+def unreached_submit(api: Api, submit: JobFunction) -> AnyMetric:
+    """1 if the API answers with 5xx and calls no `submit`, as when it may not invoke the function."""
+    return math(
+        "IF(answered > 0 AND FILL(calls, 0) < 1, 1, 0)",
+        answered=server_errors(api),
+        calls=invocations(submit.function),
     )
 
 

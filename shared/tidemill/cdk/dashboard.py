@@ -13,7 +13,7 @@ from tidemill.application.objectives import FAST_BURN
 from tidemill.cdk.alarm import AddedAlarms
 from tidemill.cdk.alarm_metrics import failed_submissions, late_starts, throttles
 from tidemill.cdk.config import StageConfig
-from tidemill.cdk.http_api import Api
+from tidemill.cdk.job_function import JobFunction
 from tidemill.cdk.job_table import JobTable
 from tidemill.cdk.lane import Lane
 from tidemill.cdk.publisher import Publisher
@@ -36,13 +36,13 @@ class Dashboard(Construct):
         lanes: Sequence[Lane],
         publisher: Publisher,
         jobs: JobTable,
-        api: Api,
+        submit: JobFunction,
         alarms: AddedAlarms,
     ) -> None:
         super().__init__(scope, id_)
         self._config = config
         self.dashboard = cloudwatch.Dashboard(self, "Dashboard")
-        self._ask("Are users affected?", self._alarms(alarms), self._objectives(api))
+        self._ask("Are users affected?", self._alarms(alarms), self._objectives(submit))
         self._ask("Where is work stuck?", *(self._lane_row(lane) for lane in lanes), self._stream_row(publisher, jobs))
         self._ask("What fails?", *(row for lane in lanes for row in (self._work_row(lane), self._recovery_row(lane))))
         self._ask("What changed?", self._versions(lanes), [self._drift(), self._breakers(), self._refusals()])
@@ -70,11 +70,11 @@ class Dashboard(Construct):
     def _named(self, of: str, alarms: Sequence[str]) -> list[cloudwatch.IAlarm]:
         return [cloudwatch.Alarm.from_alarm_name(self, f"{of}{number}", name) for number, name in enumerate(alarms, 1)]
 
-    def _objectives(self, api: Api) -> list[cloudwatch.IWidget]:
+    def _objectives(self, submit: JobFunction) -> list[cloudwatch.IWidget]:
         """The percentages that the burn rates judge, over the short window of a page."""
         short = FAST_BURN.short
         window = Duration.seconds(short // timedelta(seconds=1))
-        failed = failed_submissions(self._config, api, short).with_(label="failed")
+        failed = failed_submissions(self._config, submit, short).with_(label="failed")
         late = late_starts(self._config, short).with_(label="late")
         return [
             _graph("submissions that failed (%)", failed, period=window),
@@ -246,7 +246,9 @@ class Dashboard(Construct):
                 tidemill_metric(self._config, names.Lane.DEFAULT, Metric.HANDED_OVER, label="handed over"),
                 tidemill_metric(self._config, names.Lane.DEFAULT, Metric.PASSED_OVER, label="overdue"),
                 tidemill_metric(self._config, names.Lane.DEFAULT, Metric.UNREADABLE, label="unreadable"),
-                tidemill_metric(self._config, names.Lane.DEFAULT, Metric.NOT_DECIDED, label="batch items not decided"),
+                tidemill_metric(
+                    self._config, names.Lane.DEFAULT, Metric.SUBMISSIONS_FAILED, label="submissions that failed"
+                ),
                 tidemill_metric(self._config, names.Lane.DEFAULT, Metric.ITEMS_REFUSED, label="batch items refused"),
             ),
             _graph(

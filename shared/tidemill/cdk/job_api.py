@@ -33,6 +33,7 @@ class JobApi:
         self._config = functions.config
         self._storage = storage
         submit, query, control = self._submit(lanes), self._query(), self._control()
+        self.submit = submit
         self.functions: Sequence[JobFunction] = (submit, query, control)
         self.api = Api(functions.scope, "Api", config=self._config, name=f"{self._config.name}-jobs")
         self.api.add_route(HttpMethod.POST, "/jobs", submit)

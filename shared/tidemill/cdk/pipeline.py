@@ -17,12 +17,12 @@ from tidemill.cdk.alarm_catalogue import (
     publisher_alarms,
     scheduler_alarms,
     shift_parts,
-    slow_burn,
 )
 from tidemill.cdk.alarm_topic import AlarmTopics
 from tidemill.cdk.application_alarms import api_alarms
 from tidemill.cdk.archiver import Archiver
 from tidemill.cdk.archiver_alarms import archiver_alarms
+from tidemill.cdk.burn_rate_alarms import slow_burn
 from tidemill.cdk.config import StageConfig
 from tidemill.cdk.dashboard import Dashboard
 from tidemill.cdk.function_factory import FunctionFactory
@@ -99,7 +99,7 @@ class Pipeline(Construct):
             lanes=self._lanes,
             publisher=self._publisher,
             jobs=jobs,
-            api=self._api.api,
+            submit=self._api.submit,
             alarms=added,
         )
         for output, value in {
@@ -163,9 +163,9 @@ class Pipeline(Construct):
         }
 
     def _alarms(self) -> Iterator[Entry]:
-        yield from pages(self._api.api, self._scheduled, config=self.config)
+        yield from pages(self._api, self._scheduled, config=self.config)
         yield from shift_parts(self.config)
-        yield from slow_burn(self._api.api, config=self.config)
+        yield from slow_burn(self._api, config=self.config)
         for lane in self._lanes:
             yield from lane_alarms(lane, config=self.config)
         if self.config.metrics_by_type:

@@ -4,7 +4,7 @@
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from http import HTTPStatus
 from typing import Any, Final
@@ -14,7 +14,7 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from tidemill import composition
 from tidemill.application.job_view import payload_of, summary, view
 from tidemill.application.submit import Accepted
-from tidemill.application.submit_batch import Answer, submit_all
+from tidemill.application.submit_batch import submit_all
 from tidemill.aws import clients
 from tidemill.domain.errors import (
     Fault,
@@ -41,7 +41,7 @@ _LAST_START_SECONDS: Final = 3.0
 
 @cache
 def _app() -> APIGatewayHttpResolver:
-    app = resolver()
+    app = resolver(_count_failure)
 
     @app.post("/jobs")
     def submit() -> Response[str]:
@@ -76,13 +76,21 @@ def _app() -> APIGatewayHttpResolver:
                 overlap=clients.POOL_SIZE,
                 seconds=_LAST_START_SECONDS,
             )
+        accepted = [answer for answer in answers if isinstance(answer, Accepted)]
+        problems = {
+            index: as_problem(answer, under=_pointer(index), request_id=event.request_context.request_id)
+            for index, answer in enumerate(answers)
+            if not isinstance(answer, Accepted)
+        }
+        _record(accepted, problems.values())
+        _send_first(accepted)
+        # Without payloads: a hundred of them could exceed the size of a Lambda response.
         shown = [
-            _shown(answer, under=_pointer(index), request_id=event.request_context.request_id)
+            {"status": _status(answer), "job": summary(answer.job)}
+            if isinstance(answer, Accepted)
+            else problems[index].batch_answer()
             for index, answer in enumerate(answers)
         ]
-        accepted = [answer for answer in answers if isinstance(answer, Accepted)]
-        _record(accepted, [each["status"] for each in shown])
-        _send_first(accepted)
         return json_response(HTTPStatus.OK, {"jobs": shown})
 
     @app.get("/health")
@@ -135,13 +143,6 @@ def _pointer(index: int) -> str:
     return f"/jobs/{index}"
 
 
-def _shown(answer: Answer, *, under: str, request_id: str) -> dict[str, Any]:
-    """Without payloads: a hundred of them could exceed the size of a Lambda response."""
-    if isinstance(answer, Accepted):
-        return {"status": _status(answer), "job": summary(answer.job)}
-    return as_problem(answer, under=under, request_id=request_id).batch_answer()
-
-
 def _status(accepted: Accepted) -> HTTPStatus:
     return HTTPStatus.OK if accepted.replayed else HTTPStatus.ACCEPTED
 
@@ -151,9 +152,16 @@ def _send_first(accepted: Sequence[Accepted]) -> None:
         first_message_not_sent(error)
 
 
-def _record(accepted: Sequence[Accepted], batch_statuses: Sequence[int] = ()) -> None:
+def _record(accepted: Sequence[Accepted], problems: Collection[ProblemError] = ()) -> None:
     """Call it in the thread of the invocation: telemetry is not thread-safe."""
     telemetry = composition.telemetry()
     telemetry.accepted(*accepted)
-    telemetry.batch_answered(batch_statuses)
+    telemetry.items_refused(sum(problem.status < HTTPStatus.INTERNAL_SERVER_ERROR for problem in problems))
+    telemetry.submissions_failed(sum(problem.is_failure for problem in problems))
     telemetry.flush()
+
+
+def _count_failure(problem: ProblemError) -> None:
+    """Of a whole request: one submission, or a batch of which nothing is known."""
+    if problem.is_failure:
+        _record([], [problem])

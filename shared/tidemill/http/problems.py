@@ -47,10 +47,11 @@ class ProblemError(TidemillError):
         faults: Sequence[Fault] = (),
         request_id: str = "",
         retry_after_seconds: int = _RETRY_AFTER_SECONDS,
+        decided: bool = False,
     ) -> None:
         """`request_id`: under which the operator finds the request in the logs.
 
-        `retry_after_seconds`: of a 429 or a 503.
+        `retry_after_seconds`: of a 429 or a 503. `decided`: an operator or the governor wants the refusal.
         """
         super().__init__(detail)
         self.status = status
@@ -58,6 +59,12 @@ class ProblemError(TidemillError):
         self.faults = faults
         self.request_id = request_id
         self.retry_after_seconds = retry_after_seconds
+        self._decided = decided
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether the API could not do what it should."""
+        return self.status >= HTTPStatus.INTERNAL_SERVER_ERROR and not self._decided
 
     def document(self) -> dict[str, Any]:
         body: dict[str, Any] = {
@@ -136,10 +143,14 @@ def _not_now(
     if isinstance(error, SubmissionShedError):
         inputs: dict[str, object] = {"job_type": error.type, "strain": error.level, "retry_after_seconds": seconds}
         submission_refused("submission shed", Metric.SUBMISSIONS_SHED, inputs, item=under)
-        return ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "strained", str(error), retry_after_seconds=seconds)
+        return _wanted("strained", error, seconds)
     inputs = {"scope": error.scope, "retry_after_seconds": seconds}
     submission_refused("submission paused", Metric.SUBMISSIONS_PAUSED, inputs, item=under)
-    return ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "paused", str(error), retry_after_seconds=seconds)
+    return _wanted("paused", error, seconds)
+
+
+def _wanted(code: str, error: Exception, seconds: int) -> ProblemError:
+    return ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, code, str(error), retry_after_seconds=seconds, decided=True)
 
 
 def _over_quota(error: QuotaExceededError, under: str) -> ProblemError:

@@ -14,7 +14,11 @@ _JSON: Final = "application/json"
 REPLAYED: Final[Mapping[str, str]] = {"Idempotent-Replayed": "true"}
 
 
-def resolver() -> APIGatewayHttpResolver:
+#: Gets each problem that answers a request.
+Answered = Callable[[ProblemError], None]
+
+
+def resolver(answered: Answered = lambda _problem: None) -> APIGatewayHttpResolver:
     """A router that answers every error with a problem document, and never with a stack trace."""
     app = APIGatewayHttpResolver()
     app.use(middlewares=[_whole_path])
@@ -25,7 +29,9 @@ def resolver() -> APIGatewayHttpResolver:
 
     @app.exception_handler(Exception)  # type: ignore[untyped-decorator]  # Powertools leaves it untyped
     def refused(error: Exception) -> Response[str]:
-        return as_problem(error, request_id=app.current_event.request_context.request_id).response()
+        problem = as_problem(error, request_id=app.current_event.request_context.request_id)
+        answered(problem)
+        return problem.response()
 
     return app
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from functools import cache
-from http import HTTPStatus
 from typing import Final
 from zlib import crc32
 
@@ -158,13 +157,15 @@ class Telemetry:
             lines.append(_Line(lane=job.lane, message=message, fields=fields, sampled=not each.replayed))
         self._write(lines, counts)
 
-    def batch_answered(self, statuses: Sequence[int]) -> None:
-        """The answers to the submissions of one batch request. The lane of a refused one may be unknown."""
-        refused = sum(HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR for status in statuses)
-        not_decided = sum(status >= HTTPStatus.INTERNAL_SERVER_ERROR for status in statuses)
-        for metric, number in ((Metric.ITEMS_REFUSED, refused), (Metric.NOT_DECIDED, not_decided)):
-            if number:
-                self._count(Lane.DEFAULT, metric, number)
+    def items_refused(self, number: int) -> None:
+        """Submissions of a batch request. The lane of a refused one may be unknown."""
+        if number:
+            self._count(Lane.DEFAULT, Metric.ITEMS_REFUSED, number)
+
+    def submissions_failed(self, number: int) -> None:
+        """Of a single or a batch request."""
+        if number:
+            self._count(Lane.DEFAULT, Metric.SUBMISSIONS_FAILED, number)
 
     def controlled(self, what: str, job: Job) -> None:
         """The owner cancelled or retried the job. A running job is not cancelled yet: its state is still running."""

@@ -26,6 +26,11 @@ LASTS: Final = 13 * HOUR
 MINUTES: Final = range(BEGIN + 1, BEGIN + LASTS)
 
 
+#: Two faults that a test of several names.
+NO_SUBMISSION: Final = "the API answers each request with 503"
+DYING_TYPE: Final = "every third job of critical dies"
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     #: Without characters that CDK drops.
@@ -78,13 +83,45 @@ def _no_submission(trace: Trace) -> None:
     for lane in Lane:
         trace.drop(ours(Metric.SUBMITTED, lane), after=BEGIN)
     _every_minute(of_api(), 8.0)(trace)
+    _every_minute(ours(Metric.SUBMISSIONS_FAILED), 8.0)(trace)
+
+
+def refuse(trace: Trace) -> None:
+    """Strain refuses most submissions. The metric of the API comes earlier or later than those of the engine."""
+    for minute in MINUTES:
+        trace.put(of_api(), minute, 50.0)
+        trace.put(of_function("Invocations", "Submit"), minute, 50.0)
+        trace.put(ours(Metric.SUBMISSIONS_SHED), minute, 50.0)
+
+
+def _unreached_submit(trace: Trace) -> None:
+    """The API may not invoke the function."""
+    for lane in Lane:
+        trace.drop(ours(Metric.SUBMITTED, lane), after=BEGIN)
+    for metric in ("Invocations", "Errors", "Throttles"):
+        trace.drop(of_function(metric, "Submit"), after=BEGIN)
+    _every_minute(of_api(), 8.0)(trace)
+
+
+def _crashing_submit(trace: Trace) -> None:
+    for lane in Lane:
+        trace.drop(ours(Metric.SUBMITTED, lane), after=BEGIN)
+    _every_minute(of_api(), 8.0)(trace)
+    _every_minute(of_function("Errors", "Submit"), 8.0)(trace)
+
+
+def _throttled_submit(trace: Trace) -> None:
+    for lane in Lane:
+        trace.drop(ours(Metric.SUBMITTED, lane), after=BEGIN)
+    _every_minute(of_api(), 8.0)(trace)
+    _every_minute(of_function("Throttles", "Submit"), 8.0)(trace)
 
 
 def _no_batch_item(trace: Trace) -> None:
     """All submissions come in batch requests, whose response is 200."""
     for lane in Lane:
         trace.drop(ours(Metric.SUBMITTED, lane), after=BEGIN)
-    _every_minute(ours(Metric.NOT_DECIDED), 40.0)(trace)
+    _every_minute(ours(Metric.SUBMISSIONS_FAILED), 40.0)(trace)
 
 
 def _flood(trace: Trace) -> None:
@@ -141,6 +178,7 @@ def _some_fail(trace: Trace) -> None:
     """One of a hundred submissions fails, in small numbers that no fast burn shows."""
     for minute in MINUTES:
         trace.put(of_api(), minute, 0.3)
+        trace.put(ours(Metric.SUBMISSIONS_FAILED), minute, 0.3)
 
 
 def _age(lane: Lane) -> Callable[[Trace], None]:
@@ -194,11 +232,14 @@ PAGES: Final = [
     Fault("LateCanary", "the mapping of the publisher is disabled", _publisher_disabled),
     Fault("LateCanary", "the mapping of the worker of critical is disabled", _worker_disabled),
     Fault("LateCanary", "the path of bulk takes 90 s", _slow_canary),
-    Fault("FailedSubmissions", "the API answers each request with 503", _no_submission),
+    Fault("FailedSubmissions", NO_SUBMISSION, _no_submission),
     Fault("FailedSubmissions", "no submission of a batch request is decided", _no_batch_item),
+    Fault("FailedSubmissions", "the API may not invoke submit", _unreached_submit),
+    Fault("FailedSubmissions", "submit crashes at each call", _crashing_submit),
+    Fault("FailedSubmissions", "each call of submit is throttled", _throttled_submit),
     Fault("LateStarts", "a tenant floods critical", _flood),
     Fault("SilentScheduler", "the schedules are disabled", _scheduler_off),
-    Fault("FailedJobs", "every third job of critical dies", _dying_type),
+    Fault("FailedJobs", DYING_TYPE, _dying_type),
     Fault("BrokenInvariant", "wake cannot read a document", _once(ours(Metric.UNREADABLE))),
     Fault("BrokenInvariant", "a job of bulk is undeliverable", _once(ours(Metric.UNDELIVERABLE, Lane.BULK))),
 ]

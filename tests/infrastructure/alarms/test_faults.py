@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from tests.infrastructure.alarms.faults import BEGIN, LASTS, PAGES, TICKETS, Fault
+from tests.infrastructure.alarms.faults import BEGIN, DYING_TYPE, LASTS, NO_SUBMISSION, PAGES, TICKETS, Fault, refuse
 from tests.infrastructure.alarms.installation import CONCURRENCY, CONCURRENCY_QUOTA, Installation
 from tests.infrastructure.alarms.traces import Trace, healthy
 from tidemill.cdk.alarm import PAGE, Severity
@@ -88,7 +88,7 @@ def test_at_most_six_alarms_are_pages(installation: Installation) -> None:
 def test_one_incident_is_one_page(installation: Installation) -> None:
     """With a disabled publisher and a flood, causes follow one another, and the page is published once."""
     trace = _healthy().copy()
-    for fault in (PAGES[0], PAGES[3], PAGES[7]):
+    for fault in (PAGES[0], *(each for each in PAGES if each.what in {NO_SUBMISSION, DYING_TYPE})):
         fault.change(trace)
     names = {alarm.name for alarm in installation.alarms}
     found = list(changes(installation, trace, names, additional_points=2))
@@ -98,3 +98,15 @@ def test_one_incident_is_one_page(installation: Installation) -> None:
     assert [change.alarm.name for change in published] == [PAGE]
     tickets = {change.alarm.name for change in found if any("Tickets" in each for each in change.actions)}
     assert {"LateCanary", "FailedSubmissions", "FailedJobs"} <= tickets
+
+
+@pytest.mark.parametrize("additional_points", [0, 2, 5])
+def test_refusals_that_an_operator_or_the_governor_wants_cause_no_page(
+    installation: Installation, additional_points: int
+) -> None:
+    trace = _healthy().copy()
+    refuse(trace)
+    names = {alarm.name for alarm in installation.alarms}
+    found = changes(installation, trace, names, additional_points=additional_points)
+    fired = {change.alarm.name for change in found if change.minute > BEGIN and change.new is State.ALARM}
+    assert fired == {"ApiErrors"}

@@ -192,6 +192,7 @@ def _crash(trace: Trace, minute: int) -> None:
 
 def _server_error(trace: Trace, minute: int) -> None:
     trace.put(of_api(), minute, 1.0)
+    trace.put(ours(Metric.SUBMISSIONS_FAILED), minute, 1.0)
 
 
 def _lost_response(trace: Trace, minute: int) -> None:

@@ -43,7 +43,8 @@ def test_an_invocation_without_events_writes_nothing(said: Said) -> None:
     of = Telemetry(stage="test")
     of.accepted()
     of.published(Published(sent=[]))
-    of.batch_answered([200, 202])
+    of.items_refused(0)
+    of.submissions_failed(0)
     of.flush()
 
     assert said() == []
@@ -64,11 +65,12 @@ def test_a_line_has_a_time_and_none_of_the_silent_keys_of_powertools(said: Said)
 
 def test_items_of_a_batch_that_were_not_accepted_are_counted(said: Said) -> None:
     of = Telemetry(stage="test")
-    of.batch_answered([202, 200, 422, 413, 422, 503])
+    of.items_refused(3)
+    of.submissions_failed(1)
     of.flush()
 
     (line,) = said()
-    assert (line["BatchItemsRefused"], line["BatchItemsNotDecided"], line["lane"]) == (3, 1, "default")
+    assert (line["BatchItemsRefused"], line["SubmissionsFailed"], line["lane"]) == (3, 1, "default")
 
 
 def test_a_sample_drops_lines_and_no_metric(said: Said) -> None:
