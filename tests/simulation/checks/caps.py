@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from tests.simulation.checks.limits import still_running
 from tests.simulation.checks.table_watch import watch_items
-from tests.simulation.checks.violation import require, text_of
+from tests.simulation.checks.violation import cap_in_words, map_of, require, tenant_of, text_of
 from tests.simulation.jobs.handler_runs import HandlerRun
 from tests.simulation.world.code_versions import job_type
 from tests.simulation.world.dynamodb_table import Record
@@ -65,6 +65,9 @@ class CapChecks:
         elif key.startswith(_CAP_ITEM) and record.before is None:
             capped = any(name.startswith("caps.") for _, settings in self._settings for name in settings)
             require(capped, "who has no cap pays no write", "no cap was ever set", key)
+        elif cap := cap_in_words(map_of(after, "wait")):
+            own = f"cap of tenant {tenant_of(key)} in lane {text_of(after, 'lane')}"
+            require(cap == own, "a job waits for the cap of its own tenant and lane", cap, key)
 
     def _caps(self, tenant: str, from_ms: int, to_ms: int) -> set[int | None]:
         faulty = any(self._world.faults.rates.values())
