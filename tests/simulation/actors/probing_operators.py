@@ -29,7 +29,7 @@ _SHARE: Final = 0.3
 _TIMEOUT: Final = timedelta(seconds=30)
 #: Such an operator edits the payload of one dead job first, at this chance.
 _EDITING: Final = 0.5
-_EDITABLE: Final = "sim.effect"
+_EDITABLE: Final = frozenset({"sim.effect", "sim.stepwise", "sim.reordered"})
 
 
 class ProbingOperators:
@@ -50,7 +50,7 @@ class ProbingOperators:
     def _edit(self, _process: Process) -> None:
         """Give a dead job a payload with which no attempt fails. Its model must accept it."""
         redriver = Redriver(store=composition.store(), clock=clock.now, new_token=ids.new_token)
-        job = next((job for job in redriver.plan(ANY_JOB, began=clock.now()) if job.type == _EDITABLE), None)
+        job = next((job for job in redriver.plan(ANY_JOB, began=clock.now()) if job.type in _EDITABLE), None)
         if job is None:
             return
         payloads = composition.payloads()
