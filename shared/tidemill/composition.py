@@ -1,56 +1,40 @@
-"""The composition root: reads the environment and builds each object that the functions need, on first use."""
+"""The composition root: reads the environment and builds each object that the functions need, on first use.
+
+What most functions do not need is imported where it is built: imports are most of a cold start.
+"""
 
 import json
 import os
 import time
 from collections.abc import Collection, Mapping
 from datetime import timedelta
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING
 
 from tidemill.application.breakers import Breakers
 from tidemill.application.configuration import CachedConfiguration
 from tidemill.application.control import Control
-from tidemill.application.first_messages import FirstMessages
-from tidemill.application.foreground import Foreground, Governor
-from tidemill.application.health import HealthChecks
-from tidemill.application.job_types import JobTypes, measured
-from tidemill.application.migration import Migrator
-from tidemill.application.owed import Taker
-from tidemill.application.paused_submissions import refuse_paused
-from tidemill.application.publish import Publisher
-from tidemill.application.quota_admission import QuotaCounter, refuse_over_quota
-from tidemill.application.read_pace import ReadPace
+from tidemill.application.foreground import Governor
+from tidemill.application.job_types import JobTypes
 from tidemill.application.release import Releaser
-from tidemill.application.settle import AttemptContext
-from tidemill.application.shed_submissions import shed_or_defer
 from tidemill.application.submit import Admit, Submit, admit_all
 from tidemill.application.superseding import Superseder
 from tidemill.application.undo import Undoer
-from tidemill.application.wake import Waker
 from tidemill.aws import clients
-from tidemill.aws.secret_keys import RotatingKey, key_versions
 from tidemill.domain.job import Job
-from tidemill.dynamodb import canary_marks
-from tidemill.dynamodb.archive_files import BucketArchive
 from tidemill.dynamodb.breaker_item import DynamoBreakers
 from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.dynamodb.indexes import Indexes
-from tidemill.dynamodb.job_scan import DynamoJobScan
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.limits import DynamoLimits
-from tidemill.dynamodb.listing import DynamoListing
-from tidemill.dynamodb.owed_items import DynamoOwedWork
 from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
-from tidemill.dynamodb.quota_items import DynamoSubmissionCounts
 from tidemill.dynamodb.strain_item import DynamoGovernor
-from tidemill.http.cursors import Cursors
 from tidemill.names import PAYLOAD_ITEM_BYTES, Env, Lane
 from tidemill.powertools import idempotency
 from tidemill.settings import setting
 from tidemill.sqs.lanes import LaneUrls, SqsLanes
-from tidemill.system import clock, ids, job_type_loader, own_process, random_draw
-from tidemill.telemetry import handler_output, throttled_writes
+from tidemill.system import clock, ids, job_type_loader, random_draw
+from tidemill.telemetry import throttled_writes
 from tidemill.telemetry.outcome_log import (
     Telemetry,
     breaker_moved,
@@ -59,13 +43,18 @@ from tidemill.telemetry.outcome_log import (
     strain_changed,
     submission_deferred,
 )
-from tidemill.telemetry.tracing import tracing
-from tidemill.worker.lane_messages import LaneMessages
-from tidemill.worker.lane_worker import Worker
-from tidemill.worker.message_run import WorkerSettings
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+
+    from tidemill.application.first_messages import FirstMessages
+    from tidemill.application.health import HealthChecks
+    from tidemill.application.migration import Migrator
+    from tidemill.application.owed import Taker
+    from tidemill.application.publish import Publisher
+    from tidemill.application.wake import Waker
+    from tidemill.dynamodb.archive_files import BucketArchive
+    from tidemill.dynamodb.owed_items import DynamoOwedWork
 
 
 def indexes() -> Indexes:
@@ -116,7 +105,7 @@ def configuration() -> CachedConfiguration:
     place = os.environ.get(Env.APP_CONFIG)
     if not place:
         return CachedConfiguration(record.read, clock=clock.now, failed=configuration_not_read)
-    from tidemill.powertools import app_config  # noqa: PLC0415 - a slow import, and only such a stage needs it
+    from tidemill.powertools import app_config
 
     copy = app_config.over(record, place=place, table=table)
     return CachedConfiguration(
@@ -133,6 +122,11 @@ def submit() -> Submit:
 @cache
 def api_submit() -> Submit:
     """For callers over HTTP."""
+    from tidemill.application.paused_submissions import refuse_paused
+    from tidemill.application.quota_admission import QuotaCounter, refuse_over_quota
+    from tidemill.application.shed_submissions import shed_or_defer
+    from tidemill.dynamodb.quota_items import DynamoSubmissionCounts
+
     counts = DynamoSubmissionCounts(dynamodb(), table=setting(Env.JOBS_TABLE), new_token=ids.new_token)
     paused = refuse_paused(configuration().current, clock.now)
     shed = shed_or_defer(
@@ -177,14 +171,11 @@ def governor() -> Governor | None:
     )
 
 
-def _foreground(lane: Lane) -> Foreground | None:
-    present = governor() if lane is Lane.CRITICAL else None
-    target = timedelta(seconds=float(setting(Env.FOREGROUND_TARGET))) if present else timedelta(0)
-    return Foreground(present, target=target, clock=clock.now) if present else None
-
-
 @cache
-def health() -> HealthChecks:
+def health() -> "HealthChecks":
+    from tidemill.application.health import HealthChecks
+    from tidemill.dynamodb import canary_marks
+
     return HealthChecks(
         canaries=lambda: canary_marks.submitted(dynamodb(), table=setting(Env.JOBS_TABLE)),
         lanes=tuple(Lane) if os.environ.get(Env.CANARY) else (),
@@ -209,26 +200,10 @@ def undoer() -> Undoer:
 
 
 @cache
-def listing() -> DynamoListing:
-    return DynamoListing(dynamodb(), table=setting(Env.JOBS_TABLE), read=store().get_many)
+def archive_files() -> "BucketArchive":
+    from tidemill.dynamodb.archive_files import BucketArchive
 
-
-@cache
-def archive_files() -> BucketArchive:
     return BucketArchive(clients.s3(), bucket=setting(Env.ARCHIVE_BUCKET))
-
-
-@cache
-def _cursor_key() -> RotatingKey:
-    return RotatingKey(partial(key_versions, setting(Env.CURSOR_KEY_SECRET)), clock=clock.now)
-
-
-def cursors(*, newer: bool = False) -> Cursors:
-    """Fetches the key of cursors, so call it only for a request that needs a cursor.
-
-    With `newer`, it looks for a key that has replaced the one that this process knows.
-    """
-    return Cursors(*_cursor_key().versions(newer=newer))
 
 
 @cache
@@ -251,8 +226,10 @@ def _first_message_lanes() -> Collection[Lane]:
 
 
 @cache
-def first_messages() -> FirstMessages | None:
+def first_messages() -> "FirstMessages | None":
     """For callers over HTTP; None where no lane has them."""
+    from tidemill.application.first_messages import FirstMessages
+
     if not (of := _first_message_lanes()):
         return None
     return FirstMessages(
@@ -264,7 +241,9 @@ def first_messages() -> FirstMessages | None:
 
 
 @cache
-def publisher() -> Publisher:
+def publisher() -> "Publisher":
+    from tidemill.application.publish import Publisher
+
     return Publisher(
         store=store(),
         payloads=payloads(),
@@ -277,17 +256,25 @@ def publisher() -> Publisher:
 
 
 @cache
-def owed_work() -> DynamoOwedWork:
+def owed_work() -> "DynamoOwedWork":
+    from tidemill.dynamodb.owed_items import DynamoOwedWork
+
     return DynamoOwedWork(dynamodb(), table=setting(Env.JOBS_TABLE))
 
 
 @cache
-def taker() -> Taker:
+def taker() -> "Taker":
+    from tidemill.application.owed import Taker
+
     return Taker(owed=owed_work(), store=store(), payloads=payloads(), clock=clock.now)
 
 
-def migrator(*, rate: int, read_units: int) -> Migrator:
+def migrator(*, rate: int, read_units: int) -> "Migrator":
     """For one run of a migration. `rate` is the most jobs per second, and `read_units` those of the scan."""
+    from tidemill.application.migration import Migrator
+    from tidemill.application.read_pace import ReadPace
+    from tidemill.dynamodb.job_scan import DynamoJobScan
+
     return Migrator(
         store=store(),
         payloads=payloads(),
@@ -302,57 +289,6 @@ def migrator(*, rate: int, read_units: int) -> Migrator:
 def telemetry() -> Telemetry:
     """A new one for each invocation."""
     return Telemetry.here()
-
-
-def measured_types() -> frozenset[str] | None:
-    """The job types that have metrics of their own. None where no type has any."""
-    most = int(os.environ.get(Env.METRICS_BY_TYPE) or 0)
-    return frozenset(measured(known_job_types().names(), most)) if most else None
-
-
-@cache
-def worker() -> Worker:
-    """A worker knows only its own lane."""
-    # Before the job types are imported.
-    handler_output.install()
-    ((lane, urls),) = lane_urls().items()
-    settings = WorkerSettings(
-        context=AttemptContext(
-            store=store(),
-            payloads=payloads(),
-            limits=limits(),
-            job_types=known_job_types(),
-            submit=submit(),
-            clock=clock.now,
-            new_token=ids.new_token,
-            draw=random_draw.draw,
-            pause=time.sleep,
-            configuration=configuration().current,
-            breakers=breakers(),
-            superseder=superseder(),
-            governor=governor(),
-            foreground=_foreground(lane),
-        ),
-        lane=lane,
-        job_timeout=timedelta(seconds=float(setting(Env.JOB_TIMEOUT_SECONDS))),
-        follows_groups=os.environ.get(Env.FOLLOW_GROUPS) != "false",
-        version=os.environ.get(Env.CODE_VERSION, ""),
-        epoch=epoch(),
-    )
-    lane_messages = LaneMessages(clients.sqs(), urls.queue, clock=clock.now)
-    return Worker(
-        settings=settings,
-        messages=lane_messages,
-        end_process=_end_process,
-        new_telemetry=telemetry,
-        measured_types=measured_types(),
-    )
-
-
-def _end_process() -> None:
-    """Nothing runs after it, so spans are exported here."""
-    tracing().flush(longest_seconds=1.0)
-    own_process.end()
 
 
 @cache
@@ -380,5 +316,7 @@ def releaser() -> Releaser:
 
 
 @cache
-def waker() -> Waker:
+def waker() -> "Waker":
+    from tidemill.application.wake import Waker
+
     return Waker(store=store(), clock=clock.now, pause=time.sleep)

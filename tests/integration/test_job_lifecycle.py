@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.deployed_functions import Mill, forget
 from tests.support.job_tables import client
-from tidemill import composition
+from tidemill import composition, worker_composition
 from tidemill.application.dead_letter_sweep import Swept, sweep
 from tidemill.application.job_filter import ANY_JOB
 from tidemill.application.job_types import Run
@@ -156,7 +156,7 @@ def test_the_history_names_the_request_of_the_worker_and_the_version_of_its_code
     mill: Mill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(Env.CODE_VERSION, "0123abcd")
-    composition.worker.cache_clear()
+    worker_composition.worker.cache_clear()
 
     job_id = mill.accepted(job_type="test.noop")
     mill.run()

@@ -8,7 +8,7 @@ import pytest
 from demo.figures import log_bytes
 from tests.support.builders import fresh_token
 from tests.support.deployed_functions import Context, Mill
-from tidemill import composition
+from tidemill import worker_composition
 from tidemill.names import Env
 from tidemill.telemetry import outcome_log, run_lines
 
@@ -20,7 +20,7 @@ def test_a_successful_job_writes_a_kilobyte_and_a_half_at_most(
     mill: Mill, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     monkeypatch.setenv(Env.CODE_VERSION, "0" * 7)
-    composition.worker.cache_clear()
+    worker_composition.worker.cache_clear()
     ids = {mill.accepted(job_type="test.noop") for _ in range(number)}
     mill.publish()
     mill.work(mill.receive(), Context(aws_request_id="0" * 36))

@@ -10,7 +10,7 @@ import pytest
 from tests.support.deployed_functions import INVOCATION, JOB_TIMEOUT, Context, Event, Mill, ProcessEndedError
 from tests.support.faulty_client import Fault
 from tests.support.patience import PATIENCE_SECONDS
-from tidemill import composition
+from tidemill import composition, worker_composition
 from tidemill.application.attempt import CLOCK_SKEW_MARGIN
 from tidemill.application.job_types import Run
 from tidemill.application.settle import SETTLE_TRIES
@@ -31,7 +31,7 @@ def short(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
     """Jobs may take very little time, by a clock that only the test moves."""
     mill.stop_clock()
     monkeypatch.setenv("TIDEMILL_JOB_TIMEOUT_SECONDS", str(SHORT.total_seconds()))
-    composition.worker.cache_clear()
+    worker_composition.worker.cache_clear()
 
 
 def _batch(mill: Mill, size: int) -> tuple[list[str], Event]:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.deployed_functions import Mill
 from tests.support.http_events import call
-from tidemill import composition
+from tidemill import worker_composition
 from tidemill.application.configuration import CACHED_FOR, Configurator
 from tidemill.application.job_types import Run
 from tidemill.domain.states import State
@@ -100,7 +100,7 @@ def test_under_strain_the_worker_of_a_slowed_lane_rests_after_its_batch(
 ) -> None:
     rests: list[float] = []
     monkeypatch.setattr(time, "sleep", rests.append)
-    composition.worker.cache_clear()
+    worker_composition.worker.cache_clear()
 
     def take_a_second(_payload: Any, _run: Run) -> None:
         mill.late += timedelta(seconds=1)

@@ -12,7 +12,7 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError
 
 from tests.support.deployed_functions import forget
-from tidemill import composition
+from tidemill import composition, worker_composition
 from tidemill.aws import clients
 from tidemill.aws.clients import translated
 from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError
@@ -44,7 +44,7 @@ BUILT: dict[Callable[[], Any], set[Env]] = {
     composition.known_job_types: {Env.JOB_PACKAGES},
     composition.submit: STORING | {Env.JOB_PACKAGES},
     composition.lanes: {Env.LANES},
-    composition.worker: set(SETTINGS) - {Env.FILES_BUCKET, Env.STAGE},
+    worker_composition.worker: set(SETTINGS) - {Env.FILES_BUCKET, Env.STAGE},
 }
 
 
@@ -75,6 +75,19 @@ def test_a_cold_start_imports_no_models_of_events(function: str) -> None:
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, env={"PYTHONPATH": str(ROOT / "shared")}, check=True)
 
 
+@pytest.mark.parametrize("function", ["publish", "query", "submit"])
+def test_only_a_worker_imports_the_worker(function: str) -> None:
+    code = f"import sys, tidemill.entrypoints.{function}; sys.exit('tidemill.worker' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, env={"PYTHONPATH": str(ROOT / "shared")}, check=True)
+
+
+def test_a_worker_does_not_import_what_only_other_functions_need() -> None:
+    others = ("migration", "owed", "publish", "quota_admission", "reconcile", "table_pass", "wake")
+    foreign = {*(f"tidemill.application.{name}" for name in others), "tidemill.dynamodb.listing", "tidemill.http"}
+    code = f"import sys, tidemill.entrypoints.work; sys.exit(sorted({foreign} & set(sys.modules)) or 0)"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, env={"PYTHONPATH": str(ROOT / "shared")}, check=True)
+
+
 @pytest.mark.parametrize("build", BUILT, ids=lambda build: build.__name__)
 def test_what_is_built_is_built_once(build: Callable[[], Any]) -> None:
     assert build() is build()
@@ -93,7 +106,7 @@ def test_a_missing_setting_is_named(build: Callable[[], Any], missing: Env, monk
 
 
 def test_a_worker_knows_its_own_lane_alone() -> None:
-    worker = composition.worker()
+    worker = worker_composition.worker()
 
     assert (worker.settings.lane, worker.messages.queue_url) == (Lane.DEFAULT, "https://queue.invalid")
     assert worker.new_telemetry().stage == "test"
@@ -101,11 +114,11 @@ def test_a_worker_knows_its_own_lane_alone() -> None:
 
 
 def test_types_have_metrics_of_their_own_up_to_the_number_of_the_stage(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert composition.worker().measured_types is None
+    assert worker_composition.worker().measured_types is None
     forget()
     monkeypatch.setenv(Env.METRICS_BY_TYPE, "2")
 
-    assert composition.worker().measured_types == set(composition.known_job_types().names()[:2])
+    assert worker_composition.worker().measured_types == set(composition.known_job_types().names()[:2])
 
 
 def _answer(code: str, status: int = 400) -> ClientError:

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from tidemill.application.nudge import Nudger
 from tidemill.application.ports import WHOLE, Clock, OwedStore, Part, Payloads
-from tidemill.domain.errors import StoreUnavailableError, WriteRefusedError
+from tidemill.domain.errors import StoreUnavailableError, WriteRefusedError, error_text
 from tidemill.domain.job import Job
 from tidemill.domain.states import TRANSITIONS, State, Write
 from tidemill.names import WAKE_INTERVAL_SECONDS
@@ -29,8 +29,6 @@ _MOST_DOUBLINGS: Final = 4
 _AT_ONCE: Final = 8
 #: A run whose lease ended this long ago is lost.
 _LOST_AFTER: Final = timedelta(minutes=1)
-#: The longest text of an error that is stored.
-_LONGEST_ERROR: Final = 300
 
 
 class Kind(StrEnum):
@@ -108,10 +106,6 @@ class _Try:
     advanced: Job | None = None
     resent: Job | None = None
     overdue: Owed | None = None
-
-
-def error_text(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"[:_LONGEST_ERROR]
 
 
 class Taker:

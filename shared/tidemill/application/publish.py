@@ -16,10 +16,10 @@ from enum import StrEnum
 from typing import Final
 
 from tidemill.application.configuration import CurrentConfiguration, nothing_set
-from tidemill.application.owed import Kind, OwedWork, Work, error_text
+from tidemill.application.owed import Kind, OwedWork, Work
 from tidemill.application.ports import Clock, Lanes, Payloads, PublishStore, Refusal
 from tidemill.domain.dispatch import Dispatch, dispatch, first_message, has_begun
-from tidemill.domain.errors import WriteRefusedError
+from tidemill.domain.errors import WriteRefusedError, error_text
 from tidemill.domain.job import Job, Reference, reference_of
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause, Wait
@@ -67,6 +67,11 @@ class FailedStep:
     error: str
     #: It is stored as owed work. Otherwise the stream must deliver the record again.
     handed_over: bool
+
+    @property
+    def named(self) -> str:
+        """The field of a log line that has the name of `work`."""
+        return "group" if self.step is Step.ADVANCE else "job_id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

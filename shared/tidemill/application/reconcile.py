@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from enum import StrEnum
 from typing import Final
 
 from tidemill.application.dead_letter_sweep import ROTATING, SweepBounds, Swept, sweep
@@ -26,6 +25,7 @@ from tidemill.application.ports import (
 from tidemill.application.table_pass import RESERVE, PassReport, TablePasses
 from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError, TransactionConflictError
 from tidemill.domain.job import Job
+from tidemill.domain.repair_actions import RepairAction
 from tidemill.names import Lane
 
 #: A payload is stored before the document that names it. Only a payload older than this can be an orphan.
@@ -35,22 +35,6 @@ LONGEST_SWEEP: Final = timedelta(minutes=1)
 
 #: The time that is left of an invocation.
 TimeLeft = Callable[[], timedelta]
-
-
-class RepairAction(StrEnum):
-    """A repair by reconcile, or a repair that it could not do."""
-
-    #: These three as in `Nudge`.
-    NUDGED = "nudged"
-    WOKEN = "woken"
-    UNDELIVERABLE = "undeliverable"
-    #: A group advanced past a head that had ended.
-    ADVANCED = "advanced"
-    #: An orphaned payload was deleted.
-    DISCARDED = "discarded"
-    #: The store did not respond, or other transactions conflicted. The next run tries again.
-    FAILED = "failed"
-
 
 #: No lane applies to it.
 _FAILED: Final = (RepairAction.FAILED, None)

@@ -12,7 +12,7 @@ from tidemill.application.dead_letter_sweep import WHOLE
 from tidemill.application.owed import Taken
 from tidemill.application.pass_state import SEGMENTS
 from tidemill.application.ports import UnreadableItem
-from tidemill.application.reconcile import Reconciled, Reconciler, RepairAction
+from tidemill.application.reconcile import Reconciled, Reconciler
 from tidemill.application.table_pass import RESERVE, TablePasses
 from tidemill.cli.audit import audited
 from tidemill.cli.errors import CommandError
@@ -20,6 +20,7 @@ from tidemill.cli.formatting import count, readable_time, sweep_counts, sweep_te
 from tidemill.cli.installation import Installation
 from tidemill.cli.output import progress_bar, say, show, show_json
 from tidemill.cli.parameter_types import reason_text
+from tidemill.domain.repair_actions import RepairAction
 from tidemill.names import RECONCILE_READ_UNITS, Lane
 from tidemill.system import clock
 

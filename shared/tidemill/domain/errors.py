@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 MOST_WAITS_FOR_INPUT: Final = 3
 #: 30 days. A handler that must wait longer should fail, or submit a new job.
 LONGEST_RETRY_AFTER_SECONDS: Final = 30 * 86_400.0
+#: The longest text of an error that is stored.
+_LONGEST_ERROR: Final = 300
+
+
+def error_text(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:_LONGEST_ERROR]
 
 
 class TidemillError(Exception):

@@ -6,7 +6,7 @@ from typing import Any
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
-from tidemill import composition
+from tidemill import composition, query_composition
 from tidemill.application.job_view import summary
 from tidemill.http import openapi
 from tidemill.http.caller_identity import tenant
@@ -31,9 +31,9 @@ def _app() -> APIGatewayHttpResolver:
             raise ProblemError(HTTPStatus.NOT_FOUND, "listing-off", detail)
         now = clock.now()
         parameters = app.current_event.query_string_parameters
-        asked = read_query(parameters, tenant=owner, now=now, cursors=composition.cursors)
-        page = composition.listing().page(asked.wanted, below=asked.below, limit=asked.limit, now=now)
-        cursor = composition.cursors().write(page.end, bound_to=asked.bound_to) if page.end else None
+        asked = read_query(parameters, tenant=owner, now=now, cursors=query_composition.cursors)
+        page = query_composition.listing().page(asked.wanted, below=asked.below, limit=asked.limit, now=now)
+        cursor = query_composition.cursors().write(page.end, bound_to=asked.bound_to) if page.end else None
         unreadable = [{"id": job_id, "error": str(error)} for job_id, error in page.unreadable.items()]
         body = {"jobs": [summary(job) for job in page.jobs], "unreadable": unreadable, "cursor": cursor}
         return json_response(HTTPStatus.OK, body)

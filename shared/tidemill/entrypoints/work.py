@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tidemill import composition
+from tidemill import worker_composition
 from tidemill.telemetry.tracing import tracing
 from tidemill.worker.message_run import Invocation
 
 
 def handle(event: Mapping[str, Any], context: Invocation) -> Mapping[str, Any]:
     with tracing().invocation("work", context):
-        return composition.worker().work(event, context)
+        return worker_composition.worker().work(event, context)

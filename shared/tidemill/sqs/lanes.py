@@ -6,11 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from tidemill.application.owed import error_text
 from tidemill.application.ports import Refusal
 from tidemill.aws.clients import POOL_SIZE, translated
 from tidemill.domain.dispatch import Dispatch
-from tidemill.domain.errors import StoreUnavailableError
+from tidemill.domain.errors import StoreUnavailableError, error_text
 from tidemill.domain.job import DeadLetter, reference_of
 from tidemill.names import Lane
 from tidemill.sqs import messages

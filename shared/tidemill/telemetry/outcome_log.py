@@ -7,30 +7,34 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from functools import cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
 from aws_lambda_powertools import Logger
 
 from tidemill.application.job_types import JobType
-from tidemill.application.owed import Taken
-from tidemill.application.publish import Published, Step
-from tidemill.application.reconcile import Reconciled, RepairAction
-from tidemill.application.release import Released
 from tidemill.application.submit import Accepted
-from tidemill.application.table_pass import PassReport
-from tidemill.application.wake import Woken
 from tidemill.domain.breaker import Breaker
 from tidemill.domain.dispatch import Dispatch
 from tidemill.domain.errors import JobFileError, TidemillError
 from tidemill.domain.governor import Governed
 from tidemill.domain.job import DeadLetter, Job, Reference, reference_of
 from tidemill.domain.pauses import Pause
+from tidemill.domain.repair_actions import RepairAction
 from tidemill.names import CANARY_TYPE, Env, Lane, Metric
 from tidemill.settings import setting
 from tidemill.telemetry.embedded_metrics import Values, embedded
 from tidemill.telemetry.job_fields import job_fields, reference_fields
 from tidemill.telemetry.line_format import LineFormat
+
+if TYPE_CHECKING:
+    # A function writes the outcomes of its own use case alone, so it needs the others not even at its start.
+    from tidemill.application.owed import Taken
+    from tidemill.application.publish import Published
+    from tidemill.application.reconcile import Reconciled
+    from tidemill.application.release import Released
+    from tidemill.application.table_pass import PassReport
+    from tidemill.application.wake import Woken
 
 _REPAIR_METRICS: Final[Mapping[RepairAction, Metric]] = {
     RepairAction.NUDGED: Metric.NUDGED,
@@ -181,7 +185,7 @@ class Telemetry:
         extra = {"job_type": job_type.name, "scheduled_at": scheduled_at, "pause": str(pause.target), "by": pause.by}
         logger().info("scheduled time skipped", extra=extra)
 
-    def published(self, published: Published) -> None:
+    def published(self, published: "Published") -> None:
         # They carry no metric: SQS counts the messages of a lane.
         self._write([_dispatched(sent) for sent in published.sent], {})
         for job in published.parked:
@@ -191,15 +195,19 @@ class Telemetry:
             self._count(job.lane, Metric.ADVANCED)
             logger().info("group advanced", extra=job_fields(job) | {"group": job.group})
         for step in published.failed_steps:
-            name = "group" if step.step is Step.ADVANCE else "job_id"
-            extra = {"tenant": step.work.tenant, name: step.work.name, "sequence": step.sequence, "error": step.error}
+            extra = {
+                "tenant": step.work.tenant,
+                step.named: step.work.name,
+                "sequence": step.sequence,
+                "error": step.error,
+            }
             logger().error(step.step.value, extra=extra | {"handed_over": step.handed_over})
             if step.handed_over:
                 self._count(Lane.DEFAULT, Metric.HANDED_OVER)
         if published.failed:
             logger().error("stream records failed", extra={"sequences": published.failed})
 
-    def taken(self, taken: Taken) -> None:
+    def taken(self, taken: "Taken") -> None:
         """What came of the work that publish handed over."""
         for job in taken.advanced:
             self._count(job.lane, Metric.ADVANCED)
@@ -236,7 +244,7 @@ class Telemetry:
         """The present level that the governor has set."""
         self._count(Lane.DEFAULT, Metric.STRAIN_LEVEL, level)
 
-    def woken(self, woken: Woken) -> None:
+    def woken(self, woken: "Woken") -> None:
         for lane, number in woken.jobs.items():
             self._count(lane, Metric.WOKEN, number)
         extra = {"jobs": sum(woken.jobs.values()), "finished": woken.finished}
@@ -245,7 +253,7 @@ class Telemetry:
         logger().info("woken", extra=extra)
         self._unreadable_items({f"{tenant}#{job_id}": error for tenant, job_id, error in woken.unreadable})
 
-    def released(self, released: Released) -> None:
+    def released(self, released: "Released") -> None:
         """The parked jobs that wake released. Those that workers release are in the line of their run."""
         for lane, number in Counter(job.lane for job in released.jobs).items():
             self._count(lane, Metric.UNPARKED, number)
@@ -255,7 +263,7 @@ class Telemetry:
         # A line is named by its limit key, which payloads contain, so the log has only the errors.
         self._unreadable_items({f"line {number}": error for number, error in enumerate(released.failed, 1)})
 
-    def reconciled(self, reconciled: Reconciled) -> None:
+    def reconciled(self, reconciled: "Reconciled") -> None:
         for (action, lane), number in reconciled.actions.items():
             if lane and action in _REPAIR_METRICS:
                 self._count(lane, _REPAIR_METRICS[action], number)
@@ -274,7 +282,7 @@ class Telemetry:
             logger().error("resources drifted", extra={"resources": dict(drifted)})
         self._measure(Metric.DRIFTED, len(drifted))
 
-    def _passed(self, progress: PassReport) -> dict[str, object]:
+    def _passed(self, progress: "PassReport") -> dict[str, object]:
         """Count the progress of a pass, and return it as fields."""
         table_pass = progress.table_pass
         self._measure(Metric.RECONCILE_AGE, _milliseconds(progress.age))

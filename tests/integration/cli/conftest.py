@@ -19,7 +19,7 @@ from tests.support.builders import brought_to, letter_for
 from tests.support.deployed_functions import Mill
 from tests.support.fake_app_config import FakeAppConfig
 from tests.support.job_tables import REGION, Table, client, create_table
-from tidemill import composition
+from tidemill import query_composition
 from tidemill.aws import clients
 from tidemill.cli.main import tidemill
 from tidemill.domain.job import DeadLetter, Job, Reference
@@ -84,7 +84,7 @@ def app_config(server: Loopback, environment: pytest.MonkeyPatch) -> FakeAppConf
 def behind(server: Loopback, mill: Mill, environment: pytest.MonkeyPatch) -> Mill:
     """The functions, behind the API that the command line calls."""
     server.respond = from_the_functions
-    environment.setattr(composition, "cursors", lambda **_: Cursors(b"key"))
+    environment.setattr(query_composition, "cursors", lambda **_: Cursors(b"key"))
     return mill
 
 

@@ -24,7 +24,7 @@ from shortener.names import CLICK_KEY, CLICK_SORT_KEY, LINK_KEY
 from tests.support import job_tables
 from tests.support.builders import reference_to
 from tests.support.faulty_client import FaultyClient
-from tidemill import composition
+from tidemill import composition, worker_composition
 from tidemill.application.attempt import Attempt
 from tidemill.application.attempt_report import Report
 from tidemill.aws import clients
@@ -143,7 +143,7 @@ class World:
         return [dict(item) for item in self.dynamodb.scan(TableName=table)["Items"]]
 
     def attempt(self, job: Job) -> Attempt:
-        tools = replace(composition.worker().settings.context, clock=clock.now, pause=lambda _seconds: None)
+        tools = replace(worker_composition.worker().settings.context, clock=clock.now, pause=lambda _seconds: None)
         return Attempt(reference_to(job), tools, deadline=clock.now() + REMAINING)
 
     def run(self, job: Job) -> Report:

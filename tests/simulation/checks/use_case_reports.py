@@ -13,9 +13,10 @@ from tests.simulation.world.trace import Change
 from tests.simulation.world.world import World
 from tidemill.application.owed import Taken
 from tidemill.application.publish import Published
-from tidemill.application.reconcile import Reconciled, RepairAction
+from tidemill.application.reconcile import Reconciled
 from tidemill.application.release import Released
 from tidemill.application.wake import Woken
+from tidemill.domain.repair_actions import RepairAction
 from tidemill.domain.states import State
 from tidemill.dynamodb.owed_items import OWED_PREFIX, owed_key
 from tidemill.names import JOB_KEY

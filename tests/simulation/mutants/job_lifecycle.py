@@ -203,8 +203,8 @@ PROTOCOL: Final = (
     Mutant(
         "the worker answers nothing",
         modules.WORK,
-        "return composition.worker().work(event, context)",
-        "return (composition.worker().work(event, context), {})[1]",
+        "return worker_composition.worker().work(event, context)",
+        "return (worker_composition.worker().work(event, context), {})[1]",
     ),
     Mutant("put-backs are acknowledged", modules.BATCH, "if message.report.put_back_until:", "if not message.report:"),
     Mutant(

@@ -8,7 +8,7 @@ import pytest
 from tests.support.builders import A_WAIT, NOW, SECOND, TENANT, a_job, reference_to
 from tests.support.configurations import configured, paused
 from tests.support.publish_world import World
-from tidemill.application.owed import Kind, Work, error_text
+from tidemill.application.owed import Kind, Work
 from tidemill.application.ports import Refusal
 from tidemill.application.publish import Change, FailedStep, Published, Step, UnreadableChange
 from tidemill.domain.errors import (
@@ -17,6 +17,7 @@ from tidemill.domain.errors import (
     StoreUnavailableError,
     TransactionConflictError,
     WriteRefusedError,
+    error_text,
 )
 from tidemill.domain.job import Job
 from tidemill.domain.states import State

@@ -33,10 +33,11 @@ from tidemill.application.dead_letter_sweep import Swept
 from tidemill.application.job_types import Run
 from tidemill.application.nudge import LONGEST_BETWEEN_NUDGES, MOST_NUDGES, UNDELIVERABLE_AFTER
 from tidemill.application.ports import DeadLetterQueue, ReceivedDeadLetter
-from tidemill.application.reconcile import ORPHANED_AFTER, Reconciled, Reconciler, RepairAction
+from tidemill.application.reconcile import ORPHANED_AFTER, Reconciled, Reconciler
 from tidemill.application.table_pass import TablePasses
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import DeathReason, Job
+from tidemill.domain.repair_actions import RepairAction
 from tidemill.domain.states import State
 from tidemill.domain.waiting import LONGEST_PARKED
 from tidemill.dynamodb.job_store import DynamoJobStore

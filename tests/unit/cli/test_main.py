@@ -26,7 +26,9 @@ FOREIGN = (
     "tidemill.http",
     "tidemill.local",
     "tidemill.powertools",
+    "tidemill.query_composition",
     "tidemill.worker",
+    "tidemill.worker_composition",
 )
 
 IMPORT_ALL = """

@@ -1,0 +1,77 @@
+"""The part of the composition root that only workers need, so that other functions need not import it."""
+
+import os
+import time
+from datetime import timedelta
+from functools import cache
+
+from tidemill import composition
+from tidemill.application.foreground import Foreground
+from tidemill.application.job_types import measured
+from tidemill.application.settle import AttemptContext
+from tidemill.aws import clients
+from tidemill.names import Env, Lane
+from tidemill.settings import setting
+from tidemill.system import clock, ids, own_process, random_draw
+from tidemill.telemetry import handler_output
+from tidemill.telemetry.tracing import tracing
+from tidemill.worker.lane_messages import LaneMessages
+from tidemill.worker.lane_worker import Worker
+from tidemill.worker.message_run import WorkerSettings
+
+
+def _foreground(lane: Lane) -> Foreground | None:
+    present = composition.governor() if lane is Lane.CRITICAL else None
+    target = timedelta(seconds=float(setting(Env.FOREGROUND_TARGET))) if present else timedelta(0)
+    return Foreground(present, target=target, clock=clock.now) if present else None
+
+
+def _measured_types() -> frozenset[str] | None:
+    """The job types that have metrics of their own. None where no type has any."""
+    most = int(os.environ.get(Env.METRICS_BY_TYPE) or 0)
+    return frozenset(measured(composition.known_job_types().names(), most)) if most else None
+
+
+@cache
+def worker() -> Worker:
+    """A worker knows only its own lane."""
+    # Before the job types are imported.
+    handler_output.install()
+    ((lane, urls),) = composition.lane_urls().items()
+    settings = WorkerSettings(
+        context=AttemptContext(
+            store=composition.store(),
+            payloads=composition.payloads(),
+            limits=composition.limits(),
+            job_types=composition.known_job_types(),
+            submit=composition.submit(),
+            clock=clock.now,
+            new_token=ids.new_token,
+            draw=random_draw.draw,
+            pause=time.sleep,
+            configuration=composition.configuration().current,
+            breakers=composition.breakers(),
+            superseder=composition.superseder(),
+            governor=composition.governor(),
+            foreground=_foreground(lane),
+        ),
+        lane=lane,
+        job_timeout=timedelta(seconds=float(setting(Env.JOB_TIMEOUT_SECONDS))),
+        follows_groups=os.environ.get(Env.FOLLOW_GROUPS) != "false",
+        version=os.environ.get(Env.CODE_VERSION, ""),
+        epoch=composition.epoch(),
+    )
+    lane_messages = LaneMessages(clients.sqs(), urls.queue, clock=clock.now)
+    return Worker(
+        settings=settings,
+        messages=lane_messages,
+        end_process=_end_process,
+        new_telemetry=composition.telemetry,
+        measured_types=_measured_types(),
+    )
+
+
+def _end_process() -> None:
+    """Nothing runs after it, so spans are exported here."""
+    tracing().flush(longest_seconds=1.0)
+    own_process.end()
