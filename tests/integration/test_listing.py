@@ -57,6 +57,7 @@ def test_jobs_are_listed_newest_first_without_their_large_fields(mill: Mill) -> 
         "parent",
         "cancelled_by",
         "signals",
+        "steps",
         "undo",
         "undone_at",
         "undoes",
