@@ -143,14 +143,12 @@ def _not_now(
     if isinstance(error, SubmissionShedError):
         inputs: dict[str, object] = {"job_type": error.type, "strain": error.level, "retry_after_seconds": seconds}
         submission_refused("submission shed", Metric.SUBMISSIONS_SHED, inputs, item=under)
-        return _wanted("strained", error, seconds)
+        return ProblemError(
+            HTTPStatus.SERVICE_UNAVAILABLE, "strained", str(error), retry_after_seconds=seconds, decided=True
+        )
     inputs = {"scope": error.scope, "retry_after_seconds": seconds}
     submission_refused("submission paused", Metric.SUBMISSIONS_PAUSED, inputs, item=under)
-    return _wanted("paused", error, seconds)
-
-
-def _wanted(code: str, error: Exception, seconds: int) -> ProblemError:
-    return ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, code, str(error), retry_after_seconds=seconds, decided=True)
+    return ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "paused", str(error), retry_after_seconds=seconds, decided=True)
 
 
 def _over_quota(error: QuotaExceededError, under: str) -> ProblemError:

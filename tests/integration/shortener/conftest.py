@@ -23,6 +23,7 @@ from shortener import names as shortener_names
 from shortener.names import CLICK_KEY, CLICK_SORT_KEY, LINK_KEY
 from tests.support import job_tables
 from tests.support.builders import reference_to
+from tests.support.deployed_functions import forget as forget_engine
 from tests.support.faulty_client import FaultyClient
 from tidemill import composition, worker_composition
 from tidemill.application.attempt import Attempt
@@ -230,9 +231,9 @@ def _create_table(dynamodb: "DynamoDBClient", name: str, keys: list[str]) -> Non
 
 
 def forget() -> None:
-    for root in (composition, shortener):
-        for built in vars(root).values():
-            if hasattr(built, "cache_clear"):
-                built.cache_clear()
+    forget_engine()
+    for built in vars(shortener).values():
+        if hasattr(built, "cache_clear"):
+            built.cache_clear()
     redirect._visitors.cache_clear()
     client_address._key.forget()
