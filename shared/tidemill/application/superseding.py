@@ -3,6 +3,7 @@
 The document of the earlier job names the job that supersedes it. The worker that claims that one looks after the rest.
 """
 
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final
@@ -11,7 +12,12 @@ from tidemill.application.job_store import SupersedeStore
 from tidemill.application.ports import Clock, Payloads
 from tidemill.application.submit import Accepted, keyed_job_id, replay
 from tidemill.application.undo import undo_id, undo_job
-from tidemill.domain.errors import SupersedeRefusedError, UndoFailedError, WriteRefusedError
+from tidemill.domain.errors import (
+    StoreUnavailableError,
+    SupersedeRefusedError,
+    UndoFailedError,
+    WriteRefusedError,
+)
 from tidemill.domain.job import OWNER, Job
 from tidemill.domain.states import State
 from tidemill.domain.undo import Undo, Undone
@@ -36,19 +42,20 @@ class Superseder:
 
         Raises `SupersedeRefusedError`, and as `Submit.insert`.
         """
+        stored: Job | None = None
         while (known := self._find(job.tenant, job.id)) is None:
+            self._delete_unnamed_payload(stored, known)
             earlier = self._earlier(job)
             self._check(earlier, job)
-            # If the write is refused, no document names the payload that is stored here, and reconcile deletes it.
             stored = self._payloads.put_away(_superseding(job, earlier))
             try:
-                written = self._store.supersede(earlier, stored)
+                known = self._store.supersede(earlier, stored)
             except WriteRefusedError:
                 continue  # the earlier job has changed since it was read, so another answer may be right
-            if (written.trace, written.created_at) == (job.trace, job.created_at):
-                return Accepted(job=written, replayed=False)
-            known = written
+            if (known.trace, known.created_at) == (job.trace, job.created_at):
+                return Accepted(job=known, replayed=False)
             break
+        self._delete_unnamed_payload(stored, known)
         return replay(known, job.body_hash)
 
     def ready(self, job: Job) -> bool:
@@ -83,6 +90,14 @@ class Superseder:
             return False
         later = self._store.get(job.tenant, job.superseded_by)
         return later is None or later.state not in _WITHOUT_EFFECT
+
+    def _delete_unnamed_payload(self, stored: Job | None, known: Job | None) -> None:
+        """Delete the payload of a refused write, unless `known`, the document of its job, names it after all."""
+        if stored is None or (known is not None and known.payload_at == stored.payload_at):
+            return
+        # What cannot be deleted now, the lifecycle of the payloads deletes.
+        with suppress(StoreUnavailableError):
+            self._payloads.delete(stored.tenant, stored.id, stored.payload_at)
 
     def _earlier(self, job: Job) -> Job:
         name = job.supersedes or ""

@@ -45,7 +45,7 @@ _SUBMITTED_WITHIN_MS: Final = 240_000
 #: Share of the seeds in which the former table's stream has a backlog until publish has changed over.
 _STALLED: Final = 0.3
 #: Share of the documents.
-_DAMAGED: Final = 0.1
+_DAMAGED: Final = 0.3
 #: Less than the limit of reconcile, so that reconcile cannot find what the recovery has forgotten.
 REST_MS: Final = 2 * 3_600_000
 _PLANS: Final = (

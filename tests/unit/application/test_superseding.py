@@ -1,0 +1,85 @@
+"""A correction that loses a race to the same correction leaves no payload behind."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+
+import pytest
+
+from tests.support.builders import NOW, a_job, stored
+from tidemill.application.superseding import Superseder
+from tidemill.domain.errors import SupersedeRefusedError
+from tidemill.domain.job import Job
+from tidemill.dynamodb.job_store import DynamoJobStore
+
+
+def _nothing() -> None:
+    pass
+
+
+class RecordedPayloads:
+    """Each payload that is stored apart has a new location. `during` happens after the first was stored."""
+
+    def __init__(self) -> None:
+        self.stored: list[str] = []
+        self.deleted: list[str | None] = []
+        self.during: Callable[[], object] = _nothing
+
+    def put_away(self, job: Job, *, now: datetime | None = None) -> Job:
+        location = f"file/{len(self.stored)}"
+        self.stored.append(location)
+        during, self.during = self.during, _nothing
+        during()
+        return replace(job, payload=None, payload_at=location)
+
+    def load(self, job: Job) -> str:
+        raise AssertionError(job)
+
+    def delete(self, tenant: str, job_id: str, location: str | None) -> None:
+        del tenant, job_id
+        self.deleted.append(location)
+
+
+@pytest.fixture
+def payloads() -> RecordedPayloads:
+    return RecordedPayloads()
+
+
+@pytest.fixture
+def superseder(store: DynamoJobStore, payloads: RecordedPayloads) -> Superseder:
+    return Superseder(store=store, payloads=payloads, clock=lambda: NOW)
+
+
+def test_the_payload_of_the_correction_stays(
+    store: DynamoJobStore, superseder: Superseder, payloads: RecordedPayloads
+) -> None:
+    earlier = store.insert_if_absent(a_job())
+
+    accepted = superseder.accept(a_job(supersedes=earlier.id))
+
+    assert stored(store, accepted.job).payload_at == "file/0"
+    assert payloads.deleted == []
+
+
+def test_the_payload_of_the_same_correction_submitted_at_once_goes(
+    store: DynamoJobStore, superseder: Superseder, payloads: RecordedPayloads
+) -> None:
+    correction = a_job(supersedes=store.insert_if_absent(a_job()).id)
+    payloads.during = lambda: superseder.accept(replace(correction, trace="another"))
+
+    accepted = superseder.accept(correction)
+
+    assert (accepted.replayed, accepted.job.trace) == (True, "another")
+    assert (accepted.job.payload_at, payloads.deleted) == ("file/1", ["file/0"])
+
+
+def test_the_payload_of_a_refused_correction_goes(
+    store: DynamoJobStore, superseder: Superseder, payloads: RecordedPayloads
+) -> None:
+    earlier = store.insert_if_absent(a_job())
+    payloads.during = lambda: superseder.accept(a_job(supersedes=earlier.id))
+
+    with pytest.raises(SupersedeRefusedError, match="already"):
+        superseder.accept(a_job(supersedes=earlier.id))
+
+    assert (payloads.stored, len(payloads.deleted)) == (["file/0", "file/1"], 1)
