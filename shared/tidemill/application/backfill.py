@@ -7,6 +7,7 @@ from uuid import NAMESPACE_OID, uuid5
 
 from tidemill.application.job_store import BackfillStore
 from tidemill.application.ports import Clock, Payloads
+from tidemill.application.unnamed_payloads import delete_unnamed
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.skipped_work import Backfilled, Skipped
@@ -37,12 +38,12 @@ class Backfiller:
         mark = done.owes(name)
         if mark is None:
             return False
-        # If the write is refused, no document names the payload that is stored here, and reconcile deletes it.
         job = self._payloads.put_away(self._job(done, mark))
         entry = Backfilled(name=name, job_id=job.id, at=job.created_at)
         try:
             self._store.backfill(done, job, entry)
         except WriteRefusedError:
+            delete_unnamed(job, self._store.get(job.tenant, job.id), self._payloads)
             return False
         return True
 

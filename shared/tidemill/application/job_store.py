@@ -251,7 +251,7 @@ class SupersedeStore(UndoStore, _Read, Protocol):
         """As `ControlStore.cancel`."""
 
 
-class BackfillStore(Protocol):
+class BackfillStore(_Read, Protocol):
     """For backfill."""
 
     def backfill(self, done: Job, job: Job, entry: Backfilled) -> None:

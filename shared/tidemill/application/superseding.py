@@ -3,7 +3,6 @@
 The document of the earlier job names the job that supersedes it. The worker that claims that one looks after the rest.
 """
 
-from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final
@@ -12,12 +11,8 @@ from tidemill.application.job_store import SupersedeStore
 from tidemill.application.ports import Clock, Payloads
 from tidemill.application.submit import Accepted, keyed_job_id, replay
 from tidemill.application.undo import undo_id, undo_job
-from tidemill.domain.errors import (
-    StoreUnavailableError,
-    SupersedeRefusedError,
-    UndoFailedError,
-    WriteRefusedError,
-)
+from tidemill.application.unnamed_payloads import delete_unnamed
+from tidemill.domain.errors import SupersedeRefusedError, UndoFailedError, WriteRefusedError
 from tidemill.domain.job import OWNER, Job
 from tidemill.domain.states import State
 from tidemill.domain.undo import Undo, Undone
@@ -44,7 +39,7 @@ class Superseder:
         """
         stored: Job | None = None
         while (known := self._find(job.tenant, job.id)) is None:
-            self._delete_unnamed_payload(stored, known)
+            delete_unnamed(stored, None, self._payloads)
             earlier = self._earlier(job)
             self._check(earlier, job)
             stored = self._payloads.put_away(_superseding(job, earlier))
@@ -55,7 +50,7 @@ class Superseder:
             if (known.trace, known.created_at) == (job.trace, job.created_at):
                 return Accepted(job=known, replayed=False)
             break
-        self._delete_unnamed_payload(stored, known)
+        delete_unnamed(stored, known, self._payloads)
         return replay(known, job.body_hash)
 
     def ready(self, job: Job) -> bool:
@@ -90,14 +85,6 @@ class Superseder:
             return False
         later = self._store.get(job.tenant, job.superseded_by)
         return later is None or later.state not in _WITHOUT_EFFECT
-
-    def _delete_unnamed_payload(self, stored: Job | None, known: Job | None) -> None:
-        """Delete the payload of a refused write, unless `known`, the document of its job, names it after all."""
-        if stored is None or (known is not None and known.payload_at == stored.payload_at):
-            return
-        # What cannot be deleted now, the lifecycle of the payloads deletes.
-        with suppress(StoreUnavailableError):
-            self._payloads.delete(stored.tenant, stored.id, stored.payload_at)
 
     def _earlier(self, job: Job) -> Job:
         name = job.supersedes or ""

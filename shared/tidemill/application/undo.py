@@ -3,7 +3,6 @@
 import hashlib
 import json
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import datetime
 from typing import Final
 from uuid import NAMESPACE_OID, uuid5
@@ -11,6 +10,7 @@ from uuid import NAMESPACE_OID, uuid5
 from tidemill.application.job_store import UndoStore
 from tidemill.application.ports import Clock, Payloads
 from tidemill.application.submit import Accepted
+from tidemill.application.unnamed_payloads import delete_unnamed
 from tidemill.domain.errors import UndoRefusedError, WriteRefusedError
 from tidemill.domain.job import OWNER, Job
 from tidemill.domain.states import State
@@ -74,12 +74,13 @@ class Undoer:
                 raise UndoRefusedError("the job has recorded no undo, so nothing is known that would undo its effect")
             self._require_no_other(done)
             now = self._clock()
-            # If the write is refused, no document names the payload that is stored here, and reconcile deletes it.
             job = self._payloads.put_away(undo_job(done, done.undo, now=now, group=done.group))
             entry = Undone(job_id=job.id, at=now, by=by, reason=reason)
             # A refused write means that another call was faster, or that the job has expired since.
-            with suppress(WriteRefusedError):
+            try:
                 return Accepted(job=self._store.undo(done, job, entry), replayed=False)
+            except WriteRefusedError:
+                delete_unnamed(job, self._find(job.tenant, job.id), self._payloads)
         return None
 
     def _require_no_other(self, done: Job) -> None:

@@ -61,14 +61,13 @@ class Worker:
                 message.release_slot()
             if batch.strays():
                 self.end_process()
-        else:
-            rested = rest_after(
-                context.clock() - began,
-                lane=lane,
-                strain=context.strain_level,
-                time_left=partial(time_left, invocation),
-                pause=context.pause,
-            )
-            if rested:
-                telemetry.rested(lane, strain=rested.strain, worked=rested.worked, rested=rested.rested)
+        rested = rest_after(
+            context.clock() - began,
+            lane=lane,
+            strain=context.strain_level,
+            time_left=partial(time_left, invocation),
+            pause=context.pause,
+        )
+        if rested:
+            telemetry.rested(lane, strain=rested.strain, worked=rested.worked, rested=rested.rested)
         return batch.response()

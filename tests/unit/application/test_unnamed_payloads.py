@@ -1,15 +1,19 @@
-"""A correction that loses a race to the same correction leaves no payload behind."""
+"""A call that loses a race leaves no payload behind, and deletes none that a document names."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
+from itertools import count
 
 import pytest
 
-from tests.support.builders import NOW, a_job, stored
+from tests.support.builders import AN_UNDO, NOW, SECOND, SETTLEMENTS, SKIPPED, TENANT, a_job, claimed, stored
+from tidemill.application.backfill import Backfiller, backfill_id
 from tidemill.application.superseding import Superseder
+from tidemill.application.undo import Undoer
 from tidemill.domain.errors import SupersedeRefusedError
 from tidemill.domain.job import Job
+from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore
 
 
@@ -33,7 +37,7 @@ class RecordedPayloads:
         return replace(job, payload=None, payload_at=location)
 
     def load(self, job: Job) -> str:
-        raise AssertionError(job)
+        return str(job.payload)
 
     def delete(self, tenant: str, job_id: str, location: str | None) -> None:
         del tenant, job_id
@@ -83,3 +87,40 @@ def test_the_payload_of_a_refused_correction_goes(
         superseder.accept(a_job(supersedes=earlier.id))
 
     assert (payloads.stored, len(payloads.deleted)) == (["file/0", "file/1"], 1)
+
+
+def a_clock() -> Callable[[], datetime]:
+    """Each reading is later: two calls within a millisecond would take the write of the other for theirs."""
+    times = count(1)
+    return lambda: NOW + next(times) * SECOND
+
+
+def succeeded(store: DynamoJobStore) -> Job:
+    running = claimed(store, store.insert_if_absent(a_job()))
+    settlement = replace(SETTLEMENTS[State.SUCCEEDED], undo=AN_UNDO, skipped=SKIPPED)
+    store.settle(running, settlement, now=NOW)
+    return stored(store, running)
+
+
+def test_the_payload_of_a_second_undo_at_once_goes(store: DynamoJobStore, payloads: RecordedPayloads) -> None:
+    done = succeeded(store)
+    undo = Undoer(store=store, payloads=payloads, clock=a_clock(), find=store.get)
+    payloads.during = lambda: undo(TENANT, done.id)
+
+    accepted = undo(TENANT, done.id)
+
+    assert accepted
+    assert accepted.replayed
+    assert (accepted.job.payload_at, payloads.deleted) == ("file/1", ["file/0"])
+
+
+def test_the_payload_of_a_second_backfill_at_once_goes(store: DynamoJobStore, payloads: RecordedPayloads) -> None:
+    done = succeeded(store)
+    backfiller = Backfiller(store=store, payloads=payloads, clock=a_clock())
+    payloads.during = lambda: backfiller.backfill(done, "geo")
+
+    assert not backfiller.backfill(done, "geo")
+
+    job = store.get(TENANT, backfill_id(done, "geo"))
+    assert job
+    assert (job.payload_at, payloads.deleted) == ("file/1", ["file/0"])
