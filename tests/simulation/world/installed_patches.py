@@ -25,17 +25,14 @@ import boto3
 from aws_lambda_powertools import Logger
 from botocore.client import BaseClient
 
-from tests.simulation.world import code_versions
+from tests.simulation.world import code_versions, watched_reports
 from tests.simulation.world.faults import Fault
-from tests.simulation.world.worked_batch import WorkedBatch
 from tidemill.application import pass_state, table_pass
-from tidemill.application.publish import Step
 from tidemill.aws import clients
 from tidemill.cdk.asset import NOT_SHIPPED
 from tidemill.dynamodb import document, indexes
 from tidemill.system import clock, ids, random_draw
-from tidemill.telemetry import outcome_log, run_lines, throttled_writes
-from tidemill.worker import lane_worker, message_run
+from tidemill.telemetry import outcome_log, throttled_writes
 
 if TYPE_CHECKING:
     from tests.simulation.world.world import World
@@ -56,8 +53,6 @@ _CLIENTS: Final = {name: name for name in ("dynamodb", "sqs", "s3", "cloudwatch"
     "sqs_hints": "sqs",
 }
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-#: By beginning of a job's error text, the fault that explains it: the worker has another version.
-_OTHER_VERSION_ERRORS: Final = {"UnknownJobTypeError": Fault.UNKNOWN_TYPE, "InvalidPayloadError": Fault.REFUSED_PAYLOAD}
 
 #: Holder, attribute name, and value while a world is entered.
 Patch = tuple[Any, str, Any]
@@ -143,16 +138,7 @@ def _patches() -> list[Patch]:
         *found,
         *_clock_patches(),
         *code_versions.patches(shipped, _environment, _count_fault),
-        (run_lines.RunLines, "ended", _watched(run_lines.RunLines.ended)),
-        (outcome_log.Telemetry, "published", _watched_publish(outcome_log.Telemetry.published)),
-        (outcome_log.Telemetry, "woken", _watched_report(outcome_log.Telemetry.woken)),
-        (outcome_log.Telemetry, "taken", _watched_report(outcome_log.Telemetry.taken)),
-        (outcome_log.Telemetry, "released", _watched_report(outcome_log.Telemetry.released)),
-        (outcome_log.Telemetry, "reconciled", _watched_reconcile(outcome_log.Telemetry.reconciled)),
-        (outcome_log.Telemetry, "rested", _watched_rest(outcome_log.Telemetry.rested)),
-        (lane_worker.Worker, "work", _watched_batch(lane_worker.Worker.work)),
-        (message_run.MessageRun, "expire", _watched_expire(message_run.MessageRun.expire)),
-        (message_run.MessageRun, "release_slot", _watched_release(message_run.MessageRun.release_slot)),
+        *watched_reports.patches(world, _process),
         (indexes, "LARGEST_INDEX_SHARDS", max(code_versions.INDEX_SHARDS)),
         (pass_state, "SEGMENTS", _SEGMENTS),
         (table_pass, "_LONGEST_HOLD", _HOLD),
@@ -233,108 +219,6 @@ def _is_cached_per_environment(value: Any) -> bool:
 
 def _call(client: BaseClient, operation: str, request: Mapping[str, Any]) -> Any:
     return world().sdk.call(client, operation, request)
-
-
-def _watched(worked: Callable[..., None]) -> Callable[..., None]:
-    """Record the report of each message in the world."""
-
-    def watched(self: run_lines.RunLines, reference: Any, report: Any) -> None:
-        world().reports.append((world().scheduler.now_ms, _process().name, report))
-        world().reports_by_message.append((reference, report))
-        for error, fault in _OTHER_VERSION_ERRORS.items():
-            if (report.error or "").startswith(error):
-                world().faults.count(fault)
-        worked(self, reference, report)
-
-    return watched
-
-
-def _watched_publish(published: Callable[..., None]) -> Callable[..., None]:
-    """Record the steps of publish that failed."""
-
-    def watched(self: outcome_log.Telemetry, came_of_it: Any) -> None:
-        world().use_case_reports.append((world().scheduler.now_ms, _process().name, came_of_it))
-        for step in came_of_it.failed_steps:
-            if step.step is Step.READ:
-                world().unread_changes.add((step.work.tenant, step.work.name))
-            if step.handed_over:
-                world().faults.count(Fault.HANDED_OVER)
-            world().log(
-                _process().name, f"*{step.step} ({step.work.name}): {step.error}; handed over: {step.handed_over}"
-            )
-        published(self, came_of_it)
-
-    return watched
-
-
-def _watched_expire(expire: Callable[..., None]) -> Callable[..., None]:
-    """Record when a worker decides that the time of a run is over."""
-
-    def watched(self: message_run.MessageRun) -> None:
-        if self._attempt:
-            reference = self._attempt.reference
-            key = f"{reference.tenant}#{reference.job_id}"
-            world().expired_runs.append((world().scheduler.now_ms, _process().name, key))
-        expire(self)
-
-    return watched
-
-
-def _watched_rest(reported: Callable[..., None]) -> Callable[..., None]:
-    """Record the end of the rest of a worker."""
-
-    def watched(self: outcome_log.Telemetry, *given: Any, **named: Any) -> None:
-        world().rests.append((world().scheduler.now_ms, _process().name))
-        reported(self, *given, **named)
-
-    return watched
-
-
-def _watched_batch(work: Callable[..., Any]) -> Callable[..., Any]:
-    """Record each batch that was answered."""
-
-    def watched(self: lane_worker.Worker, event: Any, invocation: Any) -> Any:
-        began_ms, process = world().scheduler.now_ms, _process().name
-        answer = work(self, event, invocation)
-        now_ms = world().scheduler.now_ms
-        ends_ms = now_ms + invocation.get_remaining_time_in_millis()
-        world().batches.append(
-            WorkedBatch(lane=self.settings.lane, by=process, began_ms=began_ms, ended_ms=now_ms, ends_ms=ends_ms)
-        )
-        return answer
-
-    return watched
-
-
-def _watched_release(release_slot: Callable[..., None]) -> Callable[..., None]:
-    """Record when a worker begins to release the slot of a stray, just before it ends its process."""
-
-    def watched(self: message_run.MessageRun) -> None:
-        world().slots_released[_process().name] = world().scheduler.now_ms
-        release_slot(self)
-
-    return watched
-
-
-def _watched_report(reported: Callable[..., None]) -> Callable[..., None]:
-    """Record the report of a step of wake, or of owed work."""
-
-    def watched(self: outcome_log.Telemetry, came_of_it: Any) -> None:
-        world().use_case_reports.append((world().scheduler.now_ms, _process().name, came_of_it))
-        reported(self, came_of_it)
-
-    return watched
-
-
-def _watched_reconcile(reconciled: Callable[..., None]) -> Callable[..., None]:
-    """Record the items that reconcile reports as unreadable."""
-
-    def watched(self: outcome_log.Telemetry, came_of_it: Any) -> None:
-        world().use_case_reports.append((world().scheduler.now_ms, _process().name, came_of_it))
-        world().unreadable.update({item.key: world().scheduler.now_ms for item in came_of_it.unreadable})
-        reconciled(self, came_of_it)
-
-    return watched
 
 
 @functools.cache

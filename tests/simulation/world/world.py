@@ -81,6 +81,8 @@ class World:
         #: Planned submissions of callers, and runs of handlers.
         self.submissions: list[Any] = []
         self.runs: list[Any] = []
+        #: Owner tokens of the runs whose handler was called, of the engine's own types as well.
+        self.begun: set[str] = set()
         #: By type, each number of attempts that an operator may have set.
         self.overridden_attempts: dict[str, set[int]] = defaultdict(set)
         #: HTTP requests without a response yet.
