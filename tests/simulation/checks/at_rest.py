@@ -15,7 +15,7 @@ from tidemill.domain.claim_verdict import Verdict
 from tidemill.domain.job import NO_ATTEMPT_LEFT, DeathReason
 from tidemill.domain.states import TERMINAL, State
 from tidemill.dynamodb.owed_items import OWED_PREFIX
-from tidemill.names import EVENT_TYPE
+from tidemill.names import EVENT_TYPE, LARGEST_MAX_ATTEMPTS
 
 #: Types whose success writes no effect.
 _WITHOUT_EFFECT: Final = frozenset({"sim.plain", "sim.permanent", "sim.give-up", "sim.unstorable", EVENT_TYPE})
@@ -267,6 +267,9 @@ class AtRestChecks:
             for message in queue.moved:
                 # After a rollback, a message that only the newer version can read returns until SQS moves it.
                 excused = message.receives_wasted or self._world.rollout.rolled_back
+                # The number of receives provides for a worker that dies in each attempt. One that dies before its
+                # claim uses up a receive and no attempt.
+                excused = excused or message.deaths > LARGEST_MAX_ATTEMPTS
                 require(excused, "no message exhausts its receives", message.body, "*")
 
     def dead_jobs_have_dlq_messages(self) -> None:

@@ -41,6 +41,8 @@ class FunctionError:
     what: str
     #: The process, if it ended itself.
     exited: Process | None = None
+    #: Whether its process was killed.
+    killed: bool = False
 
 
 class Context:
@@ -122,7 +124,7 @@ class Function:
             answer = self.handler(event, context)
         except Killed:
             # Lambda detects the end of the process.
-            answer = FunctionError("ended", exited=process if process.exited else None)
+            answer = FunctionError("ended", exited=process if process.exited else None, killed=not process.exited)
             raise
         except Exception as error:  # noqa: BLE001 - as the runtime does
             answer = FunctionError(f"{type(error).__name__}: {error}")

@@ -86,6 +86,8 @@ class LaneMapping:
         try:
             answer = self._function.invoke(event)
             if isinstance(answer, FunctionError):
+                for message in messages:
+                    message.deaths += answer.killed
                 if answer.exited:
                     for watch in self.exit_watchers:
                         watch(self._queue, list(receipts.values()), answer.exited)

@@ -34,6 +34,8 @@ class Message:
     received_ms: int = 0
     #: Whether throttled batches have used almost all of its receives.
     receives_wasted: bool = False
+    #: Receives by workers that were killed.
+    deaths: int = 0
 
 
 class Queue:
