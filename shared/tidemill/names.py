@@ -140,6 +140,8 @@ GROUP_STATES: Final = ("waiting", "succeeded", "cancelled", "expired")
 TERMINAL_STATES: Final = ("succeeded", "dead", "cancelled", "expired")
 #: Only jobs whose payload is stored elsewhere have it. The stream sends publish the removal of such a job.
 PAYLOAD_LOCATION_ATTRIBUTE: Final = "payload_at"
+#: Only jobs have it that block their group once they are dead. The stream sends publish the removal of such a dead job.
+BLOCKS_ATTRIBUTE: Final = "blocks"
 #: Sparse index over what waits for the scheduler, a release or an operator: scheduled, parked and dead jobs, owed work,
 #: and the lines that parked jobs may wait in.
 ATTENTION_INDEX: Final = "attention"

@@ -204,6 +204,13 @@ def test_the_filter_passes_the_deletion_of_a_job_with_a_stored_payload(dev: Synt
     assert not _passes(dev, _job(state), None)
 
 
+@pytest.mark.parametrize("state", State)
+def test_the_filter_passes_the_deletion_of_a_dead_job_that_blocks_its_group(dev: Synthesised, state: State) -> None:
+    assert _passes(dev, _job(state, group="g", blocks=True), None) == (state is State.DEAD)
+    assert not _passes(dev, _job(state, group="g"), None)
+    assert not _passes(dev, _job(state, blocks=True), None)
+
+
 def test_a_stored_payload_costs_no_call_before_its_job_is_deleted(dev: Synthesised) -> None:
     queued, running, done = (
         _job(state, payload_at="item/1") for state in (State.QUEUED, State.RUNNING, State.SUCCEEDED)

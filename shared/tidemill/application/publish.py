@@ -268,18 +268,25 @@ class Publisher:
 
 
 def _groups(changes: Iterable[Change]) -> dict[tuple[str, str], str]:
-    """The groups that may advance, each with the first of its changes: an advance moves the head as far as possible.
-
-    A job ended, or one began to wait: the head may have ended just before.
-    """
+    """The groups that may advance, each with the first of its changes: an advance moves the head as far as possible."""
     groups: dict[tuple[str, str], str] = {}
     for change in changes:
-        before, after = change.before, change.after
-        if after is None or after.group is None or (before and before.state is after.state):
-            continue
-        if after.state.terminal or after.state is State.WAITING:
-            groups.setdefault((after.tenant, after.group), change.sequence)
+        if (job := _moves_group(change)) and job.group is not None:
+            groups.setdefault((job.tenant, job.group), change.sequence)
     return groups
+
+
+def _moves_group(change: Change) -> Job | None:
+    """The job, if its group may advance: it ended, or it began to wait, and the head may have ended just before.
+
+    Or it was dead and blocked its group, and an operator deleted it. Its deletion is all that is left to tell publish.
+    """
+    before, after = change.before, change.after
+    if after is None:
+        return before if before and before.state is State.DEAD and before.blocks else None
+    if before and before.state is after.state:
+        return None
+    return after if after.state.terminal or after.state is State.WAITING else None
 
 
 def _deleted(change: Change) -> Job | None:

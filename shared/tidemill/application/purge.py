@@ -22,6 +22,6 @@ class Purger:
         except WriteRefusedError:
             return False
         if job.group is not None:
-            # The job may have been the dead job that blocked its group.
+            # The job may have been the dead job that blocked its group. Publish advances it too, if this call cannot.
             self._store.advance(job.tenant, job.group, now=self._clock())
         return True

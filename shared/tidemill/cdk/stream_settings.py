@@ -14,6 +14,16 @@ PATTERNS: Final[Sequence[Mapping[str, Any]]] = (
     {"dynamodb": {"NewImage": {names.STATE_ATTRIBUTE: {"S": list(names.DISPATCHED_STATES)}}}},
     # The job's group may advance.
     {"dynamodb": {"NewImage": {names.STATE_ATTRIBUTE: {"S": list(names.GROUP_STATES)}, names.GROUP_ATTRIBUTE: _THERE}}},
+    # A dead job is deleted that blocked its group, which may advance. Its other changes match above.
+    {
+        "dynamodb": {
+            "OldImage": {
+                names.STATE_ATTRIBUTE: {"S": ["dead"]},
+                names.GROUP_ATTRIBUTE: _THERE,
+                names.BLOCKS_ATTRIBUTE: {"BOOL": [{"exists": True}]},
+            }
+        }
+    },
     # The job is deleted and its payload is left. Only a redrive writes a job again after its end.
     {
         "dynamodb": {

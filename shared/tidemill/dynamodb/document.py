@@ -19,7 +19,15 @@ from tidemill.domain.time_constants import EPOCH, MILLISECOND
 from tidemill.domain.undo import Undo, Undone
 from tidemill.domain.waiting import Cause, Wait
 from tidemill.dynamodb import history_entries
-from tidemill.names import GROUP_ATTRIBUTE, JOB_KEY, LISTING_SORT_KEY, PAYLOAD_LOCATION_ATTRIBUTE, TTL_ATTRIBUTE, Lane
+from tidemill.names import (
+    BLOCKS_ATTRIBUTE,
+    GROUP_ATTRIBUTE,
+    JOB_KEY,
+    LISTING_SORT_KEY,
+    PAYLOAD_LOCATION_ATTRIBUTE,
+    TTL_ATTRIBUTE,
+    Lane,
+)
 
 #: The schema version. Increase it when an older version cannot read the new form.
 SCHEMA_VERSION: Final = 3
@@ -156,7 +164,7 @@ _FIELDS: Final[Mapping[str, _Form]] = {
     "useful_until": _TIME,
     GROUP_ATTRIBUTE: _TEXT,
     "sequence": _NUMBER,
-    "blocks": _FLAG,
+    BLOCKS_ATTRIBUTE: _FLAG,
     "hops": _NUMBER,
     "tags": _list_of(_TEXT),
     "parent": _TEXT,

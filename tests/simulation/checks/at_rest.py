@@ -243,10 +243,15 @@ class AtRestChecks:
         for change in self._world.trace.changes:
             if change.after and change.key.startswith(OWED_PREFIX):
                 owed_ms[change.key] = change.at_ms
-            if not (change.after and "state" in change.after and "group" in change.after):
+            document = change.after or change.before or {}
+            if not ("state" in document and "group" in document):
                 continue
-            group = (tenant_of(change.key), text_of(change.after, "group"))
-            if state_of(change.after) in TERMINAL:
+            group = (tenant_of(change.key), text_of(document, "group"))
+            if change.after is None:
+                # A dead job that blocks its group ends for it when an operator deletes it.
+                if state_of(document) is State.DEAD and "blocks" in document:
+                    ended_ms[group] = change.at_ms
+            elif state_of(change.after) in TERMINAL:
                 ended_ms[group] = change.at_ms
             elif state_of(change.after) is State.WAITING:
                 waits_ms[change.key] = change.at_ms

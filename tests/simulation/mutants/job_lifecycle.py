@@ -316,10 +316,16 @@ PROTOCOL: Final = (
         "return None and self._store.advance(tenant, group",
     ),
     Mutant(
+        "a group waits for a dead job that was deleted",
+        modules.PUBLISH,
+        "return before if before and before.state is State.DEAD and before.blocks else None",
+        "return None",
+    ),
+    Mutant(
         "a job that enters to wait advances no group",
         modules.PUBLISH,
-        "if after.state.terminal or after.state is State.WAITING:",
-        "if after.state.terminal:",
+        "return after if after.state.terminal or after.state is State.WAITING else None",
+        "return after if after.state.terminal else None",
     ),
     Mutant(
         "publish drops what it cannot do",

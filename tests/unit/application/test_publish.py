@@ -119,6 +119,22 @@ def test_a_group_advances_when_a_job_begins_to_wait(world: World) -> None:
     assert world.groups.calls == [(TENANT, "parcels")]
 
 
+@pytest.mark.parametrize(
+    ("state", "blocks", "advanced"),
+    [(State.DEAD, True, [(TENANT, "parcels")]), (State.DEAD, False, []), (State.CANCELLED, True, [])],
+    ids=["blocking", "not blocking", "discarded before"],
+)
+def test_a_group_advances_when_the_dead_job_that_blocks_it_is_deleted(
+    world: World, state: State, blocks: bool, advanced: list[tuple[str, str]]
+) -> None:
+    """The operator's process may have ended before it could. The group of any other job has gone on at its end."""
+    ended = a_job(group="parcels", state=state, blocks=blocks, due=None)
+
+    world.publish(Change("1", ended, None))
+
+    assert world.groups.calls == advanced
+
+
 def test_a_change_of_an_ended_job_does_not_advance_its_group(world: World) -> None:
     dead = a_job(group="parcels", state=State.DEAD, due=None)
 
