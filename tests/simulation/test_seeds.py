@@ -21,7 +21,7 @@ from tests.simulation.world.faults import Fault
 from tests.simulation.world.installed_patches import modules
 from tests.simulation.world.world import World
 
-SEEDS: Final = 200
+SEEDS: Final = 100
 #: Each is caught within a few seeds, by a different check.
 QUICKLY_CAUGHT: Final = ("the owner stays", "effects without the settle", "the worker answers nothing")
 #: Seeds that once failed a check, rightly or wrongly.

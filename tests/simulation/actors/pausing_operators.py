@@ -5,6 +5,7 @@ Their own chance leaves the choices of other actors as they are.
 
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from random import Random
 from typing import Any, Final
 
@@ -37,6 +38,8 @@ _FIRST_TIMES_MS: Final = 300_000
 _PERIODIC: Final = "sim.periodic"
 #: After the faults, the pauses that an operator has forgotten end.
 _TIDY_MS: Final = 60_000
+_TIDY_LATER_MS: Final = 3_600_000
+_PROMPT_LOOKS: Final = 30
 _SECOND: Final = timedelta(seconds=1)
 
 
@@ -68,11 +71,12 @@ class PausingOperators:
             target = random.choice([f"schedule={_PERIODIC}", f"type={_PERIODIC}", f"tenant={SCHEDULE_TENANT}"])
             scheduler.at(begins_ms, self._begin, until_ms, target)
 
-    def resume_all(self) -> None:
-        """Every minute from now on, until it succeeds."""
+    def resume_all(self, *, looks: int = 0) -> None:
+        """Each minute at first, then each hour: until all jobs have expired, days may pass."""
         if any(key.startswith("!config") for (key,) in self._world.jobs.items):
             run_tool(self._world, "eve", self._resume_all)
-        self._world.scheduler.after(_TIDY_MS, self.resume_all)
+        again_ms = _TIDY_MS if looks < _PROMPT_LOOKS else _TIDY_LATER_MS
+        self._world.scheduler.after(again_ms, partial(self.resume_all, looks=looks + 1))
 
     def _begin(self, until_ms: int, target: str | None = None) -> None:
         target = target or self._target()
