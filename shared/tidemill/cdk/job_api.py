@@ -38,6 +38,7 @@ class JobApi:
         self.api = Api(functions.scope, "Api", config=self._config, name=f"{self._config.name}-jobs")
         self.api.add_route(HttpMethod.POST, "/jobs", submit)
         self.api.add_route(HttpMethod.POST, "/jobs/batch", submit)
+        self.api.add_route(HttpMethod.POST, "/events", submit)
         self.api.add_route(HttpMethod.GET, "/health", submit)
         self.api.add_route(HttpMethod.GET, "/jobs", query)
         self.api.add_route(HttpMethod.GET, "/jobs/{id}", query)

@@ -1,4 +1,4 @@
-"""`POST /jobs` makes one job with one conditional write, and `POST /jobs/batch` makes up to a hundred.
+"""`POST /jobs` makes one job with one conditional write, `POST /jobs/batch` up to a hundred, `POST /events` one event.
 
 `GET /health` is here too: this function accepts jobs, so it has what the checks need.
 """
@@ -12,6 +12,7 @@ from typing import Any, Final
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
 from tidemill import composition
+from tidemill.application.events import publication, publish
 from tidemill.application.job_view import payload_of, summary, view
 from tidemill.application.submit import Accepted
 from tidemill.application.submit_batch import submit_all
@@ -23,12 +24,13 @@ from tidemill.domain.errors import (
     UnknownJobTypeError,
     UnloadedJobTypeError,
 )
+from tidemill.domain.events import Event
 from tidemill.domain.submission import Submission
 from tidemill.http.caller_identity import tenant
 from tidemill.http.problems import ProblemError, as_problem
 from tidemill.http.request import idempotency_key, read_body, read_object
 from tidemill.http.router import REPLAYED, json_response, resolver
-from tidemill.http.submission_form import BatchedForm, BatchForm, SubmissionForm, read_form
+from tidemill.http.submission_form import BatchedForm, BatchForm, EventForm, SubmissionForm, read_form
 from tidemill.http.trace_headers import caller_trace
 from tidemill.names import LARGEST_BATCH_BODY_BYTES
 from tidemill.telemetry.outcome_log import first_message_not_sent
@@ -56,8 +58,7 @@ def _app() -> APIGatewayHttpResolver:
         _send_first([accepted])
         # This request holds the payload of a new job. Only a replayed job needs a read.
         payload = payload_of(accepted.job, composition.payloads()) if accepted.replayed else json.dumps(body.payload)
-        headers = {"Location": f"/jobs/{accepted.job.id}", **(REPLAYED if accepted.replayed else {})}
-        return json_response(_status(accepted), view(accepted.job, payload=payload), headers=headers)
+        return _shown(accepted, payload)
 
     @app.post("/jobs/batch")
     def submit_batch() -> Response[str]:
@@ -92,6 +93,18 @@ def _app() -> APIGatewayHttpResolver:
             for index, answer in enumerate(answers)
         ]
         return json_response(HTTPStatus.OK, {"jobs": shown})
+
+    @app.post("/events")
+    def publish_event() -> Response[str]:
+        event = app.current_event
+        owner = tenant(event)
+        key = idempotency_key(event)
+        body = read_form(EventForm, read_object(event), lambda form: _event_refused(form.event(key=key)))
+        with tracing().submit(caller_trace(event)) as trace:
+            accepted = publish(body.event(key=key), composition.api_submit(), tenant=owner, trace=trace)
+        _record([accepted])
+        # Its payload names the consumers, which the request does not.
+        return _shown(accepted, payload_of(accepted.job, composition.payloads()))
 
     @app.get("/health")
     def health() -> Response[str]:
@@ -139,8 +152,25 @@ def _refused(submission: Submission) -> Sequence[Fault]:
     return []
 
 
+def _event_refused(event: Event) -> Sequence[Fault]:
+    """The faults that the checks of the event add to those of the form."""
+    try:
+        publication(event, composition.api_submit().job_types)
+    except InvalidPayloadError as refused:
+        return refused.faults
+    except UnloadedJobTypeError:
+        # Nothing is known of its event types.
+        return []
+    return []
+
+
 def _pointer(index: int) -> str:
     return f"/jobs/{index}"
+
+
+def _shown(accepted: Accepted, payload: str | None) -> Response[str]:
+    headers = {"Location": f"/jobs/{accepted.job.id}", **(REPLAYED if accepted.replayed else {})}
+    return json_response(_status(accepted), view(accepted.job, payload=payload), headers=headers)
 
 
 def _status(accepted: Accepted) -> HTTPStatus:

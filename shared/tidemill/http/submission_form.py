@@ -1,4 +1,4 @@
-"""The JSON form of a submission. It checks types and ranges; `application.validation` checks the rest."""
+"""The JSON forms of a submission and an event. They check types and ranges, `application.validation` the rest."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -9,6 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from tidemill.application.validation import MOST_TAGS, SHORTEST_PERIOD, TAG_PATTERN
 from tidemill.domain.errors import Fault, InvalidPayloadError
+from tidemill.domain.events import FIRST_VERSION, Event
 from tidemill.domain.submission import Submission, Unique
 from tidemill.domain.time_constants import LONGEST_SPAN
 from tidemill.names import LARGEST_BATCH, Lane
@@ -90,7 +91,19 @@ class BatchedForm(SubmissionForm):
     idempotency_key: Key | None = None
 
 
-Read = TypeVar("Read", bound=SubmissionForm)
+class EventForm(Form):
+    """The body of `POST /events`."""
+
+    type: str = Field(min_length=1, max_length=100)
+    data: dict[str, Any] = Field(default_factory=dict)
+    version: Annotated[int, Field(ge=FIRST_VERSION)] = FIRST_VERSION
+    group: str | None = None
+
+    def event(self, *, key: str | None) -> Event:
+        return Event(type=self.type, data=self.data, version=self.version, key=key, group=self.group)
+
+
+Read = TypeVar("Read", bound=Form)
 
 
 def read_form(form: type[Read], body: Any, others: Callable[[Read], Sequence[Fault]]) -> Read:

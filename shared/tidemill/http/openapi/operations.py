@@ -38,6 +38,7 @@ _KEY: Final = {
     "description": "Submissions of one caller with the same key and body create one job.",
     "schema": {"type": "string", "pattern": "^[!-~]{1,255}$"},
 }
+_EVENT_KEY: Final = _KEY | {"description": "Publications of one caller with the same type and key are one event."}
 _CONTEXT: Final = {
     "name": "traceparent",
     "in": "header",
@@ -113,6 +114,27 @@ _SUBMIT_BATCH: Final[Operation] = {
     | {
         "200": good("A response for each job, in the order of the body.", "BatchAnswers"),
         "400": problems("not-json", "duplicate-member", "invalid-key"),
+    },
+}
+_PUBLISH: Final[Operation] = {
+    "operationId": "publishEvent",
+    "summary": "Publish an event",
+    "description": "Each consumer whose filter matches gets a job of its own. The response is the job of the event, "
+    f"whose success creates these. The body is at most {LARGEST_BODY_BYTES} bytes.",
+    "parameters": [
+        _KEY | {"description": "Publications of one caller with the same type and key are one event."},
+        _CONTEXT,
+    ],
+    "requestBody": _body("EventForm", example={"type": "order.placed", "data": {"order": "7"}}),
+    "responses": SECURED
+    | WITH_BODY
+    | {
+        "202": good("The event is accepted.", "Job", "Location"),
+        "200": good("An earlier request published the event.", "Job", "Location", "Idempotent-Replayed"),
+        "400": problems("not-json", "duplicate-member", "invalid-key"),
+        "422": problems("invalid-body", "key-reused"),
+        "429": OVER_QUOTA,
+        "503": NOT_ACCEPTED,
     },
 }
 _LIST: Final[Operation] = {
@@ -210,6 +232,7 @@ _DESCRIBE: Final[Operation] = {
 PATHS: Final[dict[str, dict[str, Operation]]] = {
     "/jobs": {"post": _SUBMIT, "get": _LIST},
     "/jobs/batch": {"post": _SUBMIT_BATCH},
+    "/events": {"post": _PUBLISH},
     "/jobs/{id}": {"get": _GET},
     "/jobs/{id}/cancel": {"post": _CANCEL},
     "/jobs/{id}/signals/{name}": {"post": _SIGNAL},

@@ -5,12 +5,13 @@ from typing import Any, Final
 from pydantic.json_schema import models_json_schema
 
 from tidemill.application.validation import MOST_TAGS
+from tidemill.domain.events import LONGEST_EVENT_GROUP
 from tidemill.domain.job import OPERATOR, OWNER, DeathReason
 from tidemill.domain.signals import MOST_SIGNALS
 from tidemill.domain.states import State
 from tidemill.domain.steps import MOST_STEPS
 from tidemill.domain.time_constants import LONGEST_SPAN
-from tidemill.http.submission_form import BatchedForm, BatchForm, SubmissionForm
+from tidemill.http.submission_form import BatchedForm, BatchForm, EventForm, SubmissionForm
 
 Schema = dict[str, Any]
 
@@ -34,6 +35,15 @@ _NOTES: Final = {
     "tags": "Up to five labels to find the job by, without repeats. Their order means nothing.",
     "supersedes": "The key or the id of an earlier job of the caller. The new job runs once that one has no effect.",
     "idempotency_key": "Submissions of one caller with the same key and body create one job.",
+}
+
+#: Descriptions of the members of an event.
+_EVENT_NOTES: Final = {
+    "type": "The name of a declared event type.",
+    "data": "It must fit the model of the event type and version.",
+    "version": "The version of the event type.",
+    "group": "Each consumer runs the events of a group one at a time, in the order of their acceptance. "
+    f"1 to {LONGEST_EVENT_GROUP} bytes.",
 }
 
 
@@ -180,12 +190,12 @@ _BATCH_ANSWER: Final[Schema] = {
 
 
 def schemas() -> Schema:
-    models = [(model, "validation") for model in (SubmissionForm, BatchedForm, BatchForm)]
+    models = [(model, "validation") for model in (SubmissionForm, BatchedForm, BatchForm, EventForm)]
     _, generated = models_json_schema(models, ref_template="#/components/schemas/{model}")  # type: ignore[arg-type]  # a list is invariant
     forms = {name: _plain(form) for name, form in generated["$defs"].items()}
-    for form in ("SubmissionForm", "BatchedForm"):
+    for form, notes in (("SubmissionForm", _NOTES), ("BatchedForm", _NOTES), ("EventForm", _EVENT_NOTES)):
         for name, property_ in forms[form]["properties"].items():
-            property_["description"] = _NOTES[name]
+            property_["description"] = notes[name]
     # The handler checks each job alone, so `BatchForm` accepts any value. The schema describes a valid one.
     forms["BatchForm"]["properties"]["jobs"]["items"] = ref("BatchedForm")
     return forms | {
