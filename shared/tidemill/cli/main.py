@@ -25,6 +25,7 @@ from tidemill.cli.list import list_
 from tidemill.cli.logs import logs
 from tidemill.cli.migrate import migrate
 from tidemill.cli.pause import pause, resume
+from tidemill.cli.publish import publish
 from tidemill.cli.purge import purge
 from tidemill.cli.reconcile import reconcile
 from tidemill.cli.recover import recover
@@ -88,6 +89,7 @@ for command in (dlq_summary, dlq_list, dlq_show, dlq_sweep):
     dlq.add_command(command)
 for command in (
     submit,
+    publish,
     get,
     watch,
     list_,

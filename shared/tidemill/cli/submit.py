@@ -1,18 +1,15 @@
 """`tidemill submit`: submit jobs over the HTTP API."""
 
 import json
-import re
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 import click
 
-from tidemill.aws.http_client import NoAnswerError
-from tidemill.cli.api_call import call
-from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import timestamp, visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.json_input import read_payload
+from tidemill.cli.keyed_post import checked_key, posted
 from tidemill.cli.output import say, show_json
 from tidemill.cli.parameter_types import DURATION, TIMESTAMP
 from tidemill.cli.submit_batch import submit_batch
@@ -20,22 +17,14 @@ from tidemill.cli.watch import watch_jobs
 from tidemill.names import Lane
 
 _LANES: Final = click.Choice(list(map(str, Lane)))
-#: The format that the API accepts.
-_KEY: Final = re.compile(r"[!-~]{1,255}")
-_REPEAT: Final = "Run the command again: the same key creates no second job."
-_REPEAT_UNKEYED: Final = "Running the command again may create a second job. A --key prevents that."
-
-
-def _key(_: click.Context, __: click.Parameter, key: str | None) -> str | None:
-    if key is not None and not _KEY.fullmatch(key):
-        raise click.BadParameter("invalid key: use 1 to 255 visible ASCII characters without spaces")
-    return key
 
 
 @click.command()
 @click.argument("type_", metavar="[TYPE]", required=False)
 @click.argument("payload", metavar="[PAYLOAD|-|@FILE]", required=False)
-@click.option("--key", callback=_key, metavar="KEY", help="Idempotency key: the same key and body return the same job.")
+@click.option(
+    "--key", callback=checked_key, metavar="KEY", help="Idempotency key: the same key and body return the same job."
+)
 @click.option(
     "--lane", type=_LANES, metavar="LANE", help="A less urgent lane than that of the type: critical, default, bulk."
 )
@@ -121,27 +110,11 @@ def submit(
         return
     if type_ is None:
         raise click.UsageError("give a TYPE, or --batch FILE")
-    job = _submit(installation, type_, "{}" if payload is None else payload, given, key=key)
+    fields = {"type": json.dumps(type_), "payload": read_payload("{}" if payload is None else payload)}
+    fields |= {name: json.dumps(value) for name, value in given.items()}
+    job = posted(installation, "/jobs", fields, made="job", key=key)
     if not wait:
         show_json(job, one_line=as_json)
         return
     say(f"Accepted as {visible(job['id'])}.")
     ctx.exit(watch_jobs(installation, [job["id"]], one_line=as_json))
-
-
-def _submit(installation: Installation, type_: str, payload: str, options: dict[str, Any], *, key: str | None) -> Any:
-    # Send the payload as written: decoding and encoding it again could change the digits of numbers.
-    fields = {"type": json.dumps(type_), "payload": read_payload(payload)}
-    fields |= {name: json.dumps(value) for name, value in options.items()}
-    body = "{" + ", ".join(f'"{name}": {text}' for name, text in fields.items()) + "}"
-    headers = {"Content-Type": "application/json"} | ({"Idempotency-Key": key} if key else {})
-    try:
-        job, answer = call(installation.api, "POST", "/jobs", body=body.encode(), headers=headers)
-    except NoAnswerError as error:
-        raise CommandError(
-            "the API did not respond; it is unknown whether the job was accepted",
-            remedy=_REPEAT if key else _REPEAT_UNKEYED,
-        ) from error
-    if answer.headers.get("idempotent-replayed") == "true":
-        say("The API returned an existing job: the key was used before, or the period has a job already.")
-    return job
