@@ -14,6 +14,7 @@ OPEN = {"GET /{code}", "GET /openapi.json"}
 JOBS = {
     "POST /jobs": "submit",
     "POST /jobs/batch": "submit",
+    "POST /events": "submit",
     "GET /health": "submit",
     "GET /jobs": "query",
     "GET /jobs/{id}": "query",
