@@ -25,7 +25,8 @@ def main() -> int:
     failed = 0
     for seed in range(arguments.seeds):
         drain = play(seed, lasts=timedelta(minutes=arguments.minutes), type_=FREE if arguments.without else ADAPTIVE)
-        took = "not drained within twice" if drain.drained_after is None else f"drained in {drain.drained_after:.0f} s of"
+        drained = drain.drained_after
+        took = "not drained within twice" if drained is None else f"drained in {drained:.0f} s of"
         broken = broken_by(drain)
         failed += bool(broken)
         _print(
