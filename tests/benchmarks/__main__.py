@@ -1,6 +1,7 @@
-"""`python -m tests.benchmarks [--counted [--listing]]` measures both builds.
+"""`python -m tests.benchmarks [--counted [--listing] | --instructions]` measures both builds.
 
 With `--counted`, only what is exact in every run. With `--listing`, each job of Tidemill is in the listing index.
+With `--instructions`, what each module of Tidemill's build executes.
 Prints tables of Markdown, or the counts as JSON. A whole run also writes build/bench.json and build/bench.svg.
 """
 
@@ -24,10 +25,12 @@ def main() -> None:
         if "--listing" in sys.argv[1:]:
             os.environ[Env.LISTING] = "true"
         # The builds make their clients and loggers at import: of this server, with this log.
-        from tests.benchmarks import counted, run
+        from tests.benchmarks import builds, counted, instructions, run
 
         if "--counted" in sys.argv[1:]:
             text = json.dumps(counted.measure(aws), indent=1) + "\n"
+        elif "--instructions" in sys.argv[1:]:
+            text = json.dumps(instructions.measure(builds.Tidemill(), aws), indent=1) + "\n"
         else:
             found = run.measure(aws, log)
             text = markdown(found)

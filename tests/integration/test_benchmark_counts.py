@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -28,20 +29,34 @@ TIDEMILL = {
     "16000": (4, 19, 0, 1, 5.1),
     "64000": (4, 66, 0, 1, 5.1),
 }
+#: What no job needs that has no breaker, limit or quota, waits for no signal, and is never undone.
+UNDER_STRAIN = {
+    *("application.backfill", "application.breaker_use", "application.breakers", "application.foreground"),
+    *("application.measured_run", "application.probe_election", "application.quota_admission"),
+    *("application.recorded_undo", "application.release", "application.shed_submissions", "application.skipped_work"),
+    *("application.superseding", "application.undo", "domain.adaptive_limit", "domain.breaker", "domain.caps"),
+    *("domain.downstream_errors", "domain.governor", "domain.limit_state", "domain.limits", "domain.quotas"),
+    *("domain.signals", "domain.skipped_work", "domain.strain", "domain.undo", "domain.waiting"),
+    *("dynamodb.breaker_item", "dynamodb.limit_item", "dynamodb.limits", "dynamodb.quota_items"),
+    *("dynamodb.signal_writes", "dynamodb.strain_item", "dynamodb.undo_writes", "worker.rest"),
+    # It is read for pauses too.
+    *("application.configuration", "domain.runtime_configuration"),
+}
 NAMES = ("table writes", "write units", "index write units", "reads", "calls")
 
 
-def counted(*options: str) -> dict[str, Any]:
+def benchmark(*options: str) -> dict[str, Any]:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.benchmarks", "--counted", *options],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
+        [sys.executable, "-m", "tests.benchmarks", *options], cwd=ROOT, capture_output=True, text=True, check=True
     )
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def counted(*options: str) -> dict[str, Any]:
     return {
         build: {size: tuple(counts[name] for name in NAMES) for size, counts in by_size.items()}
-        for build, by_size in json.loads(done.stdout).items()
+        for build, by_size in benchmark("--counted", *options).items()
     }
 
 
@@ -55,6 +70,16 @@ def test_the_listing_index_costs_one_more_write_unit() -> None:
     listed = {size: (writes, units, 1, reads, calls) for size, (writes, units, _, reads, calls) in TIDEMILL.items()}
 
     assert counted("--listing")["tidemill"] == listed
+
+
+def test_a_job_that_needs_none_of_it_pays_two_percent_at_most_for_what_helps_under_strain() -> None:
+    instructions = benchmark("--instructions")
+    of_strain = {f"tidemill.{module}" for module in UNDER_STRAIN}
+    assert not {module for module in of_strain if not find_spec(module)}
+
+    share = sum(count for module, count in instructions.items() if module in of_strain) / sum(instructions.values())
+
+    assert 0 < share <= 0.02
 
 
 @pytest.mark.parametrize("size", TIDEMILL)

@@ -1,0 +1,48 @@
+"""Which module executes how many byte-code instructions while ten jobs are submitted, published and run.
+
+Counted by the interpreter, so a busy machine changes nothing. Instructions of C code do not count.
+"""
+
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from tests.benchmarks.builds import Build, queued
+from tests.benchmarks.counted import JOBS
+from tests.benchmarks.loopback_client import Loopback
+
+#: The first batches fill caches, and read the configuration.
+_WARM_UP = 2
+
+
+def measure(build: Build, aws: Loopback) -> dict[str, int]:
+    """By name of the module."""
+    for _ in range(_WARM_UP):
+        build.work(queued(build, aws, {}, jobs=JOBS))
+    counts: Counter[str] = Counter()
+    with _counting(counts):
+        build.work(queued(build, aws, {}, jobs=JOBS))
+    return dict(counts)
+
+
+@contextmanager
+def _counting(counts: Counter[str]) -> Iterator[None]:
+    """In this thread, and in those that begin meanwhile."""
+
+    def traced(frame: FrameType, event: str, _arg: object) -> Any:
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        if event == "opcode":
+            counts[frame.f_globals["__name__"]] += 1
+        return traced
+
+    threading.settrace(traced)
+    sys.settrace(traced)
+    try:
+        yield
+    finally:
+        sys.settrace(None)
+        threading.settrace(None)
