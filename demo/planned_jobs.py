@@ -1,4 +1,4 @@
-"""The jobs that the demo submits over HTTP in addition to the clicks."""
+"""The jobs and events that the demo sends over HTTP in addition to the clicks."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One job to submit, with its idempotency key."""
+    """One job or event to send, with its idempotency key."""
 
     type: str
     payload: dict[str, Any]
@@ -24,6 +24,12 @@ FLAKY_FAILURES = 2
 GROUP, STEPS = 5, 15
 #: Number of jobs that are due tomorrow.
 SCHEDULED = 1
+#: Number of events, and the job types that consume them. One fails until it is fixed.
+EVENTS = 4
+CONSUMERS = ("demo.track", "demo.restock", "demo.bill")
+BROKEN_CONSUMER = "demo.bill"
+#: Number of jobs that die.
+DEAD = POISON + BROKEN + EVENTS
 
 
 def misbehaving() -> Iterator[Planned]:
@@ -47,3 +53,8 @@ def well_behaved() -> Iterator[Planned]:
         yield Planned("demo.ordered", payload, f"ordered-{number}", {"group": "demo"})
     yield Planned("demo.steps", {"steps": STEPS, "seconds": 0.2}, "steps")
     yield Planned("demo.flaky", {"failures": 0}, "tomorrow", {"delay_seconds": 86_400})
+
+
+def events() -> Iterator[Planned]:
+    for number in range(EVENTS):
+        yield Planned("demo.shipped", {"parcel": f"parcel {number}", "items": number}, f"shipped-{number}")

@@ -19,7 +19,7 @@ from shortener import names as shortener
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.states import State
 from tidemill.local.lifecycle import App
-from tidemill.names import LARGEST_BODY_BYTES, Output
+from tidemill.names import EVENT_TYPE, LARGEST_BODY_BYTES, Output
 
 #: One click in this many, and one misbehaving job in this many, is sent twice with the same key.
 REPEATED_EVERY: Final = 10
@@ -40,6 +40,7 @@ class Sent:
     clicks: list[Click]
     skipped: Counter[Skipped]
     planned: list[Planned] = field(default_factory=list)
+    events: int = 0
     replayed: int = 0
 
 
@@ -58,6 +59,7 @@ class Scenario:
         self._kill_a_worker(sent)
         self._submit_misbehaving(sent)
         self._submit_well_behaved(sent)
+        self._publish_events(sent)
         self._send_invalid_requests()
         self._click(sent)
         self._screen.step("waiting for all jobs to end")
@@ -116,6 +118,17 @@ class Scenario:
             self._screen.note(f"job {job['id']} is due at {job['due']}; cancelling it")
         self._app.tidemill("cancel", *(job["id"] for job in listed), "--yes")
 
+    def _publish_events(self, sent: Sent) -> None:
+        """Publish each event twice with one key."""
+        planned = list(planned_jobs.events())
+        consumers = len(planned_jobs.CONSUMERS)
+        self._screen.step(f"publishing {len(planned)} events to {consumers} consumers, one of them broken, all twice")
+        answers = [Counter(self._publish(event) for event in planned) for _ in range(2)]
+        self.checks.equal("events published, by HTTP status", answers[0], {202: len(planned)})
+        self.checks.equal("events published again with the same key, by HTTP status", answers[1], {200: len(planned)})
+        sent.events += len(planned)
+        sent.replayed += len(planned)
+
     def _send_invalid_requests(self) -> None:
         self._screen.step("sending invalid requests")
         before = len(observe.all_jobs(self._app))
@@ -143,25 +156,28 @@ class Scenario:
 
     def _check_jobs(self, sent: Sent, ended: Sequence[Job]) -> None:
         self._screen.outcome(ended, replayed=sent.replayed)
-        accepted = len(sent.clicks) + len(sent.planned)
+        of_events = sent.events * (1 + len(planned_jobs.CONSUMERS))
+        accepted = len(sent.clicks) + len(sent.planned) + of_events
         self.checks.equal("jobs stored, against jobs accepted", len(ended), accepted)
         states = Counter((job.type, job.state) for job in ended)
         self.checks.equal("clicks enriched", states["click.enrich", State.SUCCEEDED], len(sent.clicks))
         self.checks.equal("flaky jobs succeeded", states["demo.flaky", State.SUCCEEDED], planned_jobs.FLAKY)
         self.checks.equal("slow jobs succeeded", states["demo.slow", State.SUCCEEDED], planned_jobs.SLOW)
         self._check_well_behaved(ended)
+        self._check_events(ended)
         deaths = Counter(f"{job.type}, {job.death}" for job in ended if job.state is State.DEAD)
         expected = {
             f"demo.poison, {DeathReason.PERMANENT}": planned_jobs.POISON,
             f"demo.broken, {DeathReason.EXHAUSTED}": planned_jobs.BROKEN,
+            f"{planned_jobs.BROKEN_CONSUMER}, {DeathReason.PERMANENT}": planned_jobs.EVENTS,
         }
         self.checks.equal("dead jobs, by type and reason", deaths, expected)
         attempts = {job.attempt for job in ended if job.type == "demo.flaky" and job.state is not State.CANCELLED}
         self.checks.equal("attempts of the flaky jobs", attempts, {planned_jobs.FLAKY_FAILURES + 1})
         again = sum(job.attempt > 1 for job in ended if job.type == "demo.slow")
         self.checks.true("jobs of the killed worker ran again", again > 0)
-        dead = planned_jobs.POISON + planned_jobs.BROKEN
-        self.checks.equal("dead-letter messages", observe.await_dead_letter_messages(self._app, dead), dead)
+        dead = observe.await_dead_letter_messages(self._app, planned_jobs.DEAD)
+        self.checks.equal("dead-letter messages", dead, planned_jobs.DEAD)
 
     def _check_well_behaved(self, ended: Sequence[Job]) -> None:
         group = sorted((job for job in ended if job.group), key=lambda job: job.finished_at or job.created_at)
@@ -178,6 +194,15 @@ class Scenario:
         )
         cancelled = [job.type for job in ended if job.state is State.CANCELLED]
         self.checks.equal("jobs cancelled", len(cancelled), planned_jobs.SCHEDULED)
+
+    def _check_events(self, ended: Sequence[Job]) -> None:
+        """Each consumer has one job of each event, whatever the others do."""
+        events = {job.id for job in ended if job.type == EVENT_TYPE}
+        consumed = Counter(job.type for job in ended if job.parent in events)
+        self.checks.equal("jobs of consumers", consumed, dict.fromkeys(planned_jobs.CONSUMERS, planned_jobs.EVENTS))
+        succeeded = Counter(job.type for job in ended if job.parent in events and job.state is State.SUCCEEDED)
+        unbroken = set(planned_jobs.CONSUMERS) - {planned_jobs.BROKEN_CONSUMER}
+        self.checks.equal("consumers that succeeded", succeeded, dict.fromkeys(unbroken, planned_jobs.EVENTS))
 
     def _check_clicks(self, sent: Sent) -> None:
         self._screen.step("checking the counts of countries and browsers against the log")
@@ -201,9 +226,7 @@ class Scenario:
         expected = {State.SUCCEEDED: len(ended) - planned_jobs.SCHEDULED, State.CANCELLED: planned_jobs.SCHEDULED}
         self.checks.equal("jobs after the redrive", states, expected)
         redrives = Counter(len(job.redrives) for job in found if job.redrives)
-        self.checks.equal(
-            "redriven jobs, by number of redrives", redrives, {1: planned_jobs.POISON + planned_jobs.BROKEN}
-        )
+        self.checks.equal("redriven jobs, by number of redrives", redrives, {1: planned_jobs.DEAD})
         # Reconcile does so too, every five minutes.
         self._app.tidemill("dlq", "sweep", "--yes")
         self.checks.equal("dead-letter messages after the redrive", observe.await_dead_letter_messages(self._app, 0), 0)
@@ -217,6 +240,9 @@ class Scenario:
 
     def _post_job(self, plan: Planned) -> int:
         return self._post("/jobs", {"type": plan.type, "payload": plan.payload, **plan.options}, key=plan.key)
+
+    def _publish(self, event: Planned) -> int:
+        return self._post("/events", {"type": event.type, "data": event.payload}, key=event.key)
 
     def _post(self, path: str, body: dict[str, Any], *, key: str | None = None, api: str = Output.API_ID) -> int:
         return self._app.request("POST", path, body=json.dumps(body).encode(), key=key, api=api).status
