@@ -21,7 +21,7 @@ from tests.simulation.world.faults import Fault
 from tests.simulation.world.installed_patches import modules
 from tests.simulation.world.world import World
 
-SEEDS: Final = 100
+SEEDS: Final = 60
 #: Each is caught within a few seeds, by a different check.
 QUICKLY_CAUGHT: Final = ("the owner stays", "effects without the settle", "the worker answers nothing")
 #: Seeds that once failed a check, rightly or wrongly.
@@ -38,9 +38,10 @@ def _worlds() -> int:
 
 
 @pytest.mark.slow
-def test_seeds_pass_every_check() -> None:
-    broken = [(result.seed, result.violation) for seed in range(SEEDS) if (result := simulate(seed)).violation]
-    assert broken == []
+def test_seeds_pass_every_check_and_meet_many_kinds_of_fault() -> None:
+    results = [simulate(seed) for seed in range(SEEDS)]
+    assert [(result.seed, result.violation) for result in results if result.violation] == []
+    assert len({fault for result in results for fault in result.faults}) > len(Fault) / 2
 
 
 @pytest.mark.parametrize("seed", ONCE_FAILED)
@@ -50,8 +51,8 @@ def test_a_seed_that_once_failed_passes_every_check(seed: int) -> None:
 
 
 def test_a_seed_replays_exactly() -> None:
-    hashes = [simulate(seed).hash for seed in range(10)]
-    assert [simulate(seed).hash for seed in reversed(range(10))] == hashes[::-1]
+    hashes = [simulate(seed).hash for seed in range(5)]
+    assert [simulate(seed).hash for seed in reversed(range(5))] == hashes[::-1]
 
 
 @pytest.mark.slow
@@ -61,7 +62,7 @@ def test_a_seed_replays_exactly_in_another_interpreter() -> None:
     Errors name the files of job types, so it must import them from the same absolute path.
     """
     root = str(Path(__file__).parents[2])
-    script = "from tests.simulation.run_one_seed import simulate; print(*(simulate(seed).hash for seed in range(30)))"
+    script = "from tests.simulation.run_one_seed import simulate; print(*(simulate(seed).hash for seed in range(10)))"
     hashes = {
         subprocess.run(
             [sys.executable, "-P", "-c", script],
@@ -72,13 +73,13 @@ def test_a_seed_replays_exactly_in_another_interpreter() -> None:
         ).stdout
         for salt in ("1", "2")
     }
-    assert hashes == {" ".join(simulate(seed).hash for seed in range(30)) + "\n"}
+    assert hashes == {" ".join(simulate(seed).hash for seed in range(10)) + "\n"}
 
 
 @pytest.mark.slow
 def test_a_closed_world_can_be_collected_as_garbage() -> None:
     before = _worlds()
-    for seed in range(20):
+    for seed in range(8):
         simulate(seed)
 
     # The patches keep the last one.
@@ -94,11 +95,6 @@ def test_shipped_modules_use_no_real_clock_random_source_or_thread() -> None:
             if any(value is real for real in (time, random, secrets, uuid, os, threading))
         }
     assert left == set()
-
-
-def test_many_kinds_of_fault_occur() -> None:
-    seen = {fault for seed in range(30) for fault in simulate(seed).faults}
-    assert len(seen) > len(Fault) / 2
 
 
 def test_every_mutant_can_be_applied() -> None:

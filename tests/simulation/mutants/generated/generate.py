@@ -5,6 +5,7 @@ import difflib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -70,15 +71,17 @@ def mutants_of(path: Path, enums: Mapping[str, Sequence[str]]) -> Iterator[Gener
     text = path.read_text(encoding="utf-8")
     module = name_of(path)
     sites, counts = Sites(text, enums), Counter[tuple[str, str]]()
-    unchanged = ast.dump(ast.parse(text))
-    seen = set[str]()
+    seen = set[tuple[int, str]]()
     for name, change in sites.found:
-        mutated = sites.source.replaced(change)
+        begin, before = sites.source.part(change, changed=False)
+        _, after = sites.source.part(change, changed=True)
+        # Parsing the whole module for each change takes eight times as long.
+        seen.add((begin, _tree_before(before)))
         try:
-            tree = ast.dump(ast.parse(mutated))
+            tree = begin, _tree(after)
         except SyntaxError:
             continue
-        if tree == unchanged or tree in seen:
+        if tree in seen:
             continue
         seen.add(tree)
         number = counts[name, change.operator]
@@ -88,8 +91,16 @@ def mutants_of(path: Path, enums: Mapping[str, Sequence[str]]) -> Iterator[Gener
             module=module,
             line=sites.source.line(change.start),
             description=sites.source.described(change),
-            mutated=mutated,
+            mutated=sites.source.replaced(change),
         )
+
+
+def _tree(text: str) -> str:
+    return ast.dump(ast.parse(text))
+
+
+#: The changes of one part come one after the other.
+_tree_before: Final = lru_cache(maxsize=1)(_tree)
 
 
 def mutated_files() -> Iterator[Path]:
