@@ -14,6 +14,8 @@ from tests.support.single_job import Clock
 from tidemill import Run, StoreUnavailableError
 from tidemill.application.attempt_report import Ending
 from tidemill.application.breakers import CACHED_FOR
+from tidemill.application.ports import WHOLE
+from tidemill.application.release import Released
 from tidemill.domain.breaker import Breaker, BreakerState
 from tidemill.domain.job import Job
 from tidemill.domain.runtime_configuration import NOTHING_SET
@@ -297,6 +299,40 @@ def test_a_breaker_that_is_forced_closed_lets_all_jobs_run(downstream: Downstrea
     assert [job.id for job in downstream.releaser.release_from_breaker(_line(stored(store, waiting)))] == [waiting.id]
 
 
+def test_wake_reports_how_long_it_is_open_without_a_read_more(
+    downstream: Downstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    downstream.fail_twice()
+    downstream.run(downstream.submit())
+    downstream.clock.now += timedelta(minutes=20)
+    reads: list[bool] = []
+    read = downstream.stored.read
+
+    def counted(name: str, *, consistent: bool = False) -> Breaker:
+        reads.append(consistent)
+        return read(name, consistent=consistent)
+
+    with monkeypatch.context() as counting:
+        counting.setattr(downstream.stored, "read", counted)
+        assert _woken(downstream).breaker_open == timedelta(minutes=20)
+    assert reads.count(False) == 1, "it releases with what it has read"
+
+    downstream.clock.now += timedelta(minutes=1)
+    downstream.settings = configured(_forced("open"))
+    assert _woken(downstream).breaker_open == timedelta(0), "the operator who forces it knows"
+
+
+def test_wake_reports_no_closed_breaker(downstream: Downstream) -> None:
+    downstream.fail_twice()
+    downstream.run(downstream.submit())
+    downstream.error = None
+    downstream.clock.now += timedelta(minutes=1)
+    downstream.run(downstream.submit())
+    assert downstream.breaker.closed
+
+    assert _woken(downstream).breaker_open == timedelta(0)
+
+
 def test_a_worker_that_cannot_read_it_goes_on(downstream: Downstream) -> None:
     class Out(DynamoBreakers):
         def read(self, _name: str, *, consistent: bool = False) -> Breaker:
@@ -306,6 +342,10 @@ def test_a_worker_that_cannot_read_it_goes_on(downstream: Downstream) -> None:
     downstream.error = None
 
     assert downstream.run(downstream.submit()).ending is Ending.SUCCEEDED
+
+
+def _woken(downstream: Downstream) -> Released:
+    return downstream.releaser.release_all(part=WHOLE, in_time=lambda: True, draw=lambda: 0.5)
 
 
 def _forced(state: str) -> Setting:

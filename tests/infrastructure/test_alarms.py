@@ -315,6 +315,7 @@ def test_the_dashboard_shows_every_metric_of_the_engine(dev: Synthesised) -> Non
                     Metric.RECONCILE_DURATION,
                 ),
                 *(Metric.RECONCILE_ITEMS, Metric.RECONCILE_SEGMENTS, Metric.DRIFTED, Metric.BREAKER_OPENED),
+                Metric.BREAKER_OPEN,
             ],
             set(Lane) - {Lane.DEFAULT},
         )

@@ -13,8 +13,8 @@ from tidemill.cdk.alarm import Heading
 RUNBOOK: Final = (ROOT / "docs" / "operations" / "runbook.md").read_text(encoding="utf-8")
 PAGES: Final = {runbook.anchor(title): page for title, page in re.findall(r"(?ms)^## (.+?)$(.*?)(?=^## |\Z)", RUNBOOK)}
 SECURITY: Final = "security-incident"
-#: No alarm links to the last ones.
-WITH_FORM: Final = (*Heading, SECURITY, "open-breaker", "slow-service")
+#: No alarm links to the last two.
+WITH_FORM: Final = (*Heading, SECURITY, "slow-service")
 #: Meaning, form and decision.
 FORM: Final = re.compile(
     r"""\n\n\*(?P<meaning>[^*]+\.)\*\n\n

@@ -13,10 +13,14 @@ from tests.support.parked_jobs import LINE, enter, park
 from tidemill import composition
 from tidemill.application.owed import Kind, Work
 from tidemill.application.wake import Waker
+from tidemill.domain.breaker import Breaker, opened
 from tidemill.domain.job import Job
 from tidemill.domain.limit_state import run_name
+from tidemill.domain.limits import Rate
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
+from tidemill.domain.waiting import Line
+from tidemill.dynamodb.breaker_item import DynamoBreakers
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.limits import DynamoLimits
 from tidemill.entrypoints import wake
@@ -133,6 +137,30 @@ def test_wake_logs_its_result(mill: Mill, caplog: pytest.LogCaptureFixture) -> N
     assert (said["message"], said["jobs"], said["finished"]) == ("woken", 1, True)
     assert said["ahead_ms"] == pytest.approx(-120_000, abs=5_000)
     assert (metrics["JobsWoken"], metrics["lane"]) == (1, "default")
+
+
+def test_wake_writes_how_long_the_oldest_breaker_is_open(mill: Mill, caplog: pytest.LogCaptureFixture) -> None:
+    mill.stop_clock()
+    limits = DynamoLimits(mill.table.client, table=mill.table.name)
+    store = DynamoBreakers(mill.table.client, table=mill.table.name)
+    for name, minutes in (("payments", 20), ("mail", 40)):
+        opened_at = mill.now() - timedelta(minutes=minutes)
+        store.move(Breaker(name=name), opened(Breaker(name=name), probe_interval=timedelta(seconds=15), now=opened_at))
+        line, rate = Line.for_breaker(name), Rate(count=1, period=timedelta(seconds=1))
+        limits.list_line(line, rate, job=(TENANT, "a job"), now=opened_at)
+
+    wake.handle({}, TICK)
+
+    written = [each for record in caplog.records if (each := record.__dict__.get("BreakerOpenSeconds")) is not None]
+    assert written == [40 * 60]
+
+
+def test_without_an_open_breaker_wake_writes_no_age(mill: Mill, caplog: pytest.LogCaptureFixture) -> None:
+    mill.stop_clock()
+
+    wake.handle({}, TICK)
+
+    assert not [record for record in caplog.records if "BreakerOpenSeconds" in record.__dict__]
 
 
 def test_each_parallel_call_takes_its_part_of_the_owed_work(mill: Mill) -> None:

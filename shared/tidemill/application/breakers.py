@@ -107,6 +107,13 @@ class Breakers:
         """Whether jobs wait for it."""
         return (self.forced(name) or self.look(name).state) is not BreakerState.CLOSED
 
+    def open_for(self, name: str) -> timedelta:
+        """Since it opened. Zero while it is closed, or forced: the operator who forces it decides how long."""
+        if self.forced(name):
+            return timedelta(0)
+        breaker = self.look(name)
+        return timedelta(0) if breaker.closed else max(self._clock() - breaker.since, timedelta(0))
+
     def would_admit(self, policy: BreakerPolicy) -> bool:
         """Whether `admits` would say yes at this moment. It changes nothing."""
         if forced := self.forced(policy.name):

@@ -52,6 +52,8 @@ class Released:
     left: int = 0
     #: One for each line that this code cannot release.
     failed: tuple[Exception, ...] = ()
+    #: Of the breaker with a line that has been open longest: see `Breakers.open_for`.
+    breaker_open: timedelta = timedelta(0)
 
 
 class Releaser:
@@ -200,6 +202,7 @@ class Releaser:
         jobs: list[Job] = []
         left = 0
         failed: list[Exception] = []
+        breaker_open = timedelta(0)
         for line in sorted(self._limits.lines(part.at(self._clock())), key=lambda _: draw()):
             configuration = self._configuration()
             if line.cause is Cause.PAUSE and configuration.stale:
@@ -209,6 +212,7 @@ class Releaser:
             try:
                 if line.cause is Cause.TYPE and self._lacks_type(line.key):
                     continue
+                breaker_open = max(breaker_open, self._open_for(line))
                 release = self.release_from_breaker if line.cause is Cause.BREAKER else self.release
                 while in_time() and (released := release(line)):
                     jobs += released
@@ -220,7 +224,13 @@ class Releaser:
                 failed.append(error)
             else:
                 left += not in_time()
-        return Released(jobs=tuple(jobs), left=left, failed=tuple(failed))
+        return Released(jobs=tuple(jobs), left=left, failed=tuple(failed), breaker_open=breaker_open)
+
+    def _open_for(self, line: Line) -> timedelta:
+        """It costs no read: the release of the line uses what this has read."""
+        if self._breakers is None or line.cause is not Cause.BREAKER:
+            return timedelta(0)
+        return self._breakers.open_for(line.key)
 
     def _in_force(self, line: Line, state: LimitState, declared: Limit | None, now: datetime) -> Limit | None:
         """With what operators have set, unless the line is that of a pause or its type cannot be read."""

@@ -42,6 +42,7 @@ class Heading(StrEnum):
     LOST_MESSAGES = "lost-messages"
     STRAY_THREADS = "stray-threads"
     STORE_UNAVAILABLE = "store-unavailable"
+    OPEN_BREAKER = "open-breaker"
     THROTTLED_TABLE = "throttled-table"
     MISSED_CALLS = "missed-calls"
     API_ERRORS = "api-errors"

@@ -52,6 +52,8 @@ ESTABLISHED: Final = "Established"
 LATE_CANARY_MS: Final = 60_000
 #: Owed work that fails is counted each time it is tried, at least every 15 minutes.
 QUIET_MINUTES: Final = 20
+#: A service that works again within it needs no operator: the next probe closes its breaker.
+LONG_OPEN: Final = timedelta(minutes=15)
 #: Three calls of reconcile.
 RECONCILE_INACTIVITY: Final = Duration.seconds(3 * RECONCILE_INTERVAL_SECONDS)
 
@@ -226,6 +228,16 @@ def engine_alarms(
         m_of_n=LASTING,
         objective=Objective.ENDS,
         within=LASTING_BOUND,
+    )
+    yield Alarm(
+        id="BreakerOpen",
+        heading=Heading.OPEN_BREAKER,
+        meaning=f"A circuit breaker has been open for {LONG_OPEN // timedelta(minutes=1)} minutes: its jobs wait.",
+        metric=metrics.largest(config, Metric.BREAKER_OPEN, metrics.MINUTE),
+        above=LONG_OPEN / timedelta(seconds=1),
+        # The age counts on while a breaker is forced open. Right after the force, a probe has a minute to close it.
+        m_of_n=LASTING,
+        within=LONG_OPEN + LASTING_BOUND,
     )
     yield Alarm(
         id="ThrottledTable",

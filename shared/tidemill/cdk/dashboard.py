@@ -109,7 +109,10 @@ class Dashboard(Construct):
 
     def _breakers(self) -> cloudwatch.IWidget:
         opened = tidemill_metric(self._config, names.Lane.DEFAULT, Metric.BREAKER_OPENED, label="opened")
-        return _graph("circuit breakers that opened", opened)
+        age = tidemill_metric(
+            self._config, names.Lane.DEFAULT, Metric.BREAKER_OPEN, statistic="Maximum", label="longest open (s)"
+        )
+        return _graph("circuit breakers: openings, time open", opened, age)
 
     def _refusals(self) -> cloudwatch.IWidget:
         metrics = (

@@ -257,6 +257,8 @@ class Telemetry:
         """The parked jobs that wake released. Those that workers release are in the line of their run."""
         for lane, number in Counter(job.lane for job in released.jobs).items():
             self._count(lane, Metric.UNPARKED, number)
+        if released.breaker_open:
+            self._measure(Metric.BREAKER_OPEN, round(released.breaker_open.total_seconds()))
         if released.jobs or released.left:
             extra = {"jobs": len(released.jobs), "lines_left": released.left}
             (logger().warning if released.left else logger().info)("parked jobs released", extra=extra)

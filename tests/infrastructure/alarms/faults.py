@@ -224,6 +224,11 @@ def _blocked_stream(reader: str) -> Callable[[Trace], None]:
     return change
 
 
+def _open_breaker(trace: Trace) -> None:
+    for waited, minute in enumerate(MINUTES):
+        trace.put(ours(Metric.BREAKER_OPEN), minute, 60.0 * waited)
+
+
 def _unheard(trace: Trace) -> None:
     trace.put(of_topic("NumberOfMessagesPublished"), BEGIN + 1, 1.0)
 
@@ -250,6 +255,7 @@ TICKETS: Final = [
     Fault("IdleWorkercritical", "the mapping of the worker of critical is disabled", _worker_disabled),
     *(Fault(f"RepeatedRuns{lane}", f"every job of {lane} fails once", _repeated(lane)) for lane in Lane),
     Fault("StoreUnavailable", "the table refuses the workers", _every_minute(ours(Metric.UNAVAILABLE, Lane.BULK), 3.0)),
+    Fault("BreakerOpen", "a service is down", _open_breaker),
     Fault("ThrottledTable", "an index is throttled", _every_minute(of_table("attention"), 2.0)),
     Fault("LostMessages", "reconcile finds a lost message", _once(ours(Metric.NUDGED, Lane.BULK))),
     Fault("StrayThreads", "a handler outlives its batch", _once(ours(Metric.STRAY_THREADS))),

@@ -6,6 +6,7 @@ from tests.simulation.checks.adaptive_limits import AdaptiveLimitChecks
 from tests.simulation.checks.at_rest import AtRestChecks
 from tests.simulation.checks.attempts import AttemptChecks
 from tests.simulation.checks.backfills import BackfillChecks
+from tests.simulation.checks.breaker_ages import BreakerAgeChecks
 from tests.simulation.checks.breakers import BreakerChecks
 from tests.simulation.checks.caps import CapChecks
 from tests.simulation.checks.crashes import CrashChecks
@@ -102,6 +103,7 @@ class Checks:
         self._overrides = OverrideChecks(world)
         self._forced_breakers = ForcedBreakerChecks(world)
         self._breakers = BreakerChecks(world, self._forced_breakers)
+        self._breaker_ages = BreakerAgeChecks(world, self._forced_breakers)
         self.governor = GovernorChecks(world)
         self.floods = FloodChecks(world, self.governor)
         self._slowdowns = SlowdownChecks(world, self.governor, self.floods)
@@ -167,6 +169,7 @@ class Checks:
         self._overrides.at_end()
         self._breakers.at_end()
         self._forced_breakers.at_end()
+        self._breaker_ages.at_end()
         self._job_files.at_end()
         self.signals.at_end()
         self.undos.at_end()

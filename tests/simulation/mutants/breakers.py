@@ -47,9 +47,40 @@ BREAKERS: Final = (
         for""",
     ),
     Mutant(
+        "a breaker that is forced open lets calls pass while it is closed by itself",
+        modules.BREAKERS,
+        """            return forced is BreakerState.CLOSED
+        breaker = self._look_if_open(policy.name)
+        for""",
+        """            if forced is BreakerState.CLOSED or self.look(policy.name).closed:
+                return True
+        breaker = self._look_if_open(policy.name)
+        for""",
+    ),
+    Mutant(
         "the line of a breaker that is forced closed stands still",
         modules.BREAKERS,
         "return (self.forced(name) or self.look(name).state) is not BreakerState.CLOSED",
         "return not self.look(name).closed or self.forced(name) is BreakerState.OPEN",
+    ),
+    Mutant(
+        "wake reports the time since the last probe as the age of an open breaker",
+        modules.BREAKERS,
+        "max(self._clock() - breaker.since, timedelta(0))",
+        "max(self._clock() - breaker.called_at, timedelta(0))",
+    ),
+    Mutant(
+        "wake reports the age of a breaker that is forced",
+        modules.BREAKERS,
+        """        if self.forced(name):
+            return timedelta(0)
+""",
+        "",
+    ),
+    Mutant(
+        "wake reports only breakers without a probe under way or elected",
+        modules.BREAKERS,
+        "return timedelta(0) if breaker.closed else max(",
+        "return timedelta(0) if breaker.closed or breaker.probe else max(",
     ),
 )
