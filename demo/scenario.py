@@ -196,7 +196,7 @@ class Scenario:
         self.checks.equal("jobs cancelled", len(cancelled), planned_jobs.SCHEDULED)
 
     def _check_events(self, ended: Sequence[Job]) -> None:
-        """Each consumer has one job of each event, whatever the others do."""
+        """Each consumer has one job of each event, and the broken one stops no other."""
         events = {job.id for job in ended if job.type == EVENT_TYPE}
         consumed = Counter(job.type for job in ended if job.parent in events)
         self.checks.equal("jobs of consumers", consumed, dict.fromkeys(planned_jobs.CONSUMERS, planned_jobs.EVENTS))
