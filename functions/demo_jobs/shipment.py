@@ -14,24 +14,24 @@ class Shipped(BaseModel):
     items: int
 
 
-event_type("demo.shipped", data=Shipped)
+shipped = event_type("demo.shipped", data=Shipped)
 
 
 @consumes("demo.shipped")
 @job_type("demo.track", payload=Shipped)
-def track(shipped: Shipped, run: Run) -> dict[str, str]:  # noqa: ARG001 - every handler is given its run
-    return {"tracked": shipped.parcel}
+def track(shipment: Shipped, run: Run) -> dict[str, str]:  # noqa: ARG001 - every handler is given its run
+    return {"tracked": shipment.parcel}
 
 
 @consumes("demo.shipped")
 @job_type("demo.restock", payload=Shipped)
-def restock(shipped: Shipped, run: Run) -> dict[str, int]:  # noqa: ARG001 - every handler is given its run
-    return {"restocked": shipped.items}
+def restock(shipment: Shipped, run: Run) -> dict[str, int]:  # noqa: ARG001 - every handler is given its run
+    return {"restocked": shipment.items}
 
 
 @consumes("demo.shipped")
 @job_type("demo.bill", payload=Shipped)
-def bill(shipped: Shipped, run: Run) -> dict[str, str]:  # noqa: ARG001 - every handler is given its run
+def bill(shipment: Shipped, run: Run) -> dict[str, str]:  # noqa: ARG001 - every handler is given its run
     if os.environ.get("TIDEMILL_DEMO_FIXED") == "yes":
-        return {"billed": shipped.parcel}
-    raise PermanentJobError(f"no price for {shipped.parcel!r}")
+        return {"billed": shipment.parcel}
+    raise PermanentJobError(f"no price for {shipment.parcel!r}")

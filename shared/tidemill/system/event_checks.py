@@ -37,7 +37,10 @@ def _faults(consumer: JobType, consumption: Consumption, taken: Iterable[EventTy
     known = list(taken)
     if not known:
         version = f" version {consumption.version}" if consumption.version else ""
-        yield f"consumes the event type {consumption.type!r}{version}, which does not exist: declare it with event_type"
+        yield (
+            f"consumes the event type {consumption.type!r}{version}, which does not exist: assign an event_type(…) of "
+            "that name to a variable of a job file"
+        )
     for event in known:
         schema = event.schema()
         for name in sorted(set(consumption.filter) - set(_fields(schema))):
