@@ -12,6 +12,8 @@ from tests.support.documented_job_types import job_types_of
 from tests.support.faulty_client import Fault
 from tidemill import JobType, Run, composition, consumes, job_type
 from tidemill.application.events import publish
+from tidemill.application.explain import explain
+from tidemill.application.explanation import Facts
 from tidemill.application.job_types import JobTypes
 from tidemill.application.submit import Accepted, Submit
 from tidemill.domain.errors import InvalidPayloadError, KeyReusedError, StoreUnavailableError
@@ -90,6 +92,11 @@ def test_each_consumer_has_its_own_job_and_its_own_death(mill: Mill) -> None:
     others = (found["mail.confirm"], found["stock.reserve"])
     assert {(job.generation, job.attempt) for job in others} == {(1, 1)}
     assert found[EVENT_TYPE].result == '{"consumers":["mail.confirm","report.broken","stock.reserve"]}'
+    reached = ", ".join(
+        f"{name} in job {found[name].id}" for name in ("mail.confirm", "report.broken", "stock.reserve")
+    )
+    answer = explain(Facts(job=found[EVENT_TYPE], now=mill.now()))
+    assert answer.sentences[1:] == (f"It reached {reached}.",)
 
 
 @pytest.mark.usefixtures("types")

@@ -1,17 +1,29 @@
-"""What `explain` says of a success: what undoes its effect, and what makes up for the work that it skipped."""
+"""What `explain` says of a success: whom an event reached, what undoes its effect, what makes up for skipped work."""
 
+import json
 from collections.abc import Iterator
 from datetime import datetime
 from shlex import quote
 
+from tidemill.application.submit import follow_up_id
 from tidemill.application.time_text import moment
 from tidemill.domain.job import Job
+from tidemill.names import EVENT_TYPE
 
 
 def effects(job: Job, now: datetime) -> Iterator[str]:
     """One sentence for each."""
+    yield from _consumers(job)
     yield from _undo(job, now)
     yield from _skipped(job)
+
+
+def _consumers(job: Job) -> Iterator[str]:
+    if job.type != EVENT_TYPE or not job.result:
+        return
+    consumers = json.loads(job.result)["consumers"]
+    jobs = [f"{consumer} in job {follow_up_id(job, index)}" for index, consumer in enumerate(consumers)]
+    yield f"It reached {', '.join(jobs)}." if jobs else "No consumer takes it."
 
 
 def _undo(job: Job, now: datetime) -> Iterator[str]:
