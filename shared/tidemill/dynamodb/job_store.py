@@ -175,6 +175,7 @@ class DynamoJobStore(JobReader):
 
     def resend(self, job: Job, *, now: datetime) -> None:
         def mine(current: Job) -> bool:
+            """A concurrent resend in the same millisecond counts as success."""
             same = (current.created_at, current.generation) == (job.created_at, job.generation)
             return same and current.nudged_at == now
 

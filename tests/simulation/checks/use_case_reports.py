@@ -74,6 +74,7 @@ class UseCaseReportChecks:
             return
         reported: defaultdict[str, Counter[str]] = defaultdict(Counter)
         until_ms: dict[str, int] = {}
+        shared: Counter[str] = Counter()
         #: Processes with an invocation that reported nothing, or not all.
         partial = set(self._world.scheduler.interrupted)
         # A second call that fails leaves the first one out of the report.
@@ -81,6 +82,7 @@ class UseCaseReportChecks:
         partial |= {who for _, who, what in self._world.trace.lines if what.startswith(RAISED)}
         for at_ms, by, report in self._world.use_case_reports:
             reported[by] += _counts(report)
+            shared[by] += self._shared(at_ms, by, report)
             until_ms[by] = at_ms
             if _failed(report):
                 # A failure ends the sweep of a queue, and the report leaves out what the sweep did before.
@@ -91,6 +93,7 @@ class UseCaseReportChecks:
                 # A wake that finds the job queued as it would have left it takes that for its own write.
                 others = what in {_WOKEN, _RELEASED}
                 most = self._woken_until(until_ms[by]) if others else done[by][what]
+                most += shared[by] if what == _NUDGED else 0
                 lost = what == _DELETED and self._world.faults.counted[Fault.DELETE_LOST]
                 more = counts[what] > most and not lost
                 less = counts[what] < done[by][what] and by not in partial
@@ -101,6 +104,20 @@ class UseCaseReportChecks:
         turned = [change for change in self._world.trace.changes if _moved(change) in _TURNS]
         what = f"{advanced} jobs were reported as advanced, and {len(turned)} were"
         require(advanced <= len(turned), _CHECK, what, "*")
+
+    def _shared(self, at_ms: int, by: str, report: Any) -> int:
+        """The number of jobs in the report that only another process has sent again.
+
+        If both did so in one millisecond of their clocks, the later one takes the write of the other for its own.
+        """
+        if not isinstance(report, Taken):
+            return 0
+        writers: defaultdict[tuple[str, int], set[str]] = defaultdict(set)
+        for change in self._world.trace.changes:
+            if _moved(change) and _nudged_at(change) and 0 <= at_ms - change.at_ms <= _INVOCATION_MS:
+                writers[change.key, number_of(change.after, "generation")].add(change.by)
+        wrote = [writers[f"{job.tenant}#{job.id}", job.generation] for job in report.resent]
+        return sum(bool(found) and by not in found for found in wrote)
 
     def _woken_until(self, until_ms: int) -> int:
         """The number of jobs that left the schedule or their line by then."""
