@@ -118,7 +118,8 @@ def _failed(error: Item) -> str:
 def _redriven(redrive: Item) -> str:
     why = f", because: {text_of(redrive, 'reason')}" if "reason" in redrive else ""
     died = f", after it had died: {text_of(redrive, 'death')}" if "death" in redrive else ""
-    return re.escape(f"redriven by {text_of(redrive, 'by')}{why}{died}")
+    other = " with another payload" if "edited" in redrive else ""
+    return re.escape(f"redriven{other} by {text_of(redrive, 'by')}{why}{died}")
 
 
 def _by(item: Item) -> str:
