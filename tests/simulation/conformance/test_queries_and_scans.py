@@ -190,6 +190,22 @@ def test_a_query_continues_from_its_last_key(aws: Aws) -> None:
 
 
 @cites(
+    "https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Query.html",
+    "ExclusiveStartKey: the primary key of the first item that this operation will evaluate",
+    quoted=False,
+)
+def test_a_query_continues_in_its_order_though_the_last_item_is_gone(aws: Aws) -> None:
+    for size, name in enumerate("cab"):
+        aws.put(name, colour={"S": "blue"}, size={"N": str(size)})
+    shown(aws, "a", "b", "c")
+    first = aws.dynamodb.query(**BLUE, Limit=1)
+    aws.dynamodb.delete_item(TableName=TABLE, Key={"pk": {"S": "c"}})
+    shown(aws, "a", "b")
+    second = aws.dynamodb.query(**BLUE, ExclusiveStartKey=first["LastEvaluatedKey"])
+    assert [item["pk"]["S"] for item in second["Items"]] == ["a", "b"]
+
+
+@cites(
     DYNAMODB,
     "If the total size of scanned items exceeds the maximum dataset size limit of 1 MB, the scan completes and results "
     "are returned to the user.",

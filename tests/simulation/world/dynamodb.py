@@ -121,14 +121,23 @@ class DynamoDB:
         tested = condition(request["KeyConditionExpression"])
         _require_used(request, tested.placeholders)
         matching = [(schema.of(item), key, item) for key, item in rows.items() if tested.holds(_scope(item, request))]
-        matching.sort(key=lambda row: (_sortable(row[0]), row[1]), reverse=not request.get("ScanIndexForward", True))
-        return self._page(table, request, [(key, item) for _, key, item in matching])
+        order = {key: (_sortable(position), key) for position, key, _ in matching}
+        found = [(key, item) for _, key, item in matching]
+        backward = not request.get("ScanIndexForward", True)
+        found.sort(key=lambda row: order[row[0]], reverse=backward)
+        if start := request.get("ExclusiveStartKey"):
+            # The entry itself may have left the index.
+            after = _sortable(schema.of(start)), table.key(start)
+            found = [row for row in found if (order[row[0]] < after if backward else order[row[0]] > after)]
+        return self._page(table, request, found)
 
     def scan(self, request: Request) -> Answer:
         table = self.table(request["TableName"])
         _, rows = self._source(table, request)
         segment, segments = request.get("Segment", 0), request.get("TotalSegments", 1)
         keys = [key for key in sorted(rows) if sum(key[0].encode()) % segments == segment]
+        if start := request.get("ExclusiveStartKey"):
+            keys = [key for key in keys if key > table.key(start)]
         consistent = request.get("ConsistentRead", False) or rows is not table.items
         read = [(key, rows[key] if consistent else self._read(table, key, consistent=False)) for key in keys]
         answer = self._page(table, request, [(key, item) for key, item in read if item is not None])
@@ -153,10 +162,6 @@ class DynamoDB:
 
     def _page(self, table: Table, request: Request, rows: Sequence[tuple[Key, Item]]) -> Answer:
         """One page. It is cut before the filter applies, so it may be empty without being the last."""
-        if start := request.get("ExclusiveStartKey"):
-            after = table.key(start)
-            passed = [index for index, (key, _) in enumerate(rows) if key == after]
-            rows = rows[passed[0] + 1 :] if passed else [row for row in rows if row[0] > after]
         limit = min(request.get("Limit", self.page_items), self.page_items)
         page, more = rows[:limit], len(rows) > limit
         items = [item for _, item in page]
