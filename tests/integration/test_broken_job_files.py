@@ -6,12 +6,13 @@ import sys
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
 from tests.support.deployed_functions import Mill, forget
-from tidemill import Done, Submission, UnloadedJobTypeError, composition
+from tests.support.faulty_client import Fault
+from tidemill import Done, Run, Submission, UnloadedJobTypeError, composition
 from tidemill.application.attempt_gates import MOST_HOLDS_OF_A_VERSION
 from tidemill.client import Tidemill
 from tidemill.domain.holds import HoldCause
@@ -189,6 +190,22 @@ def test_a_job_whose_follow_up_cannot_be_checked_waits_for_its_type(mill: Mill, 
         item["result"]["S"] for item in mill.table.client.scan(TableName=mill.table.name)["Items"] if "result" in item
     ]
     assert results == ["3"]
+
+
+def test_an_outage_while_a_job_is_parked_for_its_follow_up_costs_no_attempt(mill: Mill, deploy: Deploy) -> None:
+    deploy(mail=BROKEN)
+
+    def handler(_payload: Any, _run: Run) -> Done:
+        mill.client.faults = [Fault.NOT_SENT]
+        return Done(then=[Submission(type=TYPE, payload={"n": 3})])
+
+    mill.script.handler = handler
+    job_id = mill.accepted()
+    mill.publish()
+    mill.work(mill.receive())
+
+    job = mill.job(job_id)
+    assert (job.attempt, job.errors, job.hold_cause) == (0, (), HoldCause.OUTAGE)
 
 
 def test_a_python_client_logs_the_broken_file_and_submits_all_other_types(

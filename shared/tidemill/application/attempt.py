@@ -177,9 +177,6 @@ class Attempt:
         job = self._claimed()
         try:
             return self._run_or_park(job)
-        except UnloadedJobTypeError as unloaded:
-            # Of a job that was to follow this one.
-            return self._gates.parked_for_type(job, unloaded)
         except StoreUnavailableError:
             if (holds := job.held_by(HoldCause.OUTAGE)) >= MOST_HOLDS_OF_AN_OUTAGE:
                 raise
@@ -207,6 +204,9 @@ class Attempt:
                 if outcome := gate(job):
                     return outcome
             return self._handled(job)
+        except UnloadedJobTypeError as unloaded:
+            # Of a job that was to follow this one.
+            return gates.parked_for_type(job, unloaded)
         except BreakerOpenError as error:
             return gates.parked_for_breaker(job, error.name)
 
