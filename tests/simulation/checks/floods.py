@@ -25,7 +25,7 @@ _PARTS: Final = 20
 #: The jobs of a batch begin to be written within this time. One count that fails may take it up: a cold start, and the
 #: pauses of the SDK.
 _BATCH_STARTS_WITHIN_MS: Final = 3_000
-_ONE_COUNT_FAILS_WITHIN_MS: Final = 5_000
+_ONE_COUNT_FAILS_WITHIN_MS: Final = 6_000
 _TOO_MANY: Final = 429
 _DEFERRED_MS: Final = (300_000, 900_000)
 _QUOTA_ITEM: Final = "!quota#"
