@@ -1,4 +1,4 @@
-"""`nudge`: generation = :g, state as read, due past by more than the limit, not nudged within it."""
+"""`nudge`: generation = :g, state and count as read, due past by more than the limit, not nudged within it."""
 
 from datetime import timedelta
 
@@ -83,9 +83,9 @@ def test_nudge_is_rejected_within_the_limit_of_an_earlier_one(store: JobStore) -
     store.nudge(job, now=NOW + LIMIT, limit=LIMIT)
 
     with pytest.raises(WriteRefusedError):
-        store.nudge(job, now=NOW + 2 * LIMIT - MILLISECOND, limit=LIMIT)
+        store.nudge(stored(store, job), now=NOW + 2 * LIMIT - MILLISECOND, limit=LIMIT)
 
-    store.nudge(job, now=NOW + 2 * LIMIT, limit=LIMIT)
+    store.nudge(stored(store, job), now=NOW + 2 * LIMIT, limit=LIMIT)
     assert stored(store, job).nudged_at == NOW + 2 * LIMIT
 
 

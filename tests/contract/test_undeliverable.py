@@ -22,6 +22,17 @@ def test_consecutive_nudges_are_counted_until_a_claim(store: JobStore) -> None:
     assert claimed(store, job, now=NOW + 4 * LIMIT).nudges == 0
 
 
+def test_a_nudge_from_an_old_read_takes_no_count_back(store: JobStore) -> None:
+    job = brought_to(store, State.QUEUED)
+    for number in (1, 2):
+        store.nudge(stored(store, job), now=NOW + number * LIMIT, limit=LIMIT)
+
+    with pytest.raises(WriteRefusedError):
+        store.nudge(job, now=NOW + 9 * LIMIT, limit=LIMIT)
+
+    assert stored(store, job).nudges == 2
+
+
 @pytest.mark.parametrize("state", [State.QUEUED, State.RETRYING])
 def test_the_last_nudge_kills_a_job_that_waits_on_its_lane(store: JobStore, state: State) -> None:
     job = brought_to(store, state)

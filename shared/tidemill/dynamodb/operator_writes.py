@@ -193,12 +193,15 @@ def nudge(job: Job, *, now: datetime, limit: timedelta, last: bool, retention: t
             "#due <= :overdue",
             # Two concurrent nudges of the job make one dispatch.
             "(attribute_not_exists(#nudged_at) OR #nudged_at <= :overdue)",
+            # Others have counted since it was read, long ago.
+            "#nudges = :counted" if job.nudges else "attribute_not_exists(#nudges)",
         ],
         names=["generation", "state", "due"],
         values={
             ":generation": number(job.generation),
             ":state": text(job.state),
             ":overdue": milliseconds(now - limit),
+            **({":counted": number(job.nudges)} if job.nudges else {}),
         },
     )
 
