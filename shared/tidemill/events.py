@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from tidemill import declaration_checks as checks
 from tidemill.application.event_types import EventType
 from tidemill.application.job_types import JobType
-from tidemill.domain.errors import DeclarationError
+from tidemill.domain.errors import DeclarationError, Fault, InvalidPayloadError
 from tidemill.domain.events import FIRST_VERSION, Consumption, Event, Scalar
 from tidemill.payload_model import parser
 
@@ -40,7 +40,12 @@ def event_type(name: str, *, data: "type[BaseModel]", version: int = FIRST_VERSI
     parse = parser(data, under="/data")
 
     def read(value: Any) -> dict[str, Any]:
-        seen: dict[str, Any] = parse(value).model_dump(mode="json", by_alias=True)
+        model = parse(value)
+        try:
+            seen: dict[str, Any] = model.model_dump(mode="json", by_alias=True)
+        except ValueError as error:
+            # For example text that is not Unicode, or a serializer of the model that raises.
+            raise InvalidPayloadError([Fault("/data", f"cannot be written as JSON: {error}")]) from error
         return seen
 
     caller = sys._getframe(1)  # noqa: SLF001 - to name the declaration in a fault

@@ -9,11 +9,11 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, computed_field
 
 from tests.support.builders import NOW
 from tests.support.documented_job_types import GUIDES
-from tidemill import Continue, Run, Snooze, StepError, StepsChangedError, WaitFor, job_type
+from tidemill import Continue, RetryAfter, Run, Snooze, StepError, StepsChangedError, WaitFor, job_type
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.states import State
 from tidemill.domain.steps import LARGEST_STEP_BYTES, LARGEST_STEPS_BYTES, MOST_STEPS, Step
@@ -215,6 +215,47 @@ def test_a_step_that_cannot_be_recorded_ends_the_job_and_says_why(act: Callable[
     assert (ran.state, ran.job.death) == (State.DEAD, DeathReason.PERMANENT)
     assert isinstance(ran.raised, StepError)
     assert message in str(ran.raised)
+
+
+def test_a_result_whose_model_has_an_alias_is_read_back() -> None:
+    class Receipt(BaseModel):
+        id: str = Field(alias="receiptId")
+
+    def receive() -> Receipt:
+        return Receipt(receiptId="r-1")
+
+    ran = run_once(lambda run: run.step("receive", receive).id)
+
+    assert (ran.result, [step.result for step in ran.job.steps]) == ("r-1", [])
+
+
+def test_a_result_that_cannot_be_read_back_is_not_recorded() -> None:
+    class Receipt(BaseModel, extra="forbid"):
+        id: str
+
+        @computed_field  # type: ignore[prop-decorator]
+        @property
+        def short(self) -> str:
+            return self.id[:1]
+
+    def receive() -> Receipt:
+        return Receipt(id="r-1")
+
+    ran = run_once(lambda run: run.step("receive", receive))
+
+    assert (ran.state, isinstance(ran.raised, StepError), ran.job.steps) == (State.DEAD, True, ())
+
+
+def test_a_handler_that_raises_another_error_after_a_fault_of_a_step_is_not_tried_again() -> None:
+    def handler(run: Run) -> None:
+        try:
+            run.step("a", lambda: "x" * LARGEST_STEP_BYTES)
+        except StepError as error:
+            raise RetryAfter(1) from error
+
+    ran = run_once(handler)
+
+    assert (ran.state, ran.job.death, ran.job.attempt) == (State.DEAD, DeathReason.PERMANENT, 1)
 
 
 def test_a_recorded_result_that_no_longer_fits_its_type_ends_the_job() -> None:

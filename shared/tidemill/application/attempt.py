@@ -294,7 +294,11 @@ class Attempt:
             skipped = SkippedWork(self._gates.known_type().backfill)
             store, clock = self._context.store, self._context.clock
             steps = Steps(job, store, clock, under_way=self._require_under_way, writes=self._written)
-            value = self._call_handler(job, context, skipped, steps)
+            try:
+                value = self._call_handler(job, context, skipped, steps)
+            except Exception:
+                steps.require_sound()
+                raise
             steps.end(value)
             # The jobs that follow belong to the trace of this run.
             return skipped.marked(outcome_of_value(value, replace(job, trace=context.trace), self._context.submit))

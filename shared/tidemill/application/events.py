@@ -22,7 +22,7 @@ def publish(event: Event, submit: Submit, *, tenant: str, trace: str) -> Accepte
     """
     try:
         submission = publication(event, submit.job_types)
-    except InvalidPayloadError as refused:
+    except (InvalidPayloadError, UnloadedJobTypeError) as refused:
         return _earlier(event, submit, tenant=tenant, refused=refused)
     return submit(submission, tenant=tenant, trace=trace)
 
@@ -73,6 +73,10 @@ def _earlier(event: Event, submit: Submit, *, tenant: str, refused: TidemillErro
 
 
 def _faults(event: Event) -> Iterator[Fault]:
+    named: dict[str, object] = {"/idempotency_key": event.key, "/group": event.group}
+    if wrong := [path for path, value in named.items() if not isinstance(value, str | None)]:
+        yield from (Fault(path, "must be text") for path in wrong)
+        return
     if event.key is not None and not 0 < len(event.key) <= LONGEST_EVENT_KEY:
         yield Fault("/idempotency_key", f"must be 1 to {LONGEST_EVENT_KEY} characters")
     if event.group is not None and not 0 < len(event.group.encode(errors="replace")) <= LONGEST_EVENT_GROUP:

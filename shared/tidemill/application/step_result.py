@@ -22,7 +22,7 @@ class StepResult:
     def text(self, value: Any) -> str:
         try:
             if self._adapter:
-                value = self._adapter.dump_python(value, mode="json", warnings="error")
+                value = self._adapter.dump_python(value, mode="json", by_alias=True, warnings="error")
             text = encoded(value)
         except (TypeError, ValueError, RecursionError) as error:
             raise StepError(

@@ -49,21 +49,24 @@ class Steps:
     def take(self, name: str, call: "partial[Any]") -> Any:
         """As `Run.step`."""
         if not self._one_at_a_time.acquire(blocking=False):
-            raise StepError(f"the step {name!r} was asked for within another: take one after another, in one thread")
+            self._fault = StepError(
+                f"the step {name!r} was asked for within another: take one after another, in one thread"
+            )
+            raise self._fault
         try:
-            if self._fault:
-                raise self._fault
+            self.require_sound()
             return self._take(name, call)
         finally:
             self._one_at_a_time.release()
 
-    def end(self, value: Any) -> None:
-        """The handler has returned `value`. A success must have asked for each recorded step.
-
-        Raises what a step has raised of its own, if the handler has caught it.
-        """
+    def require_sound(self) -> None:
+        """Raises what a step has raised of its own: the handler may have caught it, or have raised another error."""
         if self._fault:
             raise self._fault
+
+    def end(self, value: Any) -> None:
+        """The handler has returned `value`. A success must have asked for each recorded step."""
+        self.require_sound()
         if not isinstance(value, (*WORK_NOT_DONE, Continue)):
             require_same_order(self._job.steps, self._asked, ended=True)
 
@@ -87,11 +90,13 @@ class Steps:
             raise
         try:
             text = result.text(value)
+            # What cannot be read back is not recorded: no later run could go on behind it.
+            known = result.value(text)
             self._record(Step(name=name, at=self._clock(), attempt=self._job.attempt, result=text))
-            return result.value(text)
         except (StepError, LeaseLostError, StoreUnavailableError) as fault:
             self._fault = fault
             raise
+        return known
 
     def _next(self, name: str, call: "partial[Any]") -> StepResult:
         """Count the step as asked for. Raises `StepError`."""

@@ -7,9 +7,10 @@ from typing import Any, Final
 
 from tidemill.domain.submission import Submission
 
-#: One transaction creates the jobs of all consumers. Each job in a group takes three of its 100 entries:
+#: One transaction creates the jobs of all consumers. A job in a group takes up to four of its 100 entries, if it is the
+#: first that waits, and the event's own job takes one:
 #: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
-MOST_CONSUMERS: Final = 32
+MOST_CONSUMERS: Final = 24
 #: In bytes of UTF-8. The group of a consumer's job is the type, a slash and this, which fits into the name of a group.
 LONGEST_EVENT_GROUP: Final = 63
 #: In characters. The idempotency key of the event's job has the event type before it.

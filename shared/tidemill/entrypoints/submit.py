@@ -5,6 +5,7 @@
 
 import json
 from collections.abc import Collection, Sequence
+from contextlib import nullcontext, suppress
 from functools import cache
 from http import HTTPStatus
 from typing import Any, Final
@@ -21,6 +22,7 @@ from tidemill.domain.errors import (
     Fault,
     InvalidPayloadError,
     PayloadTooLargeError,
+    StoreUnavailableError,
     UnknownJobTypeError,
     UnloadedJobTypeError,
 )
@@ -103,8 +105,11 @@ def _app() -> APIGatewayHttpResolver:
         with tracing().submit(caller_trace(event)) as trace:
             accepted = publish(body.event(key=key), composition.api_submit(), tenant=owner, trace=trace)
         _record([accepted])
-        # Its payload names the consumers, which the request does not.
-        return _shown(accepted, payload_of(accepted.job, composition.payloads()))
+        # Its payload names the consumers, which the request does not. The event is accepted, even if it cannot be read.
+        payload = None
+        with nullcontext() if accepted.replayed else suppress(StoreUnavailableError):
+            payload = payload_of(accepted.job, composition.payloads())
+        return _shown(accepted, payload)
 
     @app.get("/health")
     def health() -> Response[str]:
