@@ -229,6 +229,19 @@ def test_a_result_whose_model_has_an_alias_is_read_back() -> None:
     assert (ran.result, [step.result for step in ran.job.steps]) == ("r-1", [])
 
 
+def test_the_annotation_of_a_parameter_does_not_hide_that_of_the_result() -> None:
+    def charge(client: "OnlyForTypeCheckers") -> Charge:  # type: ignore[name-defined]  # noqa: F821
+        return Charge(id=client, at=NOW)
+
+    class Charging:
+        def __call__(self) -> Charge:
+            return Charge(id="c-2", at=NOW)
+
+    ran = run_once(lambda run: [run.step("first", charge, "c-1").id, run.step("second", Charging()).id])
+
+    assert ran.result == ["c-1", "c-2"]
+
+
 def test_a_result_that_cannot_be_read_back_is_not_recorded() -> None:
     class Receipt(BaseModel, extra="forbid"):
         id: str

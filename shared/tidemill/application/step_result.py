@@ -1,5 +1,6 @@
 """The result of a step as JSON text, and back, as the return annotation of its function says."""
 
+import inspect
 import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, get_type_hints
@@ -60,8 +61,11 @@ class StepResult:
 
 
 def _returned_type(function: Callable[..., Any]) -> Any:
+    """Its return annotation alone: those of the parameters may name what exists for type checkers only."""
     try:
-        return get_type_hints(function, include_extras=True).get("return", Any)
-    except (AttributeError, NameError, TypeError):
-        # It has no annotations, or they name what cannot be found when the job runs.
+        annotated = inspect.unwrap(function if hasattr(function, "__annotations__") else type(function).__call__)
+        returned = type("Returned", (), {"__annotations__": {"value": annotated.__annotations__["return"]}})
+        return get_type_hints(returned, globalns=annotated.__globals__, include_extras=True)["value"]
+    except (AttributeError, KeyError, NameError, SyntaxError, TypeError):
+        # It has none, or one that names what cannot be found when the job runs.
         return Any
