@@ -129,8 +129,11 @@ def test_an_invalid_event_is_refused_with_the_path_of_each_fault(event: Event, p
 def test_nothing_is_published_while_a_file_that_may_hold_a_consumer_is_broken() -> None:
     types = JobTypes({}, [JobFileError("jobs/mail.py, line 3: broken")], {("order.placed", 1): placed})
 
-    with pytest.raises(UnloadedJobTypeError, match="line 3"):
+    with pytest.raises(UnloadedJobTypeError, match="line 3") as unloaded:
         publication(AN_EVENT, types)
+
+    assert types.lacks(unloaded.value.name), "a job that publishes waits in its line"
+    assert unloaded.value.name == "event order.placed", "no job type has this name"
 
 
 def test_the_job_of_an_event_creates_the_jobs_of_its_consumers_as_they_were_declared() -> None:
