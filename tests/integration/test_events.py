@@ -11,18 +11,18 @@ from tests.support.deployed_functions import Mill, forget
 from tests.support.documented_job_types import job_types_of
 from tests.support.faulty_client import Fault
 from tidemill import JobType, Run, composition, consumes, job_type
-from tidemill.application.events import publish
+from tidemill.application.events import publication, publish
 from tidemill.application.explain import explain
 from tidemill.application.explanation import Facts
 from tidemill.application.job_types import JobTypes
 from tidemill.application.submit import Accepted, Submit
-from tidemill.domain.errors import InvalidPayloadError, KeyReusedError, StoreUnavailableError
+from tidemill.domain.errors import InvalidPayloadError, KeyReusedError, PayloadTooLargeError, StoreUnavailableError
 from tidemill.domain.events import Event
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import decode
 from tidemill.fan_out.job import fan_out
-from tidemill.names import EVENT_TYPE
+from tidemill.names import EVENT_TYPE, LARGEST_BODY_BYTES
 from tidemill.testing import run_job
 
 PLACED = Event(type="order.placed", data={"order": "7"}, key="7")
@@ -118,6 +118,18 @@ def test_a_repeated_publication_is_one_event_and_another_one_of_its_key_is_refus
     assert len(jobs(mill)) == 4
     with pytest.raises(KeyReusedError):
         published(replace(PLACED, data={"order": "8"}))
+
+
+def test_the_consumers_of_an_event_take_none_of_its_room(types: JobTypes) -> None:
+    """A deployment may add some before it is published again."""
+
+    def prepare(length: int) -> Job:
+        event = replace(PLACED, data={"order": "7" * length})
+        return composition.submit().prepare(publication(event, types), tenant=TENANT, trace="test")
+
+    assert len(prepare(LARGEST_BODY_BYTES - 100).payload or "") > LARGEST_BODY_BYTES
+    with pytest.raises(PayloadTooLargeError):
+        prepare(LARGEST_BODY_BYTES)
 
 
 @pytest.mark.usefixtures("types")
