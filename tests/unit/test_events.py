@@ -203,6 +203,33 @@ class Country(BaseModel):
     country: str
 
 
+class Address(BaseModel):
+    city: str
+
+
+class Sent(BaseModel):
+    note: str | None = None
+    to: Address
+    parts: list[int] = []
+
+
+sent = event_type("order.sent", data=Sent)
+
+
+class WithoutNull(BaseModel):
+    note: str = ""
+
+
+class OneLine(BaseModel):
+    to: str
+
+
+class Tolerant(BaseModel):
+    note: str | int | None = None
+    to: dict[str, str]
+    parts: Any = None
+
+
 class Closed(BaseModel, extra="forbid"):
     order: str
 
@@ -217,13 +244,18 @@ class Closed(BaseModel, extra="forbid"):
         (lambda: a_consumer(payload=Country), "it requires 'country', which the data"),
         (lambda: a_consumer(payload=CountsOrders), "'order' is of type string, and it takes integer"),
         (lambda: a_consumer(payload=Closed), "it forbids 'country'"),
+        (
+            lambda: a_consumer("mail.confirm", consumes("order.sent"), payload=WithoutNull),
+            "'note' is of type null",
+        ),
+        (lambda: a_consumer("mail.confirm", consumes("order.sent"), payload=OneLine), "'to' is of type object"),
     ],
 )
 def test_a_consumer_that_cannot_take_its_events_stops_the_synthesis(
     consumer: Callable[[], JobType], fault: str
 ) -> None:
     with pytest.raises(JobFileError, match=r"test_events.py, line \d+: 'mail.confirm' .*" + fault):
-        require_consumers(known(placed, consumer()))
+        require_consumers(known(placed, sent, consumer()))
 
 
 def test_an_event_has_no_more_consumers_than_one_transaction_has_room_for() -> None:
@@ -233,6 +265,7 @@ def test_an_event_has_no_more_consumers_than_one_transaction_has_room_for() -> N
 
 def test_sound_consumers_pass() -> None:
     require_consumers(known(placed, a_consumer(), a_consumer("stock.reserve", consumes("order.placed", filter={}))))
+    require_consumers(known(sent, a_consumer("mail.confirm", consumes("order.sent"), payload=Tolerant)))
 
 
 @pytest.mark.parametrize(

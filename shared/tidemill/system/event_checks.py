@@ -57,9 +57,20 @@ def _misfits(wanted: dict[str, Any], given: dict[str, Any]) -> Iterator[str]:
         for name in _fields(given).keys() - _fields(wanted).keys():
             yield f"it forbids {name!r}"
     for name, field in _fields(wanted).items():
-        has, gets = field.get("type"), _fields(given).get(name, {}).get("type")
-        if has and gets and gets != has and gets not in _WIDER.get(has, ()):
-            yield f"{name!r} is of type {gets}, and it takes {has}"
+        has, gets = _types(field, wanted), _types(_fields(given).get(name, {}), given)
+        taken = has.union(*(_WIDER.get(type_, set()) for type_ in has))
+        if has and (refused := gets - taken):
+            yield f"{name!r} is of type {' or '.join(sorted(refused))}, and it takes {' or '.join(sorted(has))}"
+
+
+def _types(field: dict[str, Any], schema: dict[str, Any]) -> set[str]:
+    """The JSON types of a field; empty if its schema does not say so, which fits everything."""
+    if "$ref" in field:
+        field = schema.get("$defs", {}).get(field["$ref"].rpartition("/")[2], {})
+    if "anyOf" in field:
+        each = [_types(one, schema) for one in field["anyOf"]]
+        return set().union(*each) if all(each) else set()
+    return {field["type"]} if isinstance(field.get("type"), str) else set()
 
 
 def _fields(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
