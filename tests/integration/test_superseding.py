@@ -59,6 +59,13 @@ class Story:
         self.corrections.append(str(answer.body["id"]))
         return self.corrections[-1]
 
+    def forget(self, job_id: str) -> None:
+        """Delete the document, as its retention does."""
+        job = self.mill.job(job_id)
+        self.corrections.remove(job_id)
+        key = {"pk": {"S": f"{job.tenant}#{job.id}"}}
+        self.mill.table.client.delete_item(TableName=self.mill.table.name, Key=key)
+
     def run(self) -> None:
         """Until nothing is held any more. The queue of moto delays a message by the time of the machine."""
         for _ in range(6):
@@ -215,6 +222,32 @@ def test_a_correction_that_was_cancelled_leaves_the_job_as_it_is(story: Story) -
     story.accepted(key="order-7c")
     story.run()
     assert story.ran == ["wrong", "undo", "right"]
+
+
+def test_a_cancelled_correction_that_was_deleted_leaves_the_job_as_it_is(story: Story) -> None:
+    wrong = story.wrong(delay_seconds=86_400)
+    right = story.accepted()
+    assert request("POST", f"/jobs/{right}/cancel").status == 200
+    story.forget(right)
+
+    story.mill.late += timedelta(days=1, minutes=1)
+    story.mill.wake()
+    story.mill.run()
+
+    assert (story.ran, story.mill.job(wrong).state) == (["wrong"], State.SUCCEEDED)
+    story.accepted(key="order-7c")
+    story.run()
+    assert story.ran == ["wrong", "undo", "right"]
+
+
+def test_a_correction_that_ran_and_was_deleted_still_stands(story: Story) -> None:
+    wrong = story.wrong()
+    story.mill.run()
+    right = story.accepted()
+    story.run()
+    story.forget(right)
+
+    refused(story.right(key="order-7c"), f"job {right} supersedes job {wrong} already")
 
 
 def test_a_correction_of_a_correction_that_has_not_succeeded_is_refused(story: Story) -> None:

@@ -84,7 +84,8 @@ class Superseder:
         if job.superseded_by is None:
             return False
         later = self._store.get(job.tenant, job.superseded_by)
-        return later is None or later.state not in _WITHOUT_EFFECT
+        # One that ran has cancelled this job first, so one that was deleted since had no effect.
+        return later is not None and later.state not in _WITHOUT_EFFECT
 
     def _earlier(self, job: Job) -> Job:
         name = job.supersedes or ""
@@ -99,7 +100,9 @@ class Superseder:
         """Raises `SupersedeRefusedError`."""
         if (other := earlier.superseded_by) is not None:
             later = self._find(job.tenant, other)
-            if later is None or later.state not in _WITHOUT_EFFECT:
+            # One that was deleted has run only if the earlier job is undone, cancelled or expired.
+            ran = earlier.undone is not None or earlier.state in _WITHOUT_EFFECT
+            if later.state not in _WITHOUT_EFFECT if later else ran:
                 raise SupersedeRefusedError(f"job {other} supersedes job {earlier.id} already; supersede that one")
         if earlier.group is not None and earlier.group != job.group:
             raise SupersedeRefusedError(
