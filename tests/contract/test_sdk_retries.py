@@ -75,7 +75,8 @@ def _but_for_tokens(job: Job | None) -> Job | None:
     undone = replace(job.undone, job_id="either") if job.undone else None
     later = "either" if job.superseded_by else None
     backfilled = tuple(replace(entry, job_id="either") for entry in job.backfilled)
-    marks = {"undone": undone, "superseded_by": later, "backfilled": backfilled}
+    cancel = replace(job.cancel, reason="either") if job.cancel else None
+    marks = {"undone": undone, "superseded_by": later, "backfilled": backfilled, "cancel": cancel}
     return replace(job, id="either", group=None, **marks, **owners)  # type: ignore[arg-type]  # only to compare
 
 

@@ -28,7 +28,7 @@ from tests.support.job_tables import Table
 from tidemill.application.ports import Checkpoint
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import Job
-from tidemill.domain.states import TERMINAL, TRANSITIONS, State, Write
+from tidemill.domain.states import AT_REST, TERMINAL, TRANSITIONS, State, Write
 from tidemill.dynamodb.document import key
 from tidemill.dynamodb.job_store import DynamoJobStore
 
@@ -142,6 +142,7 @@ CASES: dict[tuple[Write, State], tuple[Prepare, Call]] = {
     **{
         (Write.SUPERSEDE, state): (_alone, lambda store, job: store.supersede(job, a_job(created_at=LATE)))
         for state in State
+        if state not in AT_REST
     },
     (Write.REDRIVE, State.QUEUED): (
         _alone,

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from tests.support.correction_story import Story
 from tests.support.deployed_functions import Mill, mill_on
 from tests.support.exported_spans import Exported, exported_spans
 from tests.support.job_tables import Table
@@ -37,3 +38,8 @@ def gate() -> Iterator[threading.Event]:
 def exported(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> Iterator[Exported]:
     with exported_spans(monkeypatch) as exported:
         yield exported
+
+
+@pytest.fixture
+def story(mill: Mill) -> Story:
+    return Story(mill)

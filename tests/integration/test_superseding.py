@@ -1,89 +1,20 @@
 """Late corrections through the deployed functions: each state of the earlier job, repeats, refusals, groups."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from tests.support.api_gateway import request
-from tests.support.builders import reference_to
+from tests.support.correction_story import Story, refused
 from tests.support.deployed_functions import Mill
-from tests.support.http_events import ROLE, Answer
-from tidemill import Done, PermanentJobError, Submission
-from tidemill.application.job_types import Run
+from tests.support.http_events import ROLE
 from tidemill.application.superseding import Superseder
 from tidemill.domain.errors import TransactionConflictError
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import SCHEMA_VERSION
-from tidemill.sqs import messages
-
-MINUTE = timedelta(minutes=1)
-
-
-class Story:
-    """What ran, in order: `wrong`, `undo` and `right`."""
-
-    def __init__(self, mill: Mill) -> None:
-        self.mill = mill
-        self.ran: list[str] = []
-        self.fails: set[str] = set()
-        self.corrections: list[str] = []
-        self.during: Callable[[], Any] = lambda: None
-        self.records_undo = True
-        mill.script.handler = self._run
-
-    def _run(self, payload: Any, _run: Run) -> Done:
-        what = payload.model_extra["what"] if payload.model_extra else payload["what"]
-        self.ran.append(what)
-        if what in self.fails:
-            raise PermanentJobError("no")
-        if what == "wrong":
-            self.during()
-            undo = Submission(type="test.scripted", payload={"what": "undo"}) if self.records_undo else None
-            return Done(undo=undo)
-        return Done()
-
-    def wrong(self, **fields: Any) -> str:
-        return self.mill.accepted({"what": "wrong"}, key="order-7", **fields)
-
-    def right(self, *, supersedes: str = "order-7", key: str | None = "order-7b", **fields: Any) -> Answer:
-        return self.mill.post({"what": "right"}, key=key, supersedes=supersedes, **fields)
-
-    def accepted(self, **fields: Any) -> str:
-        answer = self.right(**fields)
-        assert answer.status == 202, answer
-        self.corrections.append(str(answer.body["id"]))
-        return self.corrections[-1]
-
-    def forget(self, job_id: str) -> None:
-        """Delete the document, as its retention does."""
-        job = self.mill.job(job_id)
-        self.corrections.remove(job_id)
-        key = {"pk": {"S": f"{job.tenant}#{job.id}"}}
-        self.mill.table.client.delete_item(TableName=self.mill.table.name, Key=key)
-
-    def run(self) -> None:
-        """Until nothing is held any more. The queue of moto delays a message by the time of the machine."""
-        for _ in range(6):
-            self.mill.run()
-            self.mill.late += 2 * MINUTE
-            for job in map(self.mill.job, self.corrections):
-                if job.state is State.QUEUED and job.holds:
-                    self.mill.work(self.mill.event(messages.encode(reference_to(job))))
-
-
-@pytest.fixture
-def story(mill: Mill) -> Story:
-    return Story(mill)
-
-
-def refused(answer: Answer, detail: str) -> None:
-    assert (answer.status, answer.body["type"]) == (409, "urn:tidemill:problem:not-allowed-now"), answer
-    assert detail in answer.body["detail"]
 
 
 @pytest.mark.parametrize("by_key", [True, False])
@@ -212,32 +143,31 @@ def test_only_one_job_supersedes_another(story: Story) -> None:
     refused(request("POST", f"/jobs/{wrong}/undo"), f"job {right}, which is queued, supersedes the job")
 
 
-def test_a_correction_that_was_cancelled_leaves_the_job_as_it_is(story: Story) -> None:
+@pytest.mark.parametrize("deleted", [False, True])
+def test_a_correction_that_was_cancelled_leaves_an_effect_in_place(story: Story, *, deleted: bool) -> None:
+    wrong = story.wrong()
+    story.mill.run()
+    right = story.accepted()
+    assert request("POST", f"/jobs/{right}/cancel").status == 200
+    if deleted:
+        story.forget(right)
+    story.run()
+    assert (story.ran, story.mill.job(wrong).undone) == (["wrong"], None)
+
+    story.accepted(key="order-7c")
+    story.run()
+    assert story.ran == ["wrong", "undo", "right"]
+
+
+def test_after_a_cancelled_correction_another_one_can_be_submitted(story: Story) -> None:
     wrong = story.wrong()
     right = story.accepted()
+    assert story.mill.job(wrong).state is State.CANCELLED
     assert request("POST", f"/jobs/{right}/cancel").status == 200
-    story.run()
-    assert (story.ran, story.mill.job(wrong).state) == (["wrong"], State.SUCCEEDED)
 
     story.accepted(key="order-7c")
     story.run()
-    assert story.ran == ["wrong", "undo", "right"]
-
-
-def test_a_cancelled_correction_that_was_deleted_leaves_the_job_as_it_is(story: Story) -> None:
-    wrong = story.wrong(delay_seconds=86_400)
-    right = story.accepted()
-    assert request("POST", f"/jobs/{right}/cancel").status == 200
-    story.forget(right)
-
-    story.mill.late += timedelta(days=1, minutes=1)
-    story.mill.wake()
-    story.mill.run()
-
-    assert (story.ran, story.mill.job(wrong).state) == (["wrong"], State.SUCCEEDED)
-    story.accepted(key="order-7c")
-    story.run()
-    assert story.ran == ["wrong", "undo", "right"]
+    assert story.ran == ["right"]
 
 
 def test_a_correction_that_ran_and_was_deleted_still_stands(story: Story) -> None:
@@ -247,7 +177,7 @@ def test_a_correction_that_ran_and_was_deleted_still_stands(story: Story) -> Non
     story.run()
     story.forget(right)
 
-    refused(story.right(key="order-7c"), f"job {right} supersedes job {wrong} already")
+    refused(story.right(key="order-7c"), f"job {right} superseded job {wrong} and has been deleted")
 
 
 def test_a_correction_of_a_correction_that_has_not_succeeded_is_refused(story: Story) -> None:
@@ -300,7 +230,13 @@ def test_in_a_group_the_undo_runs_in_the_turn_of_the_correction(story: Story) ->
 
 
 @pytest.mark.parametrize(
-    "fields", [{"supersedes": ""}, {"delay_seconds": 5}, {"unique": {"period_seconds": 60}, "key": None}]
+    "fields",
+    [
+        {"supersedes": ""},
+        {"delay_seconds": 5},
+        {"max_age_seconds": 60},
+        {"unique": {"period_seconds": 60}, "key": None},
+    ],
 )
 def test_an_invalid_correction_is_refused(story: Story, fields: dict[str, Any]) -> None:
     story.wrong()

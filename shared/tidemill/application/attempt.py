@@ -191,7 +191,6 @@ class Attempt:
                 gates.on_time,
                 gates.allowed_to_run,
                 gates.not_paused,
-                gates.not_superseded,
                 gates.after_undo,
                 gates.type_known,
                 gates.alone_if_suspect,

@@ -29,7 +29,7 @@ from tidemill.domain.errors import (
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.limits import Limit, Rate
-from tidemill.domain.outcomes import Failed, Held, Outcome, Parked, Stopped, outcome_before_run
+from tidemill.domain.outcomes import Failed, Held, Outcome, Parked, outcome_before_run
 from tidemill.domain.pauses import DRAIN_PER_SECOND, Pause
 from tidemill.domain.retry import LARGEST_MAX_HOPS, RetryPolicy
 from tidemill.domain.waiting import Line, Wait
@@ -242,13 +242,6 @@ class Gates:
             # A probe out of the line has just passed on its turn.
             if job.wait is None or job.wait.line != line:
                 self._context.releaser.drain(line)
-
-    def not_superseded(self, job: Job) -> Outcome | None:
-        superseder = self._context.superseder
-        try:
-            return Stopped() if superseder and superseder.stands_down(job) else None
-        except NewerSchemaError as newer:
-            return self._left_to_another_version(job, newer)
 
     def after_undo(self, job: Job) -> Outcome | None:
         """What the job supersedes has no effect any more. Raises as `Superseder.ready`."""

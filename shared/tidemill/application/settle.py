@@ -211,7 +211,7 @@ def _instead(job: Job, outcome: Outcome, written: Settlement, current: Job | Non
     if current is None or current.owner != job.owner:
         return None
     if current.cancel_requested_at and not isinstance(outcome, Stopped):
-        # The job may not live on.
+        # The job may not live on, or die.
         return Stopped()
     if isinstance(outcome, Awaits) and len(current.signals) != written.signals_known:
         # It may be the one to wait for.

@@ -261,7 +261,8 @@ class Submit:
             run_at = run_at.astimezone(UTC) + (EPOCH - run_at) % MILLISECOND
         due = max(run_at or now, now)
         deadline = _rounded_down(submission.deadline.astimezone(UTC)) if submission.deadline else None
-        max_age = submission.max_age or job_type.max_age
+        # A correction follows the undo, so it must not expire after that.
+        max_age = None if submission.supersedes else submission.max_age or job_type.max_age
         return Job(
             tenant=tenant,
             id=job_id,

@@ -1,8 +1,9 @@
 """Supersede: a late correction runs after the effect of the earlier job has been undone, or has not come about.
 
-The document of the earlier job names the job that supersedes it. The worker that claims that one looks after the rest.
+Its submission cancels an earlier job that has not ended. The worker that claims it undoes one that has succeeded.
 """
 
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final
@@ -14,11 +15,11 @@ from tidemill.application.undo import undo_id, undo_job
 from tidemill.application.unnamed_payloads import delete_unnamed
 from tidemill.domain.errors import SupersedeRefusedError, UndoFailedError, WriteRefusedError
 from tidemill.domain.job import OWNER, Job
-from tidemill.domain.states import State
+from tidemill.domain.states import AT_REST, WITHOUT_EFFECT, State
 from tidemill.domain.undo import Undo, Undone
 
-#: A job without effect, for good.
-_WITHOUT_EFFECT: Final = frozenset({State.CANCELLED, State.EXPIRED})
+#: How often one claim looks at an earlier job that others write at the same time.
+_MOST_LOOKS: Final = 5
 #: The longest pause between two looks at an undo that is under way.
 LONGEST_HOLD: Final = timedelta(minutes=5)
 _LONGEST_ID: Final = 100
@@ -42,7 +43,7 @@ class Superseder:
             delete_unnamed(stored, None, self._payloads)
             earlier = self._earlier(job)
             self._check(earlier, job)
-            stored = self._payloads.put_away(_superseding(job, earlier))
+            stored = self._payloads.put_away(self._superseding(job, earlier))
             try:
                 known = self._store.supersede(earlier, stored)
             except WriteRefusedError:
@@ -56,36 +57,34 @@ class Superseder:
     def ready(self, job: Job) -> bool:
         """Whether this claimed job, which supersedes another, may run. Else it must look again later.
 
-        The earlier job is cancelled if it has not succeeded, and undone if it has. Raises `UndoFailedError` when that
-        will not come about by itself, and `StoreUnavailableError`.
+        An earlier job that ran at the submission is cancelled if it has not succeeded, and undone if it has. Raises
+        `UndoFailedError` when that will not come about by itself, and `StoreUnavailableError`.
         """
-        while (earlier := self._store.get(job.tenant, job.supersedes or "")) is not None:
-            if earlier.superseded_by != job.id or earlier.state in _WITHOUT_EFFECT:
-                return True
-            try:
-                if earlier.state is not State.SUCCEEDED:
-                    stopped = self._store.cancel(
-                        earlier, now=self._clock(), by=OWNER, reason=f"superseded by job {job.id}"
-                    )
-                    return stopped.state is State.CANCELLED
-                if earlier.undone is not None:
-                    return self._undone(job)
-                if earlier.undo is None:
-                    raise UndoFailedError(f"job {earlier.id}, which it supersedes, recorded no undo")
-                self._undo(earlier, earlier.undo, by=job)
-            except WriteRefusedError:
-                continue  # it has changed since it was read
-            return False
-        # It has ended and was deleted, perhaps before its undo has ended.
-        return self._undone(job)
+        if job.after_undo is None:
+            return True
+        for _ in range(_MOST_LOOKS):
+            earlier = self._find(job.tenant, job.supersedes or "")
+            if earlier is None or earlier.superseded_by != job.id:
+                # It was deleted, or a new job has its key.
+                return self._undone(job)
+            with suppress(WriteRefusedError):  # it has changed since it was read
+                return self._end_effect(earlier, job)
+        return False
 
-    def stands_down(self, job: Job) -> bool:
-        """Whether this claimed job must not run, since another one supersedes it."""
-        if job.superseded_by is None:
-            return False
-        later = self._store.get(job.tenant, job.superseded_by)
-        # One that ran has cancelled this job first, so one that was deleted since had no effect.
-        return later is not None and later.state not in _WITHOUT_EFFECT
+    def _end_effect(self, earlier: Job, job: Job) -> bool:
+        """Whether the earlier job has no effect. Else do what brings that about."""
+        if earlier.state in WITHOUT_EFFECT:
+            return True
+        if earlier.state is not State.SUCCEEDED:
+            # The run goes on after the request, or an older version took the submission.
+            reason = f"superseded by job {job.id}"
+            return self._store.cancel(earlier, now=self._clock(), by=OWNER, reason=reason).state is State.CANCELLED
+        if earlier.undone is not None and earlier.undone.job_id == job.after_undo:
+            return self._undone(job)
+        if earlier.undo is None:
+            raise UndoFailedError(f"job {earlier.id}, which it supersedes, recorded no undo")
+        self._undo(earlier, earlier.undo, by=job)
+        return False
 
     def _earlier(self, job: Job) -> Job:
         name = job.supersedes or ""
@@ -98,56 +97,96 @@ class Superseder:
 
     def _check(self, earlier: Job, job: Job) -> None:
         """Raises `SupersedeRefusedError`."""
-        if (other := earlier.superseded_by) is not None:
-            later = self._find(job.tenant, other)
-            # One that was deleted has run only if the earlier job is undone, cancelled or expired.
-            ran = earlier.undone is not None or earlier.state in _WITHOUT_EFFECT
-            if later.state not in _WITHOUT_EFFECT if later else ran:
-                raise SupersedeRefusedError(f"job {other} supersedes job {earlier.id} already; supersede that one")
+        if job.id == earlier.id:
+            raise SupersedeRefusedError("a job cannot supersede itself")
+        self._check_no_other(earlier)
         if earlier.group is not None and earlier.group != job.group:
             raise SupersedeRefusedError(
                 f"job {earlier.id} is of the group {earlier.group}; the job that supersedes it must be, too"
             )
+        if earlier.undoes is not None:
+            raise SupersedeRefusedError(f"job {earlier.id} undoes job {earlier.undoes}, so it cannot be superseded")
         if earlier.supersedes is not None and earlier.state is not State.SUCCEEDED:
             raise SupersedeRefusedError(
                 f"job {earlier.id} is {earlier.state}, and supersedes job {earlier.supersedes} itself; cancel it, and "
                 "supersede that one"
             )
-        if earlier.state is State.SUCCEEDED:
-            self._check_success(earlier)
 
-    def _check_success(self, earlier: Job) -> None:
-        if earlier.undone is None:
-            if earlier.undo is None:
-                raise SupersedeRefusedError(
-                    f"job {earlier.id} has succeeded and recorded no undo, so nothing is known that would undo it"
-                )
+    def _check_no_other(self, earlier: Job) -> None:
+        if (other := earlier.superseded_by) is None:
             return
-        undo = self._store.get(earlier.tenant, earlier.undone.job_id)
-        if undo is not None and undo.state is not State.SUCCEEDED:
+        later = self._find(earlier.tenant, other)
+        if later is not None and later.state not in WITHOUT_EFFECT:
+            raise SupersedeRefusedError(f"job {other} supersedes job {earlier.id} already; supersede that one")
+        # It undoes the effect before it runs, so it has not run if that effect is in place.
+        if later is None and (earlier.undone is not None or earlier.state in WITHOUT_EFFECT):
             raise SupersedeRefusedError(
-                f"job {earlier.id} is undone by job {undo.id}, which is {undo.state}; submit again after its success"
+                f"job {other} superseded job {earlier.id} and has been deleted, so nothing is known of its effect; "
+                "leave `supersedes` out if it had none"
             )
 
+    def _superseding(self, job: Job, earlier: Job) -> Job:
+        """The job as it is stored. Raises `SupersedeRefusedError`.
+
+        `after_undo` names the job that undoes the earlier one. Without it, that one has no effect for good: it is
+        cancelled by the submission or was before, has expired, or is undone.
+        """
+        begun = earlier.state not in AT_REST | WITHOUT_EFFECT
+        needs_undo = begun and not (earlier.state is State.SUCCEEDED and self._is_undone(earlier))
+        return replace(job, supersedes=earlier.id, after_undo=undo_id(earlier) if needs_undo else None)
+
+    def _is_undone(self, earlier: Job) -> bool:
+        """Of a job that has succeeded. Raises `SupersedeRefusedError` if that is unknown, or cannot come about."""
+        if earlier.undone is not None:
+            undo = self._store.get(earlier.tenant, earlier.undone.job_id)
+            if undo is None:
+                raise SupersedeRefusedError(
+                    f"job {earlier.id} was undone by job {earlier.undone.job_id}, which has been deleted, so nothing "
+                    "is known of its success; leave `supersedes` out if it has succeeded"
+                )
+            if undo.state is State.SUCCEEDED:
+                return True
+            if undo.state not in WITHOUT_EFFECT:
+                raise SupersedeRefusedError(
+                    f"job {earlier.id} is undone by job {undo.id}, which is {undo.state}; submit again after its "
+                    "success"
+                )
+        if earlier.undo is None:
+            raise SupersedeRefusedError(
+                f"job {earlier.id} has succeeded and recorded no undo, so nothing is known that would undo it"
+            )
+        return False
+
     def _undone(self, job: Job) -> bool:
+        """Whether the undo for which this job waits has succeeded. Raises `UndoFailedError` if it never will."""
         undo = self._store.get(job.tenant, job.after_undo or "")
-        if undo is not None and undo.state in {State.DEAD, *_WITHOUT_EFFECT}:
-            raise UndoFailedError(f"job {undo.id}, which undoes job {job.supersedes}, is {undo.state}")
-        return undo is None or undo.state is State.SUCCEEDED
+        if undo is None:
+            raise UndoFailedError(
+                f"job {job.supersedes}, which it supersedes, or its undo has been deleted, so nothing is known of "
+                "the effect; discard this job, and submit it without `supersedes` once it is undone"
+            )
+        if undo.state in WITHOUT_EFFECT:
+            raise UndoFailedError(
+                f"job {undo.id}, which undoes job {job.supersedes}, is {undo.state}; discard this job, and submit it "
+                "again with another key"
+            )
+        if undo.state is State.DEAD:
+            raise UndoFailedError(
+                f"job {undo.id}, which undoes job {job.supersedes}, is dead; redrive that one, then this"
+            )
+        return undo.state is State.SUCCEEDED
 
     def _undo(self, earlier: Job, undo: Undo, *, by: Job) -> None:
         """In the turn of `by`, so in no group: at the end of the same group it would wait for that turn to end."""
         now = self._clock()
         job = self._payloads.put_away(undo_job(earlier, undo, now=now, group=None))
         entry = Undone(job_id=job.id, at=now, by=OWNER, reason=f"superseded by job {by.id}")
-        self._store.undo(earlier, job, entry)
+        try:
+            self._store.undo(earlier, job, entry)
+        except WriteRefusedError:
+            delete_unnamed(job, self._store.get(job.tenant, job.id), self._payloads)
+            raise
 
     def _find(self, tenant: str, job_id: str) -> Job | None:
         job = self._store.get(tenant, job_id)
         return None if job is None or job.retention_over(self._clock()) else job
-
-
-def _superseding(job: Job, earlier: Job) -> Job:
-    if job.id == earlier.id:
-        raise SupersedeRefusedError("a job cannot supersede itself")
-    return replace(job, supersedes=earlier.id, after_undo=undo_id(earlier))

@@ -13,15 +13,16 @@ from tidemill.application.submit import Accepted
 from tidemill.application.unnamed_payloads import delete_unnamed
 from tidemill.domain.errors import UndoRefusedError, WriteRefusedError
 from tidemill.domain.job import OWNER, Job
-from tidemill.domain.states import State
+from tidemill.domain.states import WITHOUT_EFFECT, State
 from tidemill.domain.undo import Undo, Undone
 
 _UNDO_IDS: Final = uuid5(NAMESPACE_OID, "tidemill.undo")
 
 
 def undo_id(done: Job) -> str:
-    """One for each job, and another for a later job of its key."""
-    return str(uuid5(_UNDO_IDS, json.dumps([done.tenant, done.id, done.created_at.isoformat()])))
+    """Of the next undo: one for each job, another for a later job of its key, and another after one without effect."""
+    before = [] if done.undone is None else [done.undone.job_id]
+    return str(uuid5(_UNDO_IDS, json.dumps([done.tenant, done.id, done.created_at.isoformat(), *before])))
 
 
 def undo_job(done: Job, undo: Undo, *, now: datetime, group: str | None) -> Job:
@@ -63,11 +64,17 @@ class Undoer:
     def __call__(self, tenant: str, job_id: str, *, by: str = OWNER, reason: str = "") -> Accepted | None:
         """Submit the job that undoes this one, or return the one that an earlier call submitted. None without a job.
 
-        `by` and `reason` are for the audit entry. Raises `UndoRefusedError`, and as storing a payload does.
+        An undo that was cancelled or has expired is submitted anew. `by` and `reason` are for the audit entry. Raises
+        `UndoRefusedError`, and as storing a payload does.
         """
         while (done := self._find(tenant, job_id)) is not None:
-            if done.undone is not None:
-                return Accepted(job=self._earlier(done, done.undone), replayed=True)
+            undo = None if done.undone is None else self._earlier(done, done.undone)
+            if undo is not None and undo.state not in WITHOUT_EFFECT:
+                return Accepted(job=undo, replayed=True)
+            if done.undoes is not None:
+                raise UndoRefusedError(
+                    f"the job undoes job {done.undoes} itself, so it cannot be undone; submit a new job instead"
+                )
             if done.state is not State.SUCCEEDED:
                 raise UndoRefusedError(f"the job is {done.state}; only a job that has succeeded can be undone")
             if done.undo is None:
@@ -86,7 +93,7 @@ class Undoer:
     def _require_no_other(self, done: Job) -> None:
         """The undo of a superseded job runs in the turn of the job that supersedes it, unless that has ended before."""
         later = self._find(done.tenant, done.superseded_by) if done.superseded_by else None
-        if later is not None and later.state not in {State.CANCELLED, State.EXPIRED}:
+        if later is not None and later.state not in WITHOUT_EFFECT:
             raise UndoRefusedError(f"job {later.id}, which is {later.state}, supersedes the job, and undoes it first")
 
     def _earlier(self, done: Job, undone: Undone) -> Job:

@@ -99,6 +99,11 @@ def faults(submission: Submission, job_type: JobType, *, now: datetime) -> list[
             "/supersedes",
             "a job that supersedes another runs as soon as it may; leave delay_seconds and run_at out",
         ),
+        (
+            submission.supersedes is None or submission.max_age is None,
+            "/supersedes",
+            "a job that supersedes another does not expire; leave max_age_seconds out",
+        ),
         *(_unique(submission.unique, key=key) if submission.unique else []),
     ]
     return [Fault(path, message) for holds, path, message in checks if not holds]

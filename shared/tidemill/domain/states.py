@@ -60,6 +60,10 @@ class Write(StrEnum):
 
 
 TERMINAL: Final = frozenset({State.SUCCEEDED, State.DEAD, State.CANCELLED, State.EXPIRED})
+#: A job in one of these has no effect, and never will: none of them can be redriven.
+WITHOUT_EFFECT: Final = frozenset({State.CANCELLED, State.EXPIRED})
+#: A cancel ends a job in one of these at once. A dead job is discarded, and its group advances.
+AT_REST: Final = frozenset({state for state in State if state not in TERMINAL | {State.RUNNING}} | {State.DEAD})
 
 #: Write → state before → states after. `None` before means a missing or expired document.
 TRANSITIONS: Final[Mapping[Write, Mapping[State | None, frozenset[State]]]] = {
@@ -82,13 +86,8 @@ TRANSITIONS: Final[Mapping[Write, Mapping[State | None, frozenset[State]]]] = {
     Write.CHECKPOINT: {State.RUNNING: frozenset({State.RUNNING})},
     Write.STEP: {State.RUNNING: frozenset({State.RUNNING})},
     Write.CANCEL: {
-        State.WAITING: frozenset({State.CANCELLED}),
-        State.SCHEDULED: frozenset({State.CANCELLED}),
-        State.QUEUED: frozenset({State.CANCELLED}),
-        State.RETRYING: frozenset({State.CANCELLED}),
-        State.PARKED: frozenset({State.CANCELLED}),
+        **{state: frozenset({State.CANCELLED}) for state in State if state in AT_REST},
         State.RUNNING: frozenset({State.RUNNING}),  # a request: only the run itself may end the job
-        State.DEAD: frozenset({State.CANCELLED}),  # discarded by an operator; its group advances
     },
     Write.WAKE: {State.SCHEDULED: frozenset({State.QUEUED})},
     # Publish finds its pause before it sends a message.
@@ -111,8 +110,8 @@ TRANSITIONS: Final[Mapping[Write, Mapping[State | None, frozenset[State]]]] = {
     Write.REWRITE: {state: frozenset({state}) for state in State if state is not State.RUNNING},
     # The job that undoes it is inserted by the same transaction.
     Write.UNDO: {State.SUCCEEDED: frozenset({State.SUCCEEDED})},
-    # The job that supersedes it is inserted by the same transaction.
-    Write.SUPERSEDE: {state: frozenset({state}) for state in State},
+    # The job that supersedes it is inserted by the same transaction. It also cancels this one, if that is possible.
+    Write.SUPERSEDE: {state: frozenset({State.CANCELLED if state in AT_REST else state}) for state in State},
     # The job that makes up for skipped work is inserted by the same transaction.
     Write.BACKFILL: {State.SUCCEEDED: frozenset({State.SUCCEEDED})},
     # The document is deleted, so no state follows.

@@ -211,7 +211,7 @@ class DynamoJobStore(JobReader):
         def insertion(placed: Job) -> Request:
             return job_writes.insert(placed, indexes=self._indexes)
 
-        mark = undo_writes.mark_superseded(earlier, job)
+        mark = undo_writes.mark_superseded(earlier, job, retention=self._retention)
         return self._groups.insert_with(job, insertion, update=mark, write=Write.SUPERSEDE, mine=mine)
 
     def backfill(self, done: Job, job: Job, entry: Backfilled) -> None:

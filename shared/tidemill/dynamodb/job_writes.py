@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from tidemill.application.ports import Checkpoint
 from tidemill.aws.attribute_values import milliseconds, number, seconds, text, whole_seconds
@@ -128,35 +128,30 @@ def settle(job: Job, settlement: Settlement, *, now: datetime, retention: timede
     removes = [name for name in ("holds", "hold_cause", "open_runs", "wait") if name not in held.keys() | sets.keys()]
     removes += _used_up_steps(job, settlement)
     entries = history_after(job, settlement, now=now)
-    known = settlement.signals_known
-    # A signal came since the claim, perhaps the one to wait for.
-    no_more = [] if known is None else [no_more_signals(known)]
-    names = [] if known is None else [SIGNALS_ATTRIBUTE]
-    values = {} if known is None else signals_known(known)
     if settlement.state is State.DEAD:
         sets |= indexes.attention(State.DEAD, job.id, now)
     if settlement.state.terminal:
         sets |= ended(job, settlement.state, now=now, retention=retention)
         removes = [*removes, "due"]
-        return _end_run(
-            job, sets=sets, entries=entries, removes=removes, conditions=no_more, names=names, values=values
-        )
+        return _end_run(job, sets=sets, entries=entries, removes=removes, **_as_at_claim(settlement))
     due = settlement.due or now
     sets |= _index_entry(job, settlement, due, indexes)
-    return _continue_job(
-        job,
-        sets=sets,
-        entries=entries,
-        removes=removes,
-        due=due,
-        conditions=[
-            # A cancel was requested since the claim: the job must not continue.
-            "attribute_not_exists(#cancel_requested_at)",
-            *no_more,
-        ],
-        names=["cancel_requested_at", *names],
-        values=values,
-    )
+    return _continue_job(job, sets=sets, entries=entries, removes=removes, due=due, **_as_at_claim(settlement))
+
+
+def _as_at_claim(settlement: Settlement) -> dict[str, Any]:
+    """The conditions on which an outcome that rests on the document as claimed may be written, with their values."""
+    conditions, names, values = [], [], {}
+    if settlement.state is State.DEAD or not settlement.state.terminal:
+        # A cancel was requested since the claim: the job must not continue, or wait dead for a person.
+        conditions.append("attribute_not_exists(#cancel_requested_at)")
+        names.append("cancel_requested_at")
+    if (known := settlement.signals_known) is not None:
+        # A signal came since the claim, perhaps the one to wait for.
+        conditions.append(no_more_signals(known))
+        names.append(SIGNALS_ATTRIBUTE)
+        values = signals_known(known)
+    return {"conditions": conditions, "names": names, "values": values}
 
 
 def _used_up_steps(job: Job, settlement: Settlement) -> list[str]:

@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any
 
 from tidemill.aws.attribute_values import milliseconds, number, text, whole_seconds
 from tidemill.aws.clients import Item
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import CancelRequest, DeathReason, Job, Redrive
 from tidemill.domain.outcomes import ERRORS_KEPT
-from tidemill.domain.states import TRANSITIONS, State, Write
+from tidemill.domain.states import AT_REST, TRANSITIONS, State, Write
 from tidemill.domain.waiting import LONGEST_PARKED, Cause, Wait
 from tidemill.dynamodb.document import (
     ATTEMPT_ERRORS,
@@ -26,9 +26,6 @@ from tidemill.dynamodb.indexes import Indexes, in_line
 from tidemill.dynamodb.job_writes import ended
 from tidemill.dynamodb.update_requests import ATTENTION, Request, update, update_job
 from tidemill.names import PAYLOAD_LOCATION_ATTRIBUTE, TTL_ATTRIBUTE
-
-#: The states in which a cancel ends a job at once.
-AT_REST: Final = frozenset(before for before, after in TRANSITIONS[Write.CANCEL].items() if before not in after)
 
 
 def cancel(job: Job, asked: CancelRequest, *, now: datetime, retention: timedelta, as_read: bool = False) -> Request:

@@ -1,12 +1,15 @@
 """The marks of undone and superseded jobs as DynamoDB requests. Pure. Each clause has a comment with its race."""
 
-from tidemill.aws.attribute_values import milliseconds, number, text, whole_seconds
+from datetime import datetime, timedelta
+
+from tidemill.aws.attribute_values import milliseconds, number, seconds, text, whole_seconds
 from tidemill.aws.clients import Item
-from tidemill.domain.job import Job
-from tidemill.domain.states import State
+from tidemill.domain.job import OWNER, CancelRequest, Job
+from tidemill.domain.states import AT_REST, State
 from tidemill.domain.undo import Undone
+from tidemill.dynamodb import operator_writes
 from tidemill.dynamodb.document import SCHEMA_ATTRIBUTE, SCHEMA_VERSION, UNDONE, key
-from tidemill.dynamodb.update_requests import Request, update
+from tidemill.dynamodb.update_requests import Request, also, update
 from tidemill.names import TTL_ATTRIBUTE
 
 
@@ -17,7 +20,7 @@ def mark_undone(done: Job, entry: Undone) -> Request:
         sets={"undone": UNDONE.encode(entry)},
         conditions=[
             # Two callers at once: the second finds the job of the first.
-            "attribute_not_exists(#undone)",
+            _undone_as_read(done),
             # Only an effect that has taken place can be undone.
             "#state = :succeeded",
             # It expired, and a new job replaced it, whose effect is another.
@@ -35,29 +38,42 @@ def mark_undone(done: Job, entry: Undone) -> Request:
             ":created_at": milliseconds(done.created_at),
             ":now": whole_seconds(entry.at),
             ":schema": number(SCHEMA_VERSION),
+            **_undone(done),
             **_superseded(done),
         },
     )
 
 
-def mark_superseded(earlier: Job, job: Job) -> Request:
-    """Say in the earlier job which other one supersedes it. It leaves schema number and history alone, too."""
+def mark_superseded(earlier: Job, job: Job, *, retention: timedelta) -> Request:
+    """Say in the earlier job which other one supersedes it, and cancel it unless it has ended.
+
+    A job that has succeeded stays for a whole retention time from now, since its undo is in its document.
+    """
+    marks = {"superseded_by": text(job.id)}
+    asked = CancelRequest(by=OWNER, reason=f"superseded by job {job.id}")
+    if earlier.state in AT_REST:
+        cancel = operator_writes.cancel(earlier, asked, now=job.created_at, retention=retention, as_read=True)
+        return also(cancel, sets=marks, conditions=[_superseded_as_read(earlier)], values=_superseded(earlier))
+    if earlier.state is State.RUNNING:
+        request = operator_writes.request_cancel(earlier, asked, now=job.created_at, as_read=True)
+        return also(request, sets=marks, conditions=[_superseded_as_read(earlier)], values=_superseded(earlier))
+    if earlier.state is State.SUCCEEDED:
+        marks[TTL_ATTRIBUTE] = seconds(_kept_until(earlier, job.created_at, retention))
     return update(
         key(earlier.tenant, earlier.id),
-        sets={"superseded_by": text(job.id)},
+        sets=marks,
         conditions=[
             # Two jobs that supersede it at once: the second is refused.
             _superseded_as_read(earlier),
-            # It ended since it was read, perhaps without an undo.
-            "#state = :state",
             # It was undone since it was read, perhaps in its group, behind this job.
-            f"attribute_{'exists' if earlier.undone else 'not_exists'}(#undone)",
+            _undone_as_read(earlier),
             # It expired, and a new job replaced it.
+            "#state = :state",
             "#created_at = :created_at",
             # An expired job counts as missing, although DynamoDB deletes it days late.
-            "(attribute_not_exists(#expires_at) OR #expires_at > :now)",
+            f"#{TTL_ATTRIBUTE} > :now",
             # A newer version may have written the document, as for every other write.
-            "#schema <= :schema",
+            f"#{SCHEMA_ATTRIBUTE} <= :schema",
         ],
         names=["state", "undone", "created_at", TTL_ATTRIBUTE, SCHEMA_ATTRIBUTE],
         values={
@@ -65,9 +81,15 @@ def mark_superseded(earlier: Job, job: Job) -> Request:
             ":created_at": milliseconds(earlier.created_at),
             ":now": whole_seconds(job.created_at),
             ":schema": number(SCHEMA_VERSION),
+            **_undone(earlier),
             **_superseded(earlier),
         },
     )
+
+
+def _kept_until(earlier: Job, now: datetime, retention: timedelta) -> datetime:
+    anew = now + (earlier.retention or retention)
+    return max(earlier.expires_at or anew, anew)
 
 
 def _superseded_as_read(job: Job) -> str:
@@ -76,3 +98,11 @@ def _superseded_as_read(job: Job) -> str:
 
 def _superseded(job: Job) -> dict[str, Item]:
     return {":superseded_by": text(job.superseded_by)} if job.superseded_by else {}
+
+
+def _undone_as_read(job: Job) -> str:
+    return "#undone = :undone" if job.undone else "attribute_not_exists(#undone)"
+
+
+def _undone(job: Job) -> dict[str, Item]:
+    return {":undone": UNDONE.encode(job.undone)} if job.undone else {}

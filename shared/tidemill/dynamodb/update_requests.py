@@ -54,6 +54,25 @@ def update_job(
     )
 
 
+def also(
+    request: Request,
+    *,
+    sets: Mapping[str, Item],
+    conditions: Sequence[str],
+    names: Sequence[str] = (),
+    values: Mapping[str, Item],
+) -> Request:
+    """The same UpdateItem, which sets more under further conditions."""
+    further = update(request["Key"], sets=sets, conditions=conditions, names=names, values=values)
+    return {
+        "Key": request["Key"],
+        "UpdateExpression": f"{further['UpdateExpression']}, {request['UpdateExpression'].removeprefix('SET ')}",
+        "ConditionExpression": f"{request['ConditionExpression']} AND {further['ConditionExpression']}",
+        "ExpressionAttributeNames": request["ExpressionAttributeNames"] | further["ExpressionAttributeNames"],
+        "ExpressionAttributeValues": request["ExpressionAttributeValues"] | further["ExpressionAttributeValues"],
+    }
+
+
 def update(
     item_key: Item,
     *,

@@ -84,7 +84,7 @@ class OneJob:
 
     def settle(self, _job: Job, settlement: Settlement, *, now: datetime) -> Sequence[Job]:
         job, ends = self.job, settlement.state.terminal
-        if job.cancel_requested_at and not ends:
+        if job.cancel_requested_at and (settlement.state is State.DEAD or not ends):
             raise WriteRefusedError(Write.SETTLE, job)
         self.settled = settlement
         changed = {

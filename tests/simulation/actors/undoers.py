@@ -11,11 +11,14 @@ from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import World
 from tidemill import composition
 from tidemill.domain.errors import UndoRefusedError
-from tidemill.domain.states import State
+from tidemill.domain.states import WITHOUT_EFFECT, State
 
 #: Of one job.
 _MOST_CALLERS: Final = 4
 _BY_OPERATOR: Final = 0.4
+#: Shares of the undos that their caller cancels, or tries to undo.
+_CANCELLED: Final = 0.2
+_UNDONE_AGAIN: Final = 0.2
 #: After the submission. The first ones come before the job has succeeded.
 _WITHIN_MS: Final = (300, 10_000, 60_000, 600_000, 3_000_000)
 _MOST_TRIES: Final = 4
@@ -70,9 +73,20 @@ class Undoers:
         else:
             undone = {text_of(map_of(item, "undone"), "job_id") for item in versions if item}
             fits = answer.body["undoes"] == planned.ids[-1] and answer.body["id"] in undone
+            fits = fits and answer.body["state"] not in WITHOUT_EFFECT
             self._require(answer.status == OK and fits, f"{answer.status}: {answer.body}, not {undone}", key)
             self._checks.accepted.append((key, answer.body["id"]))
+            self._meddle(planned.tenant, answer.body["id"])
         return True
+
+    def _meddle(self, tenant: str, undo_id: str) -> None:
+        """Cancel the undo, so that another one is needed, or try to undo it."""
+        if (chance := self._random.random()) < _CANCELLED:
+            ask(self._world, "control", "POST", f"/jobs/{undo_id}/cancel", tenant=tenant)
+        elif chance < _CANCELLED + _UNDONE_AGAIN:
+            answer = ask(self._world, "control", "POST", f"/jobs/{undo_id}/undo", tenant=tenant)
+            refused = answer is None or answer.status in {CONFLICT, NOT_FOUND, UNAVAILABLE}
+            self._require(refused, "an undo was undone", f"{tenant}#{undo_id}")
 
     def _as_operator(self, planned: PlannedSubmission) -> None:
         def act(_process: Process) -> None:

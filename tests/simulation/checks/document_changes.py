@@ -25,7 +25,7 @@ from tests.simulation.world.world import World
 from tidemill.application.attempt import CLOCK_SKEW_MARGIN
 from tidemill.domain.job import CRASHED
 from tidemill.domain.limit_state import AHEAD, RESERVED
-from tidemill.domain.states import TERMINAL, State
+from tidemill.domain.states import AT_REST, TERMINAL, State
 
 _LIVE_WITH_DUE: Final = frozenset({State.QUEUED, State.RETRYING, State.SCHEDULED, State.PARKED, State.RUNNING})
 _AGAIN: Final = frozenset({State.QUEUED, State.RETRYING, State.SCHEDULED, State.PARKED})
@@ -130,13 +130,14 @@ class DocumentChangeChecks:
             # A migration leaves the state as it is. `MigrationChecks` looks at the rest.
             require(came_from is state_of(after) is not State.RUNNING, check, f"rewritten while {came_from}", key)
             return
-        if "undone" in after and "undone" not in (before or {}):
+        if "undone" in after and after["undone"] != (before or {}).get("undone"):
             # `UndoChecks` looks at the rest.
             require(came_from is state_of(after) is State.SUCCEEDED, check, f"undone while {came_from}", key)
             return
         if not anew and text_of(after, "superseded_by") != text_of(before, "superseded_by"):
             # As above.
-            require(came_from is state_of(after), check, f"superseded: {came_from} -> {state_of(after)}", key)
+            ends = State.CANCELLED if came_from in AT_REST else came_from
+            require(state_of(after) is ends, check, f"superseded: {came_from} -> {state_of(after)}", key)
             return
         if before and not anew and after.get("backfilled") != before.get("backfilled"):
             # `BackfillChecks` looks at the rest.

@@ -38,7 +38,7 @@ class EndingChecks:
         if state is State.SUCCEEDED:
             caused = ran
         elif state is State.CANCELLED:
-            caused = bool({"cancel_requested_at", "superseded_by"} & before.keys()) or (ran and kind in _GIVING_UP)
+            caused = "cancel_requested_at" in before or (ran and kind in _GIVING_UP)
         elif state is State.EXPIRED:
             caused = not ran and "useful_until" in before and number_of(before, "useful_until") <= self._latest_ms
         elif death == "gave up":

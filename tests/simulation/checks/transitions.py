@@ -49,17 +49,17 @@ def _write(before: Item, after: Item) -> Write | None:
         return Write.RELEASE if given_back else Write.SETTLE
     if number_of(after, "nudges") > number_of(before, "nudges"):
         return Write.NUDGE
-    if was is not now and now in _ENTERS:
+    if was is not now and now in _ENTERS and not _differs("superseded_by", before, after):
         return _ENTERS[now]
-    if was is now or _differs("signals", before, after):
+    if was is now or _differs("signals", before, after) or _differs("superseded_by", before, after):
         same = (
+            ("superseded_by", Write.SUPERSEDE),
             ("signals", Write.SIGNAL),
             ("cancel_requested_at", Write.CANCEL),
             ("nudged_at", Write.RESEND),
             ("checkpoint_at", Write.CHECKPOINT),
             ("steps", Write.STEP),
             ("undone", Write.UNDO),
-            ("superseded_by", Write.SUPERSEDE),
             ("backfilled", Write.BACKFILL),
             ("payload", Write.REWRITE),
             ("payload_at", Write.REWRITE),

@@ -16,7 +16,8 @@ from tests.simulation.checks.violation import (
     text_of,
 )
 from tests.simulation.world.world import World
-from tidemill.domain.states import State
+from tidemill.domain.job import DeathReason
+from tidemill.domain.states import WITHOUT_EFFECT, State
 
 _ONCE: Final = "an undo is submitted at most once"
 _AFTER: Final = "an undo follows the success that it undoes"
@@ -24,8 +25,9 @@ _KEPT: Final = "an undo that was accepted is not lost"
 _ONE: Final = "one job supersedes another"
 _CORRECTED: Final = "a correction runs after the undo"
 _RECORDED: Final = "a success records its undo"
+_DISCARDED: Final = "a superseded job does not stay dead"
 #: The types that record an undo, and what undoes them.
-_UNDONE_BY: Final = {"sim.books": "sim.unbooks"}
+_UNDONE_BY: Final = {"sim.books": "sim.unbooks", "sim.unbooks": "sim.unbooks"}
 
 
 class UndoChecks:
@@ -50,9 +52,11 @@ class UndoChecks:
         require(known or not undo, _RECORDED, f"a {state_of(after)} job has {undo}", key)
 
     def it_stays(self, key: str, before: Item, after: Item) -> None:
-        for name in ("undo", "undone"):
-            lost = name in before and after.get(name) != before[name]
-            require(not lost, _KEPT, f"{name} became {after.get(name)}", key)
+        lost = "undo" in before and after.get("undo") != before["undo"]
+        require(not lost, _KEPT, f"undo became {after.get('undo')}", key)
+        if "undone" in before and after.get("undone") != before["undone"]:
+            undo = self._world.jobs.items.get((f"{tenant_of(key)}#{text_of(map_of(before, 'undone'), 'job_id')}",))
+            require(state_of(undo) in WITHOUT_EFFECT, _KEPT, f"undone became {after.get('undone')}", key)
 
     def one_supersedes_it(self, key: str, before: Item, after: Item) -> None:
         """Another one may only follow one that was cancelled or has expired."""
@@ -60,14 +64,17 @@ class UndoChecks:
         if now == was:
             return
         later = self._world.jobs.items.get((f"{tenant_of(key)}#{was}",))
-        ended = not was or state_of(later) in {State.CANCELLED, State.EXPIRED}
+        ended = not was or later is None or state_of(later) in WITHOUT_EFFECT
         require(bool(now) and ended, _ONE, f"{was}, which is {state_of(later)}, became {now}", key)
+        require("undoes" not in before, _CORRECTED, "an undo was superseded", key)
 
     def it_is_marked_once(self, key: str, before: Item, after: Item) -> None:
-        if "undone" in before or "undone" not in after:
+        if after.get("undone") == before.get("undone"):
             return
+        require("undoes" not in before, _CORRECTED, "an undo was undone", key)
         require(state_of(before) is State.SUCCEEDED, _AFTER, f"a {state_of(before)} job was marked", key)
-        same = {name: value for name, value in after.items() if name != "undone"} == before
+        marked = {"undone": after["undone"]}
+        same = after == {**before, **marked}
         require(same, "an undo leaves the rest of its job as it is", f"{before} became {after}", key)
 
     def it_follows(self, key: str, after: Item) -> None:
@@ -86,7 +93,8 @@ class UndoChecks:
         same = same and after.get("group") in groups
         require(same, "an undo is what its job recorded", f"{after} undoes {done}", key)
         undos = self._undos[other, number_of(done, "created_at")]
-        require(not undos, _ONCE, f"{undos} undo {other}, too", key)
+        standing = {undo for undo in undos if state_of(self._world.jobs.items.get((undo,))) not in WITHOUT_EFFECT}
+        require(not standing, _ONCE, f"{standing} undo {other}, too", key)
         undos.add(key)
 
     def at_end(self) -> None:
@@ -96,6 +104,10 @@ class UndoChecks:
             require(f"{tenant_of(done)}#{job_id}" in known, _KEPT, f"{job_id} was accepted", done)
         self._corrections_run_after_the_undo()
         for key, item in self._world.jobs.items.items():
+            if "superseded_by" in item and state_of(item) is State.DEAD:
+                # Reconcile ends a job whose messages are lost, also if it was asked to end.
+                death = text_of(item, "death")
+                require(death == DeathReason.UNDELIVERABLE, _DISCARDED, death, key[0])
             if "undone" in item:
                 undo = f"{tenant_of(key[0])}#{text_of(map_of(item, 'undone'), 'job_id')}"
                 require(undo in known, _KEPT, f"no {undo} was inserted", key[0])
@@ -106,19 +118,19 @@ class UndoChecks:
             if run.kind != "sim.rebooks":
                 continue
             item = self._at(run.key, run.began_ms)
-            earlier = self._at(f"{run.tenant}#{text_of(item, 'supersedes')}", run.began_ms)
+            earlier = self._at(f"{run.tenant}#{text_of(item, 'supersedes')}", run.began_ms, superseded_by=run.job_id)
             undo = self._at(f"{run.tenant}#{text_of(map_of(earlier or {}, 'undone'), 'job_id')}", run.began_ms)
-            without_effect = earlier is None or state_of(earlier) in {State.CANCELLED, State.EXPIRED}
-            # A new job of the key is not what it supersedes.
-            without_effect = without_effect or text_of(earlier, "superseded_by") != run.job_id
-            undone = undo is None or state_of(undo) is State.SUCCEEDED
-            fits = without_effect or ("undone" in (earlier or {}) and undone)
+            fits = state_of(earlier) in WITHOUT_EFFECT or state_of(undo) is State.SUCCEEDED
             require(fits, _CORRECTED, f"the other is {state_of(earlier)}, its undo {state_of(undo)}", run.key)
 
-    def _at(self, key: str, at_ms: int) -> Item | None:
-        """The document at that moment. A purge or the time to live may have deleted it."""
-        changes = [change for change in self._world.trace.changes if change.key == key and change.at_ms <= at_ms]
-        return changes[-1].after if changes else None
+    def _at(self, key: str, at_ms: int, **fields: str) -> Item | None:
+        """The last document at that moment, deleted or not, with these fields: a new job may have the key since."""
+        for change in reversed(self._world.trace.changes):
+            item = change.after
+            known = change.key == key and change.at_ms <= at_ms and item
+            if known and all(text_of(item, name) == value for name, value in fields.items()):
+                return item
+        return None
 
 
 __all__ = ["UndoChecks"]

@@ -345,9 +345,11 @@ def sends(plan: Plan, run: Run) -> Done:
 
 @job_type("sim.unbooks", payload=Plan, max_attempts=4, backoff_cap_seconds=30)
 def unbooks(plan: Plan, run: Run) -> Done:
+    """Says what would undo it, too, although an undo cannot be undone."""
     with running(run):
         _step(plan, run)
-        return Done(writes=[effect(run)])
+        undoing = Submission(type="sim.unbooks", payload={"key": f"{run.tenant}#{run.job_id}"})
+        return Done(writes=[effect(run)], undo=undoing)
 
 
 @job_type("sim.poison", payload=Plan, max_attempts=3, backoff_cap_seconds=20)

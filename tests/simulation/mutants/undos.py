@@ -9,8 +9,8 @@ UNDONE: Final = (
     Mutant(
         "a repeated undo is refused",
         modules.UNDO,
-        "if done.undone is not None:\n                return",
-        "if done.undone is not None:\n                raise UndoRefusedError('again')\n                return",
+        "return Accepted(job=undo, replayed=True)",
+        "raise UndoRefusedError('again')",
     ),
     Mutant(
         "the success forgets its undo",
@@ -57,22 +57,50 @@ UNDONE: Final = (
     Mutant(
         "a correction does not wait for the undo",
         modules.SUPERSEDING,
-        "return undo is None or undo.state is State.SUCCEEDED",
+        "return undo.state is State.SUCCEEDED",
         "return True",
     ),
     Mutant(
-        "a correction leaves the earlier job alone",
+        "a correction does not wait for a run",
         modules.SUPERSEDING,
-        "if earlier.state is not State.SUCCEEDED:",
-        "if earlier.state is not State.SUCCEEDED and not earlier.state.terminal:\n"
-        "                    return True\n"
-        "                if earlier.state is State.DEAD:",
+        "begun = earlier.state not in AT_REST | WITHOUT_EFFECT",
+        "begun = earlier.state is State.SUCCEEDED",
+    ),
+    Mutant(
+        "a job that was superseded while it ran may die",
+        modules.WRITES,
+        "if settlement.state is State.DEAD or not settlement.state.terminal:",
+        "if not settlement.state.terminal:",
+    ),
+    Mutant(
+        "an undo can be undone",
+        modules.UNDO,
+        "if done.undoes is not None:",
+        "if done.undoes == 'none':",
+    ),
+    Mutant(
+        "an undo that was cancelled counts as one",
+        modules.UNDO,
+        "if undo is not None and undo.state not in WITHOUT_EFFECT:",
+        "if undo is not None:",
+    ),
+    Mutant(
+        "the undo after a cancelled one has its id",
+        modules.UNDO,
+        "before = [] if done.undone is None else [done.undone.job_id]",
+        "before: list[str] = []",
+    ),
+    Mutant(
+        "a correction forgets the undo that it waits for",
+        modules.SUPERSEDING,
+        "after_undo=undo_id(earlier) if needs_undo else None",
+        "after_undo=None",
     ),
     Mutant(
         "two jobs supersede one",
         modules.SUPERSEDING,
-        "if (other := earlier.superseded_by) is not None:",
-        "if (other := earlier.superseded_by) is not None and other == job.id:",
+        "        self._check_no_other(earlier)\n",
+        "",
     ),
     Mutant(
         "a listing shows no undo",

@@ -40,7 +40,7 @@ def test_the_table_allows_exactly_the_legal_transitions() -> None:
     assert table == LEGAL
 
 
-def test_only_an_operator_moves_a_job_out_of_a_terminal_state() -> None:
+def test_only_a_person_moves_a_job_out_of_a_terminal_state() -> None:
     leaving = {
         (write, state)
         for write, rows in TRANSITIONS.items()
@@ -48,7 +48,7 @@ def test_only_an_operator_moves_a_job_out_of_a_terminal_state() -> None:
         if state in TERMINAL and afters != {state}
     }
 
-    assert leaving == {(Write.REDRIVE, State.DEAD), (Write.CANCEL, State.DEAD)}
+    assert leaving == {(write, State.DEAD) for write in (Write.REDRIVE, Write.CANCEL, Write.SUPERSEDE)}
 
 
 def test_every_live_job_can_be_claimed_unless_it_waits_for_something_else() -> None:
