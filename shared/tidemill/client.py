@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from tidemill.application.batches import close_batch, open_batch
 from tidemill.application.control import Control
 from tidemill.application.events import publish
 from tidemill.application.job_types import JobTypes
@@ -20,7 +21,9 @@ from tidemill.application.superseding import Superseder
 from tidemill.application.undo import Undoer
 from tidemill.application.validation import LONGEST_TENANT, is_tenant
 from tidemill.aws import clients
+from tidemill.domain.batches import Batch
 from tidemill.domain.errors import (
+    BatchRefusedError,
     Fault,
     InvalidPayloadError,
     SignalRefusedError,
@@ -38,7 +41,7 @@ from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
 from tidemill.dynamodb.transactions import own
-from tidemill.names import EVENT_PACKAGE, INDEX_SHARDS, Env, Lane
+from tidemill.names import BATCH_PACKAGE, EVENT_PACKAGE, INDEX_SHARDS, Env, Lane
 from tidemill.settings import setting
 from tidemill.system import clock, ids, job_type_loader
 from tidemill.system.open_telemetry import current_traceparent
@@ -49,6 +52,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Accepted",
     "Answer",
+    "Batch",
+    "BatchRefusedError",
     "Event",
     "Lane",
     "SignalRefusedError",
@@ -200,6 +205,22 @@ class Tidemill:
         """
         return publish(event, self._submit, tenant=self._tenant, trace=_trace(trace, traceparent))
 
+    def open_batch(self, batch: Batch, *, trace: str | None = None, traceparent: str | None = None) -> Accepted:
+        """Make the job of a batch with one conditional write; `replayed` if an earlier opening made it.
+
+        Jobs join it by `Submission.batch`, the id of this job, until `close_batch`; they need `dynamodb:UpdateItem` as
+        well. A job that comes too late raises `BatchRefusedError`. Raises as `submit`, with the path of each fault.
+        """
+        return open_batch(batch, self._submit, tenant=self._tenant, trace=_trace(trace, traceparent))
+
+    def close_batch(self, batch_id: str) -> bool:
+        """Let no more jobs join. The callbacks are submitted once all jobs are at rest. False without such a batch.
+
+        The program needs `dynamodb:UpdateItem` as well. Raises `InvalidPayloadError` if it was closed before, and
+        `SignalRefusedError` if it has ended. After `StoreUnavailableError`, close it again.
+        """
+        return close_batch(self._control, self._tenant, batch_id, now=clock.now()) is not None
+
     def submit_many(self, submissions: Sequence[Submission], *, traceparent: str | None = None) -> list[Answer]:
         """One answer each, in their order: the value that `submit` returns, or the error that it raises.
 
@@ -218,6 +239,9 @@ class Tidemill:
         if submission.group is not None:
             message = "a job enters its group in a separate transaction; use submit, or leave the group out"
             raise InvalidPayloadError([Fault("/group", message)])
+        if submission.batch is not None:
+            message = "a job joins its batch in a separate transaction; use submit, or leave the batch out"
+            raise InvalidPayloadError([Fault("/batch", message)])
         if submission.supersedes is not None:
             message = "the earlier job is marked in a separate transaction; use submit"
             raise InvalidPayloadError([Fault("/supersedes", message)])
@@ -229,7 +253,7 @@ class Tidemill:
 
 
 def _sound_job_types(packages: Sequence[str]) -> JobTypes:
-    job_types = job_type_loader.load_sound([*packages, EVENT_PACKAGE])
+    job_types = job_type_loader.load_sound([*packages, EVENT_PACKAGE, BATCH_PACKAGE])
     for fault in job_types.faults:
         logging.getLogger(__name__).error("broken job file: %s", fault)
     return job_types

@@ -47,6 +47,7 @@ from tidemill.telemetry.outcome_log import (
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+    from tidemill.application.batch_members import BatchMembers
     from tidemill.application.first_messages import FirstMessages
     from tidemill.application.health import HealthChecks
     from tidemill.application.migration import Migrator
@@ -187,6 +188,15 @@ def health() -> "HealthChecks":
 @cache
 def control() -> Control:
     return Control(store=store(), clock=clock.now, new_token=ids.new_token)
+
+
+@cache
+def batch_members() -> "BatchMembers":
+    from tidemill.application.batch_members import BatchMembers
+    from tidemill.dynamodb.batch_pages import DynamoBatchPages
+
+    batches = DynamoBatchPages(dynamodb(), table=setting(Env.JOBS_TABLE))
+    return BatchMembers(store=store(), batches=batches, clock=clock.now, new_token=ids.new_token)
 
 
 @cache

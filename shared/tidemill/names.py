@@ -209,6 +209,10 @@ MIGRATION_TENANT: Final = "migration"
 EVENT_TYPE: Final = "tidemill.event"
 EVENT_PACKAGE: Final = "tidemill.fan_out"
 
+#: The job type of a batch, which waits for its jobs, and the package that every stage adds to its own.
+BATCH_TYPE: Final = "tidemill.batch"
+BATCH_PACKAGE: Final = "tidemill.batch"
+
 # The members of the event that EventBridge Scheduler sends to each of the parallel calls of `wake`: its number, from 0,
 # and the number of calls. Without them, a call does the work of all.
 WAKE_PART: Final = "part"

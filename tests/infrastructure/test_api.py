@@ -15,6 +15,7 @@ JOBS = {
     "POST /jobs": "submit",
     "POST /jobs/batch": "submit",
     "POST /events": "submit",
+    "POST /batches": "submit",
     "GET /health": "submit",
     "GET /jobs": "query",
     "GET /jobs/{id}": "query",
@@ -23,6 +24,8 @@ JOBS = {
     "POST /jobs/{id}/retry": "control",
     "POST /jobs/{id}/signals/{name}": "control",
     "POST /jobs/{id}/undo": "control",
+    "GET /batches/{id}": "query",
+    "POST /batches/{id}/close": "control",
     "GET /openapi.json": "query",
 }
 TOKENS = {"jwt_issuer": "https://issuer.example/pool", "jwt_audience": "mill,other"}

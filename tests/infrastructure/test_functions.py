@@ -15,6 +15,7 @@ from tidemill.dynamodb import document
 from tidemill.dynamodb.payloads import Place
 from tidemill.names import (
     ATTENTION_INDEX,
+    BATCH_PACKAGE,
     CANARY_PACKAGE,
     CANARY_TENANT,
     EVENT_PACKAGE,
@@ -208,10 +209,11 @@ def test_where_callers_send_tokens_the_canary_needs_no_api(synthesise: Synthesis
     canary = functions_by_key(app)["canary"]
     assert _rights(app, canary) == _of_jobs("GetItem", "PutItem") | WILDCARDS
     assert Env.API_URL not in canary["Environment"]["Variables"]
-    assert canary["Environment"]["Variables"][Env.JOB_PACKAGES].split(",")[-3:] == [
+    assert canary["Environment"]["Variables"][Env.JOB_PACKAGES].split(",")[-4:] == [
         CANARY_PACKAGE,
         MIGRATION_PACKAGE,
         EVENT_PACKAGE,
+        BATCH_PACKAGE,
     ]
 
 
@@ -330,7 +332,7 @@ def test_the_handler_of_every_function_exists(dev: Synthesised) -> None:
 
 
 def test_demo_jobs_exist_only_in_the_local_stage(synthesise: Synthesise, dev: Synthesised) -> None:
-    of_the_engine = "tidemill.canary,tidemill.migration,tidemill.fan_out"
+    of_the_engine = "tidemill.canary,tidemill.migration,tidemill.fan_out,tidemill.batch"
     local = functions_by_key(synthesise(stage="local"))["submit"]["Environment"]["Variables"]
     assert local[Env.JOB_PACKAGES] == f"functions.jobs,functions.demo_jobs,{of_the_engine}"
     deployed = functions_by_key(dev)["submit"]["Environment"]["Variables"][Env.JOB_PACKAGES]
@@ -347,7 +349,7 @@ def test_the_outputs_list_every_function_by_its_key(dev: Synthesised, output: Ou
 def test_without_listing_query_has_no_right_to_list_and_the_index_is_not_written(synthesise: Synthesise) -> None:
     app = synthesise(stage="dev", listing="off")
     functions = functions_by_key(app)
-    listing = _of_jobs("BatchGetItem") | _of_jobs("Query", index=LISTING_INDEX) | {(READ_SECRET, "CursorKey")}
+    listing = _of_jobs("Query", index=LISTING_INDEX) | {(READ_SECRET, "CursorKey")}
     assert _rights(app, functions["query"]) == (RIGHTS["query"] - listing) | WILDCARDS
     for key, variables in ((key, function["Environment"]["Variables"]) for key, function in functions.items()):
         assert variables.get(Env.LISTING, "") == "", key

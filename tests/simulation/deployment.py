@@ -66,7 +66,7 @@ class Deployment:
             names.Env.STAGE: self.stage.label,
             names.Env.JOBS_TABLE: JOBS_TABLE,
             names.Env.LANES: json.dumps({lane.name: self.urls(lane.name) for lane in self.lanes}),
-            names.Env.JOB_PACKAGES: f"tests.simulation.jobs,{names.EVENT_PACKAGE}",
+            names.Env.JOB_PACKAGES: f"tests.simulation.jobs,{names.EVENT_PACKAGE},{names.BATCH_PACKAGE}",
             names.Env.RETENTION_DAYS: str(RETENTION_DAYS),
             names.Env.LISTING: "true",
             names.Env.FILES_BUCKET: "files",

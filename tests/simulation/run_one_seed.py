@@ -12,6 +12,7 @@ from typing import Final
 from tests.simulation.actors.alarms import Alarms
 from tests.simulation.actors.backfilling_operators import BackfillingOperators
 from tests.simulation.actors.batch_callers import BatchCaller
+from tests.simulation.actors.batch_openers import BatchOpeners
 from tests.simulation.actors.callers import Caller, PlannedSubmission, Workload, further_submissions
 from tests.simulation.actors.capping_operators import CappingOperators
 from tests.simulation.actors.event_publishers import EventPublishers
@@ -176,6 +177,7 @@ def _plan_callers(world: World, checks: Checks) -> None:
     Undoers(world, checks.undos).plan()
     BackfillingOperators(world).plan()
     EventPublishers(world, checks.events).plan()
+    BatchOpeners(world, checks.batches).plan()
     FloodingTenants(world, checks.floods.flood).plan()
     UrgentBursts(world).plan()
     CappingOperators(world).plan()

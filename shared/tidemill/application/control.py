@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from tidemill.application.job_filter import JobFilter
 from tidemill.application.ports import Clock, ControlStore, NewToken
+from tidemill.application.validation import LONGEST_ID
 from tidemill.domain.errors import (
     Fault,
     InvalidPayloadError,
@@ -20,8 +21,6 @@ from tidemill.domain.signal_answers import Answer, answer
 from tidemill.domain.signals import LARGEST_SIGNAL_BYTES, MOST_SIGNALS, Signal, require_name
 from tidemill.domain.states import State
 
-#: Every id is a UUID. DynamoDB rejects keys that are far longer.
-_LONGEST_ID: Final = 36
 _REFUSALS: Final[Mapping[Answer, str]] = {
     Answer.OTHER_VALUE: "the job has another value of the signal {name}; the first one counts",
     Answer.ENDED: "the job is {state}, so the signal {name} comes too late",
@@ -38,7 +37,7 @@ class Control:
         self._new_token = new_token
 
     def find(self, tenant: str, job_id: str) -> Job | None:
-        job = self._store.get(tenant, job_id) if len(job_id) <= _LONGEST_ID else None
+        job = self._store.get(tenant, job_id) if len(job_id) <= LONGEST_ID else None
         return None if job is None or job.retention_over(self._clock()) else job
 
     def cancel(self, tenant: str, job_id: str, *, by: str = OWNER, reason: str = "") -> Job | None:

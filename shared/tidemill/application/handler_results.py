@@ -9,6 +9,7 @@ from tidemill.application.events import publication
 from tidemill.application.recorded_undo import recorded_undo
 from tidemill.application.submit import Submit
 from tidemill.application.traceback_text import handler_traceback
+from tidemill.domain.batches import BatchFailed
 from tidemill.domain.errors import (
     CheckpointTooLargeError,
     InvalidPayloadError,
@@ -34,6 +35,8 @@ def outcome_of_value(value: Any, job: Job, submit: Submit) -> Outcome:
     match value:
         case Snooze() | Continue() | WaitFor():
             return _later(value)
+        case BatchFailed():
+            return _batch_failed(value, job, submit)
         case GiveUp(reason=reason):
             return Failed(error_class=GiveUp.__name__, message=reason, death=DeathReason.GAVE_UP)
         case Cancelled():
@@ -99,6 +102,16 @@ def _done(done: Done, job: Job, submit: Submit) -> Outcome:
         return _unstorable(f"{what} was refused: {error}")
     # A tuple, since an iterator would be empty when the settle is tried again.
     return Succeeded(result=result, writes=tuple(done.writes), follow_ups=follow_ups, undo=undo)
+
+
+def _batch_failed(failed: BatchFailed, job: Job, submit: Submit) -> Outcome:
+    return Failed(
+        error_class=BatchFailed.__name__,
+        message=failed.reason,
+        death=DeathReason.GAVE_UP,
+        follow_ups=_follow_ups(failed.then, job, submit),
+        checkpoint=checkpoint_text(failed.checkpoint),
+    )
 
 
 def _follow_ups(submissions: Sequence[Submission], job: Job, submit: Submit) -> tuple[Job, ...]:

@@ -5,17 +5,19 @@ Every write is one conditional call. It raises `WriteRefusedError` with the docu
 first send was applied, succeeds. An adapter implements all of them, as `JobStore`, and passes one contract suite.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
 from tidemill.application.job_filter import ANY_JOB, JobFilter
+from tidemill.domain.batches import Page
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import OPERATOR, Job, Reference
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.signals import Signal
 from tidemill.domain.skipped_work import Backfilled
+from tidemill.domain.states import State
 from tidemill.domain.steps import Step
 from tidemill.domain.undo import Undone
 from tidemill.domain.waiting import Line, Wait
@@ -94,10 +96,11 @@ class _Redrive(Protocol):
 class SubmitStore(_Read, Protocol):
     """For `Submit`."""
 
-    def insert_if_absent(self, job: Job) -> Job:
+    def insert_if_absent(self, job: Job, *, batch: Job | None = None) -> Job:
         """Write a new job unless a job with its id exists and has not expired; return it as written.
 
-        A job of a group gets its position in the group, and waits if it is not the head.
+        A job of a group gets its position in the group, and waits if it is not the head. A member of `batch` gets its
+        place there. Raises `BatchRefusedError` if it can have none.
         """
 
 
@@ -266,6 +269,24 @@ class PurgeStore(GroupStore, Protocol):
 
     def forget(self, job: Job) -> None:
         """Delete a terminal job that has not changed since it was read. Does nothing if it is gone."""
+
+
+class BatchStore(_Read, _ReadMany, Protocol):
+    """For the job of a batch: the pages on which its members are listed."""
+
+    def pages(self, batch: Job) -> Sequence[Page]:
+        """The pages that exist, read consistently."""
+
+    def close(self, batch: Job, *, now: datetime) -> None:
+        """Let no more members join. Raises `TransactionConflictError` while some do."""
+
+    def record(
+        self, batch: Job, page: Page, ended: Mapping[State, frozenset[str]], *, now: datetime, last: bool = False
+    ) -> None:
+        """Note which members of the page have ended, and in which state.
+
+        With `last`, the page is kept only for as long as its batch.
+        """
 
 
 class MigrationStore(Protocol):

@@ -137,8 +137,10 @@ def _submitted(job: Job) -> str:
         parts.append(f"to run {span(job.run_at - job.created_at)} later")
     if job.group:
         parts.append(f"as number {job.sequence} of the group {job.group}")
+    if job.batch:
+        parts.append(f"into the batch {job.batch}")
     if job.parent:
-        parts.append(f"by the success of job {job.parent}")
+        parts.append(f"by the end of job {job.parent}")
     if job.undoes:
         parts.append(f"to undo job {job.undoes}")
     if job.supersedes:

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from tidemill.application.ports import Payloads
+from tidemill.domain.batches import CLOSED, Look
 from tidemill.domain.errors import MalformedDocumentError
 from tidemill.domain.job import OPERATOR, OWNER, Job
 from tidemill.domain.undo import Undo
@@ -100,6 +101,7 @@ def summary(job: Job) -> dict[str, Any]:
         "cancel_requested_at": _time(job.cancel_requested_at),
         "group": job.group,
         "tags": list(job.tags),
+        "batch": job.batch,
         "sequence": job.sequence,
         "run_at": _time(job.run_at),
         "deadline": _time(job.deadline),
@@ -112,6 +114,27 @@ def summary(job: Job) -> dict[str, Any]:
         "expires_at": _time(job.expires_at),
         "undone_by": job.undone.job_id if job.undone else None,
         "skipped": _skipped(job),
+    }
+
+
+def batch_view(job: Job, look: Look | None = None) -> dict[str, Any]:
+    """The job of a batch. The counts are those of the look, or else those of the last run, at `counted_at`."""
+    waited = _value(job.checkpoint) or {}
+    counts: dict[str, int] = look.counts if look else waited.get("counts", {})
+    counted_at = _time(look.at) if look else waited.get("counted_at")
+    signal = next((each for each in job.signals if each.name == CLOSED), None)
+    return {
+        "id": job.id,
+        "state": job.state,
+        "jobs": sum(counts.values()),
+        "counts": counts,
+        "counted_at": counted_at,
+        "created_at": _time(job.created_at),
+        "closed_at": _time(signal.at) if signal else waited.get("sealed_at"),
+        "finished_at": _time(job.finished_at),
+        "expires_at": _time(job.expires_at),
+        "batch": job.batch,
+        "tags": list(job.tags),
     }
 
 

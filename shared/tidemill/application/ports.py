@@ -8,6 +8,7 @@ from typing import Protocol
 from tidemill.application.job_store import (
     WHOLE,
     AttemptStore,
+    BatchStore,
     Checkpoint,
     ControlStore,
     GroupStore,
@@ -36,6 +37,7 @@ from tidemill.domain.waiting import Line
 __all__ = [
     "WHOLE",
     "AttemptStore",
+    "BatchStore",
     "Checkpoint",
     "Clock",
     "ControlStore",

@@ -143,12 +143,14 @@ class Settler:
         The document decides, not the result of a call: behind a conflict may be an applied success whose answer was
         lost. If the document cannot be read, the payloads stay, and no job loses its payload.
         """
-        stored = [each for each in outcome.follow_ups if each.payload_at] if isinstance(outcome, Succeeded) else []
+        made = outcome.follow_ups if isinstance(outcome, Succeeded | Failed) else ()
+        stored = [each for each in made if each.payload_at]
         if not stored:
             return
+        wanted = State.SUCCEEDED if isinstance(outcome, Succeeded) else State.DEAD
         with contextlib.suppress(TidemillError):
             current = self._context.store.get(job.tenant, job.id)
-            if current and job.settled_in(current) and current.state is not State.SUCCEEDED:
+            if current and job.settled_in(current) and current.state is not wanted:
                 self._delete_payloads(stored)
 
     def _delete_payloads(self, jobs: Sequence[Job]) -> None:

@@ -3,7 +3,7 @@
 import contextlib
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -13,7 +13,9 @@ from uuid import NAMESPACE_OID, uuid5
 from tidemill.application.job_types import JobType, JobTypes
 from tidemill.application.ports import Clock, NewToken, Payloads, SubmitStore
 from tidemill.application.validation import faults, read_payload
+from tidemill.domain.batches import Callback, Opening, closed_at, is_batch
 from tidemill.domain.errors import (
+    BatchRefusedError,
     Fault,
     InvalidPayloadError,
     KeyReusedError,
@@ -34,7 +36,7 @@ from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission, Unique
 from tidemill.domain.time_constants import EPOCH, MILLISECOND
-from tidemill.names import EVENT_TYPE, LARGEST_BODY_BYTES, Lane
+from tidemill.names import BATCH_TYPE, EVENT_TYPE, LARGEST_BODY_BYTES, Lane
 
 #: A repeated submission may raise these only because it is late: its times have passed, or its type was removed.
 _REFUSALS: Final = (InvalidPayloadError, UnknownJobTypeError)
@@ -180,10 +182,14 @@ class Submit:
         """As `prepare`, for a job that commits with the success of `parent`."""
         if submission.supersedes is not None:
             raise InvalidPayloadError([Fault("/supersedes", "a follow-up job supersedes none")])
+        if submission.batch is not None:
+            raise InvalidPayloadError([Fault("/batch", "a follow-up job joins no batch")])
         job = self._prepare(
             submission, tenant=parent.tenant, trace=parent.trace, new_id=lambda: follow_up_id(parent, index)
         )
-        return replace(job, parent=parent.id, hops=parent.hops + 1)
+        # The looks of a batch do not count as links of a chain.
+        hops = 0 if isinstance(submission, Callback) else parent.hops + 1
+        return replace(job, parent=parent.id, hops=hops)
 
     def put_away(self, follow_up: Job) -> Job:
         """Store a large payload; return the job as it is to be written. Call it last: an error leaves an orphan."""
@@ -192,17 +198,21 @@ class Submit:
     def insert(self, job: Job) -> Accepted:
         """Write a prepared job, or return the job that an earlier submission with the same id made.
 
-        Raises `KeyReusedError` if the earlier one has another body.
+        Raises `KeyReusedError` if the earlier one has another body, and `BatchRefusedError` if its batch takes no more.
         """
         if job.supersedes is not None:
             if self._supersede is None:
                 raise InvalidPayloadError([Fault("/supersedes", "is not possible here")])
             return self._supersede(job)
+        try:
+            batch = self._joined(job)
+        except (BatchRefusedError, InvalidPayloadError) as refused:
+            return self._found(job.tenant, job.id, job.body_hash, refused=refused)
         stored = self._payloads.put_away(job)
         try:
-            return Accepted(job=self._store.insert_if_absent(stored), replayed=False)
-        except (WriteRefusedError, TransactionConflictError) as refused:
-            if isinstance(refused, TransactionConflictError) and job.group is None:
+            return Accepted(job=self._store.insert_if_absent(stored, batch=batch), replayed=False)
+        except (WriteRefusedError, TransactionConflictError, BatchRefusedError) as refused:
+            if isinstance(refused, TransactionConflictError) and job.group is None and batch is None:
                 # The first send may have succeeded: the SDK's retry then conflicts with the settle of the job's first
                 # run. The payload must stay.
                 raise
@@ -212,6 +222,17 @@ class Submit:
             if isinstance(refused, WriteRefusedError) and refused.current:
                 return replay(refused.current, job.body_hash)
             raise
+
+    def _joined(self, job: Job) -> Job | None:
+        """The open batch that the job joins; None without one. Raises `BatchRefusedError` and `InvalidPayloadError`."""
+        if job.batch is None:
+            return None
+        batch, now = self._store.get(job.tenant, job.batch), self._clock()
+        if batch is None or batch.retention_over(now) or not is_batch(batch):
+            raise InvalidPayloadError([Fault("/batch", "you have no batch with this id")])
+        if closed_at(batch, now=now) or batch.state.terminal:
+            raise BatchRefusedError(f"the batch {batch.id} is {'closed' if batch.signals else batch.state}")
+        return batch
 
     def earlier(self, submission: Submission, *, tenant: str, refused: TidemillError) -> Accepted:
         """The job of an earlier submission with the same key, which was accepted before its times passed.
@@ -240,6 +261,9 @@ class Submit:
         if submission.type == EVENT_TYPE and not isinstance(submission, Publication):
             # It names the lanes of the consumers' jobs, which a caller may not choose.
             raise InvalidPayloadError([Fault("/type", "publish the event instead")])
+        if submission.type == BATCH_TYPE and not isinstance(submission, Opening):
+            # Its callbacks have been checked.
+            raise InvalidPayloadError([Fault("/type", "open a batch instead")])
         return self.job_types.get(submission.type)
 
     def _prepare(self, submission: Submission, *, tenant: str, trace: str, new_id: NewToken) -> Job:
@@ -282,6 +306,7 @@ class Submit:
             group=submission.group,
             tags=tuple(sorted(submission.tags)),
             supersedes=submission.supersedes,
+            batch=submission.batch,
             blocks=job_type.blocks and submission.group is not None,
             retention=job_type.retention,
             unique_until=period_end(unique, now) if unique else None,
@@ -317,8 +342,10 @@ def _checked(submission: Submission, job_type: JobType, *, now: datetime) -> tup
         found += error.faults
     if found:
         raise InvalidPayloadError(found)
-    # Without the consumers of an event, which a deployment may add before the event is published again.
-    sent = read_payload(identity(submission, submission.payload))[0] if isinstance(submission, Publication) else payload
+    # Without the facts of job types, which a deployment may change before the event is published again.
+    sent = payload
+    if isinstance(submission, Publication | Opening):
+        sent = read_payload(_identity(submission, submission.payload))[0]
     if len(sent) > LARGEST_BODY_BYTES:
         raise PayloadTooLargeError(len(sent), LARGEST_BODY_BYTES)
     return payload, value
@@ -336,7 +363,7 @@ def _body(submission: Submission, payload: Any) -> dict[str, Any]:
     delay, run_at, deadline = submission.delay, submission.run_at, submission.deadline
     body = {
         "type": submission.type,
-        "payload": identity(submission, payload),
+        "payload": _identity(submission, payload),
         "lane": submission.lane,
         # A delay of zero is the same as none.
         "delay": delay.total_seconds() if delay else None,
@@ -347,8 +374,13 @@ def _body(submission: Submission, payload: Any) -> dict[str, Any]:
         # Their order means nothing.
         "tags": sorted(submission.tags) or None,
         "supersedes": submission.supersedes,
+        "batch": submission.batch,
     }
     return {name: value for name, value in body.items() if value is not None}
+
+
+def _identity(submission: Submission, payload: Mapping[str, Any]) -> Mapping[str, Any]:
+    return submission.asked if isinstance(submission, Opening) else identity(submission, payload)
 
 
 def _hash(value: Any) -> str:

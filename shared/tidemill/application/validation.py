@@ -24,6 +24,8 @@ MOST_TAGS: Final = 5
 TAG_PATTERN: Final = r"[a-z0-9][a-z0-9._:-]{0,31}"
 #: In characters, for an idempotency key. Only a hash of it is stored.
 LONGEST_KEY: Final = 512
+#: Every id is a UUID. DynamoDB rejects keys that are far longer.
+LONGEST_ID: Final = 36
 
 #: A caller's clock may be slow, and the request takes some time.
 _PAST_ALLOWED: Final = timedelta(minutes=1)
@@ -103,6 +105,17 @@ def faults(submission: Submission, job_type: JobType, *, now: datetime) -> list[
             submission.supersedes is None or submission.max_age is None,
             "/supersedes",
             "a job that supersedes another does not expire; leave max_age_seconds out",
+        ),
+        (
+            submission.batch is None
+            or (
+                0 < len(submission.batch) <= LONGEST_ID
+                and submission.supersedes is None
+                and submission.unique is None
+                and job_type.unique is None
+            ),
+            "/batch",
+            "must be the id of a batch, for a job that is not unique and supersedes none",
         ),
         *(_unique(submission.unique, key=key) if submission.unique else []),
     ]

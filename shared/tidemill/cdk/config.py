@@ -19,6 +19,7 @@ from tidemill.cdk.synth_errors import SettingError, SynthError, require, require
 from tidemill.domain.pass_bounds import pass_duration
 from tidemill.names import (
     AUDIT_RETENTION_DAYS,
+    BATCH_PACKAGE,
     CANARY_PACKAGE,
     EVENT_PACKAGE,
     INDEX_SHARDS,
@@ -321,7 +322,8 @@ class StageConfig:
     @property
     def known_packages(self) -> tuple[str, ...]:
         """The packages with the job types of the stage and those of the engine."""
-        return (*self.job_packages, *([CANARY_PACKAGE] if self.canary else []), MIGRATION_PACKAGE, EVENT_PACKAGE)
+        of_the_engine = (MIGRATION_PACKAGE, EVENT_PACKAGE, BATCH_PACKAGE)
+        return (*self.job_packages, *([CANARY_PACKAGE] if self.canary else []), *of_the_engine)
 
     @property
     def first_message_lanes(self) -> tuple[Lane, ...]:

@@ -39,6 +39,7 @@ class JobApi:
         self.api.add_route(HttpMethod.POST, "/jobs", submit)
         self.api.add_route(HttpMethod.POST, "/jobs/batch", submit)
         self.api.add_route(HttpMethod.POST, "/events", submit)
+        self.api.add_route(HttpMethod.POST, "/batches", submit)
         self.api.add_route(HttpMethod.GET, "/health", submit)
         self.api.add_route(HttpMethod.GET, "/jobs", query)
         self.api.add_route(HttpMethod.GET, "/jobs/{id}", query)
@@ -47,6 +48,8 @@ class JobApi:
         self.api.add_route(HttpMethod.POST, "/jobs/{id}/retry", control)
         self.api.add_route(HttpMethod.POST, "/jobs/{id}/signals/{name}", control)
         self.api.add_route(HttpMethod.POST, "/jobs/{id}/undo", control)
+        self.api.add_route(HttpMethod.GET, "/batches/{id}", query)
+        self.api.add_route(HttpMethod.POST, "/batches/{id}/close", control)
         self.api.add_open_route(
             HttpMethod.GET,
             "/openapi.json",
@@ -63,7 +66,7 @@ class JobApi:
         submit = self._functions.api_function("submit", {**jobs, **self._functions.callers, **canaries})
         if hinted:
             submit.allow(["sqs:SendMessage"], [lane.queue.queue_arn for lane in hinted])
-        # It updates the counts of tenants with a quota, and marks jobs that others supersede.
+        # It updates the counts of tenants with a quota and the pages of batches, and marks jobs that others supersede.
         self._storage.allow(submit, *ACCEPT, GET_MANY, UPDATE)
         self._storage.allow_app_config(submit)
         self._storage.files.allow(submit, [GET_FILE, PUT_FILE, DELETE_FILE], of=[PAYLOADS_PREFIX])
@@ -71,7 +74,8 @@ class JobApi:
 
     def _query(self) -> JobFunction:
         query = self._functions.api_function("query", {**self._storage.loading, **self._functions.callers})
-        self._storage.allow(query, GET)
+        # It counts the members of a batch.
+        self._storage.allow(query, GET, GET_MANY)
         self._storage.files.allow(query, [GET_FILE], of=[PAYLOADS_PREFIX])
         if self._config.listing:
             self._let_list(query)
@@ -88,7 +92,6 @@ class JobApi:
         query.function.add_environment(Env.CURSOR_KEY_SECRET, key.secret_arn)
         query.allow([READ_KEY], [key.secret_arn])
         query.allow([QUERY], [self._storage.jobs.index_arn(LISTING_INDEX)])
-        self._storage.allow(query, GET_MANY)
 
     def _control(self) -> JobFunction:
         """Cancels, redrives and undoes. A redrive, and an undo, may write the order of the group of the job."""

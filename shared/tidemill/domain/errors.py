@@ -90,6 +90,10 @@ class CheckpointTooLargeError(PermanentJobError):
     """The checkpoint exceeds the size limit, and would exceed it on a retry too."""
 
 
+class BatchRefusedError(TidemillError):
+    """The batch is closed, has ended or is full, so the job cannot join it. Nothing was written."""
+
+
 class StepError(PermanentJobError):
     """A step has a wrong name, or a result that cannot be recorded. A retry would meet the same."""
 

@@ -143,7 +143,10 @@ class Job:
     hops: int = 0
     #: The labels of the submission, sorted.
     tags: tuple[str, ...] = ()
-    #: The job whose success created this follow-up, or skipped the work that this one makes up for.
+    #: The id of the batch that the job belongs to.
+    batch: str | None = None
+    #: The job whose success created this follow-up, or skipped the work that this one makes up for; the batch whose end
+    #: submitted this callback.
     parent: str | None = None
     #: The job whose effect this one undoes.
     undoes: str | None = None

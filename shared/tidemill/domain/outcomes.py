@@ -50,6 +50,9 @@ class Failed:
     cause: BaseException | None = field(default=None, compare=False, repr=False)
     #: The frames of the handler, if it raised, for the document.
     traceback: str = ""
+    #: Of a batch: the jobs that commit together with its death, and JSON text for its next run.
+    follow_ups: Sequence[Job] = ()
+    checkpoint: str | None = None
 
     @classmethod
     def because(cls, error: BaseException) -> "Failed":
@@ -335,7 +338,15 @@ def _after_failure(job: Job, failure: Failed, policy: RetryPolicy, *, now: datet
         traceback=failure.traceback,
     )
     state = state_until(due, now=now, otherwise=State.RETRYING) if due else State.DEAD
-    return Settlement(state=state, cause=death or error.error_class, due=due, death=death, error=error)
+    return Settlement(
+        state=state,
+        cause=death or error.error_class,
+        due=due,
+        death=death,
+        error=error,
+        follow_ups=failure.follow_ups,
+        checkpoint=failure.checkpoint,
+    )
 
 
 def _text(error: BaseException) -> str:

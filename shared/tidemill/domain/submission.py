@@ -44,3 +44,5 @@ class Submission:
     unique: Unique | None = None
     #: At most five labels to find the job by, each as `[a-z0-9][a-z0-9._:-]{0,31}`. A follow-up does not inherit them.
     tags: Sequence[str] = ()
+    #: The id of an open batch of the tenant that the job joins. Not with `unique` or `supersedes`.
+    batch: str | None = None

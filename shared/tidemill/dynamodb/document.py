@@ -167,6 +167,7 @@ _FIELDS: Final[Mapping[str, _Form]] = {
     BLOCKS_ATTRIBUTE: _FLAG,
     "hops": _NUMBER,
     "tags": _list_of(_TEXT),
+    "batch": _TEXT,
     "parent": _TEXT,
     "undoes": _TEXT,
     "supersedes": _TEXT,

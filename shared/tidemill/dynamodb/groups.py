@@ -15,12 +15,13 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from tidemill.aws.clients import Item, translated
-from tidemill.domain.errors import TransactionConflictError, WriteRefusedError
+from tidemill.domain.errors import BatchRefusedError, TransactionConflictError, WriteRefusedError
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import Job, Redrive
 from tidemill.domain.outcomes import state_until
 from tidemill.domain.states import State, Write
 from tidemill.dynamodb import group_items, operator_writes
+from tidemill.dynamodb.batch_pages import join, refusal_of
 from tidemill.dynamodb.document import decode
 from tidemill.dynamodb.group_items import Head, Order, Tail
 from tidemill.dynamodb.indexes import Indexes
@@ -75,12 +76,23 @@ class DynamoGroups:
             positions += self._position(joined)
         return placed, [*positions, *(entry for order in orders.values() for entry in self._write(order))]
 
-    def insert(self, job: Job, insertion: Callable[[Job], Request], *, mine: Callable[[Job], bool]) -> Job:
-        """Raises `WriteRefusedError`."""
+    def insert(
+        self,
+        job: Job,
+        insertion: Callable[[Job], Request],
+        *,
+        mine: Callable[[Job], bool],
+        batch: Job | None = None,
+    ) -> Job:
+        """Insert a job of a group, or a member of `batch`, or both.
+
+        Raises `WriteRefusedError`, and `BatchRefusedError` if the batch takes no more members.
+        """
+        joins = [own("Update", join(job, batch), table=self._table, part=Part.BATCH)] if batch else []
 
         def attempt() -> Job:
             (placed,), entries = self.enter([job])
-            self._transact([own("Put", insertion(placed), table=self._table), *entries])
+            self._transact([own("Put", insertion(placed), table=self._table), *entries, *joins])
             return placed
 
         return self._unless_refused(attempt, Write.INSERT, mine)
@@ -246,6 +258,8 @@ class DynamoGroups:
         try:
             return _retried(attempt)
         except RefusedError as refused:
+            if not refused.of(Part.OWN):
+                raise BatchRefusedError(refusal_of(refused.of(Part.BATCH)[0].item)) from None
             (refusal,) = refused.of(Part.OWN)
             current = decode(refusal.item) if refusal.item else None
             if current and mine(current):
@@ -254,14 +268,17 @@ class DynamoGroups:
 
 
 def _retried(attempt: Callable[[], Result]) -> Result:
-    """Retry `attempt` while other writes change the group. Raises `RefusedError` when its own write is refused."""
+    """Retry `attempt` while other writes change the group.
+
+    Raises `RefusedError` when its own write is refused, or the place in its batch.
+    """
     deadline = time.monotonic() + TRIED_FOR.total_seconds()
     ceiling_seconds = _FIRST_PAUSE_SECONDS
     while True:
         try:
             return attempt()
         except (RefusedError, TransactionConflictError) as error:
-            if isinstance(error, RefusedError) and error.of(Part.OWN):
+            if isinstance(error, RefusedError) and (error.of(Part.OWN) or error.of(Part.BATCH)):
                 raise
             pause_seconds = ceiling_seconds * random_draw.draw()
             if time.monotonic() + pause_seconds >= deadline:

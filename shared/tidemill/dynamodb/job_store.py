@@ -50,14 +50,16 @@ class DynamoJobStore(JobReader):
         self._indexes = indexes
         self._groups = DynamoGroups(client, table=table, read=self.get, indexes=indexes)
 
-    def insert_if_absent(self, job: Job) -> Job:
+    def insert_if_absent(self, job: Job, *, batch: Job | None = None) -> Job:
         request = job_writes.insert(job, indexes=self._indexes)
 
         def mine(current: Job) -> bool:
             return (current.trace, current.created_at, current.body_hash) == (job.trace, job.created_at, job.body_hash)
 
-        if job.group is not None:
-            return self._groups.insert(job, lambda placed: job_writes.insert(placed, indexes=self._indexes), mine=mine)
+        if job.group is not None or batch is not None:
+            return self._groups.insert(
+                job, lambda placed: job_writes.insert(placed, indexes=self._indexes), mine=mine, batch=batch
+            )
         self._write(self._client.put_item, Write.INSERT, request, mine=mine)
         return job
 

@@ -37,6 +37,8 @@ class Part(Enum):
     JOB = auto()
     #: The order of a group. Refused when another write entered or advanced the group since it was read.
     GROUP = auto()
+    #: The place of a job in its batch. Refused when the batch is closed, or its page is full.
+    BATCH = auto()
     #: The insert of the job that undoes the own one, or makes up for what it skipped.
     PARTNER = auto()
     #: A write of the handler.

@@ -1,5 +1,6 @@
 """Control: `POST /jobs/{id}/cancel` ends a job of the caller, and `/redrive` requeues a dead one.
 
+`POST /batches/{id}/close` closes a batch.
 `POST /jobs/{id}/signals/{name}` gives a job the data that it waits for, and `/undo` submits the job that undoes one.
 """
 
@@ -12,19 +13,28 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from pydantic import BaseModel, ConfigDict
 
 from tidemill import composition
+from tidemill.application.batches import close_batch
 from tidemill.domain.errors import NotAllowedNowError, SignalRefusedError, UndoRefusedError
 from tidemill.domain.job import Job
 from tidemill.http.caller_identity import tenant
-from tidemill.http.job_response import answer
+from tidemill.http.job_response import answer, batch_answer
 from tidemill.http.problems import ProblemError
 from tidemill.http.request import read_body, read_value
 from tidemill.http.router import resolver
+from tidemill.system import clock
 
 
 class Nothing(BaseModel):
     """The body: absent, or an empty object."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+Show = Callable[[Job | None], Response[str]]
+
+
+def _shown(job: Job | None) -> Response[str]:
+    return answer(job, composition.payloads())
 
 
 @cache
@@ -44,28 +54,37 @@ def _app() -> APIGatewayHttpResolver:
     def undo(job_id: str) -> Response[str]:
         return controlled("undone", lambda owner: _undoing(owner, job_id))
 
+    @app.post("/batches/<job_id>/close")
+    def close(job_id: str) -> Response[str]:
+        return controlled("closed", lambda owner: _closed(owner, job_id), show=batch_answer)
+
     @app.post("/jobs/<job_id>/signals/<name>")
     def signal(job_id: str, name: str) -> Response[str]:
         owner = tenant(app.current_event)
         data = read_value(app.current_event)
-        return answered("signalled", lambda: composition.control().signal(owner, job_id, name, data))
+        return _answered("signalled", lambda: composition.control().signal(owner, job_id, name, data))
 
-    def controlled(what: str, act: Callable[[str], Job | None]) -> Response[str]:
+    def controlled(what: str, act: Callable[[str], Job | None], show: Show = _shown) -> Response[str]:
         owner = tenant(app.current_event)
         if app.current_event.body:
             read_body(app.current_event, Nothing)
-        return answered(what, lambda: act(owner))
-
-    def answered(what: str, act: Callable[[], Job | None]) -> Response[str]:
-        try:
-            job = act()
-        except (NotAllowedNowError, SignalRefusedError, UndoRefusedError) as error:
-            raise ProblemError(HTTPStatus.CONFLICT, "not-allowed-now", str(error)) from error
-        if job is not None:
-            composition.telemetry().controlled(what, job)
-        return answer(job, composition.payloads())
+        return _answered(what, lambda: act(owner), show)
 
     return app
+
+
+def _answered(what: str, act: Callable[[], Job | None], show: Show = _shown) -> Response[str]:
+    try:
+        job = act()
+    except (NotAllowedNowError, SignalRefusedError, UndoRefusedError) as error:
+        raise ProblemError(HTTPStatus.CONFLICT, "not-allowed-now", str(error)) from error
+    if job is not None:
+        composition.telemetry().controlled(what, job)
+    return show(job)
+
+
+def _closed(owner: str, batch_id: str) -> Job | None:
+    return close_batch(composition.control(), owner, batch_id, now=clock.now())
 
 
 def _undoing(owner: str, job_id: str) -> Job | None:

@@ -1,22 +1,29 @@
-"""Query: `GET /jobs/{id}` shows a job of the caller, `GET /jobs` lists them, `GET /openapi.json` describes the API."""
+"""Query: `GET /jobs/{id}` shows a job of the caller, `GET /jobs` lists them, `GET /batches/{id}` counts a batch.
+
+`GET /openapi.json` describes the API.
+"""
 
 from functools import cache
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
 from tidemill import composition, query_composition
 from tidemill.application.job_view import summary
+from tidemill.domain.batches import is_batch
 from tidemill.http import openapi
 from tidemill.http.caller_identity import tenant
-from tidemill.http.job_response import answer
+from tidemill.http.job_response import answer, batch_answer
 from tidemill.http.list_query import read_query
 from tidemill.http.problems import ProblemError
 from tidemill.http.router import json_response, resolver
 from tidemill.names import Env
 from tidemill.settings import setting
 from tidemill.system import clock
+
+#: A request counts a batch with so many unfinished members itself. Above, the counts are those of the last look.
+_COUNTED_NOW: Final = 1_000
 
 
 @cache
@@ -42,6 +49,13 @@ def _app() -> APIGatewayHttpResolver:
     def job(job_id: str) -> Response[str]:
         owner = tenant(app.current_event)
         return answer(composition.control().find(owner, job_id), composition.payloads())
+
+    @app.get("/batches/<job_id>")
+    def batch(job_id: str) -> Response[str]:
+        found = composition.control().find(tenant(app.current_event), job_id)
+        if found is None or not is_batch(found):
+            return batch_answer(None)
+        return batch_answer(found, composition.batch_members().brief_look(found, most=_COUNTED_NOW))
 
     @app.get("/openapi.json")
     def description() -> Response[str]:

@@ -1,5 +1,6 @@
 """`POST /jobs` makes one job with one conditional write, `POST /jobs/batch` up to a hundred, `POST /events` one event.
 
+`POST /batches` opens a batch, which jobs of later requests join.
 `GET /health` is here too: this function accepts jobs, so it has what the checks need.
 """
 
@@ -13,8 +14,9 @@ from typing import Any, Final
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
 from tidemill import composition
+from tidemill.application.batches import open_batch
 from tidemill.application.events import publication, publish
-from tidemill.application.job_view import payload_of, summary, view
+from tidemill.application.job_view import batch_view, payload_of, summary, view
 from tidemill.application.submit import Accepted
 from tidemill.application.submit_batch import submit_all
 from tidemill.aws import clients
@@ -32,7 +34,7 @@ from tidemill.http.caller_identity import tenant
 from tidemill.http.problems import ProblemError, as_problem
 from tidemill.http.request import idempotency_key, read_body, read_object
 from tidemill.http.router import REPLAYED, json_response, resolver
-from tidemill.http.submission_form import BatchedForm, BatchForm, EventForm, SubmissionForm, read_form
+from tidemill.http.submission_form import BatchedForm, BatchForm, EventForm, OpeningForm, SubmissionForm, read_form
 from tidemill.http.trace_headers import caller_trace
 from tidemill.names import LARGEST_BATCH_BODY_BYTES
 from tidemill.telemetry.outcome_log import first_message_not_sent
@@ -110,6 +112,18 @@ def _app() -> APIGatewayHttpResolver:
         with nullcontext() if accepted.replayed else suppress(StoreUnavailableError):
             payload = payload_of(accepted.job, composition.payloads())
         return _shown(accepted, payload)
+
+    @app.post("/batches")
+    def open_a_batch() -> Response[str]:
+        event = app.current_event
+        owner = tenant(event)
+        key = idempotency_key(event)
+        body = read_form(OpeningForm, read_object(event), lambda _form: [])
+        with tracing().submit(caller_trace(event)) as trace:
+            accepted = open_batch(body.opened(key=key), composition.api_submit(), tenant=owner, trace=trace)
+        _record([accepted])
+        headers = {"Location": f"/batches/{accepted.job.id}", **(REPLAYED if accepted.replayed else {})}
+        return json_response(_status(accepted), batch_view(accepted.job), headers=headers)
 
     @app.get("/health")
     def health() -> Response[str]:

@@ -4,8 +4,9 @@ from http import HTTPStatus
 
 from aws_lambda_powertools.event_handler import Response
 
-from tidemill.application.job_view import payload_of, view
+from tidemill.application.job_view import batch_view, payload_of, view
 from tidemill.application.ports import Payloads
+from tidemill.domain.batches import Look, is_batch
 from tidemill.domain.job import Job
 from tidemill.http.problems import ProblemError
 from tidemill.http.router import json_response
@@ -19,3 +20,11 @@ def answer(job: Job | None, payloads: Payloads) -> Response[str]:
         )
         raise ProblemError(HTTPStatus.NOT_FOUND, "no-such-job", detail)
     return json_response(HTTPStatus.OK, view(job, payload=payload_of(job, payloads)))
+
+
+def batch_answer(job: Job | None, look: Look | None = None) -> Response[str]:
+    """The batch, with the counts of the look, or else those of its last run. Raises `ProblemError` without a batch."""
+    if job is None or not is_batch(job):
+        detail = "You own no batch with this id. Check the id and your credentials; ended batches are kept for 30 days."
+        raise ProblemError(HTTPStatus.NOT_FOUND, "no-such-batch", detail)
+    return json_response(HTTPStatus.OK, batch_view(job, look))

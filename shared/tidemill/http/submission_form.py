@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from tidemill.application.validation import MOST_TAGS, SHORTEST_PERIOD, TAG_PATTERN
+from tidemill.domain.batches import CALLBACKS, Batch
 from tidemill.domain.errors import Fault, InvalidPayloadError
 from tidemill.domain.events import FIRST_VERSION, Event
 from tidemill.domain.submission import Submission, Unique
@@ -65,6 +66,7 @@ class SubmissionForm(Form):
     supersedes: str | None = None
     unique: UniqueForm | None = None
     tags: Annotated[list[Tag], Field(max_length=MOST_TAGS)] | None = None
+    batch: str | None = None
 
     def submission(self, *, key: str | None) -> Submission:
         return Submission(
@@ -79,6 +81,7 @@ class SubmissionForm(Form):
             key=key,
             tags=self.tags or (),
             supersedes=self.supersedes,
+            batch=self.batch,
             unique=None
             if self.unique is None
             else Unique(period=timedelta(seconds=self.unique.period_seconds), key=self.unique.key),
@@ -101,6 +104,41 @@ class EventForm(Form):
 
     def event(self, *, key: str | None) -> Event:
         return Event(type=self.type, data=self.data, version=self.version, key=key, group=self.group)
+
+
+class CallbackForm(Form):
+    """A job that a batch submits when it ends."""
+
+    type: str = Field(min_length=1, max_length=100)
+    payload: dict[str, Any] = Field(default_factory=dict)
+    lane: Annotated[Lane, Field(strict=False)] | None = None
+    group: str | None = None
+    max_age_seconds: Age | None = None
+    tags: Annotated[list[Tag], Field(max_length=MOST_TAGS)] | None = None
+
+    def submission(self) -> Submission:
+        return Submission(
+            type=self.type,
+            payload=self.payload,
+            lane=self.lane,
+            group=self.group,
+            max_age=None if self.max_age_seconds is None else timedelta(seconds=self.max_age_seconds),
+            tags=self.tags or (),
+        )
+
+
+class OpeningForm(Form):
+    """The body of `POST /batches`."""
+
+    on_success: CallbackForm | None = None
+    on_failure: CallbackForm | None = None
+    on_complete: CallbackForm | None = None
+    batch: str | None = None
+    tags: Annotated[list[Tag], Field(max_length=MOST_TAGS)] | None = None
+
+    def opened(self, *, key: str | None) -> Batch:
+        callbacks = {name: form.submission() for name in CALLBACKS if (form := getattr(self, name)) is not None}
+        return Batch(**callbacks, key=key, batch=self.batch, tags=self.tags or ())
 
 
 Read = TypeVar("Read", bound=Form)

@@ -22,7 +22,7 @@ from tidemill.domain.waiting import Line
 class NoJobs:
     """`SubmitStore` that accepts every job and keeps none."""
 
-    def insert_if_absent(self, job: Job) -> Job:
+    def insert_if_absent(self, job: Job, *, batch: Job | None = None) -> Job:  # noqa: ARG002
         return job
 
     def get(self, _tenant: str, _job_id: str) -> Job | None:

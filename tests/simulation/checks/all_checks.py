@@ -6,6 +6,7 @@ from tests.simulation.checks.adaptive_limits import AdaptiveLimitChecks
 from tests.simulation.checks.at_rest import AtRestChecks
 from tests.simulation.checks.attempts import AttemptChecks
 from tests.simulation.checks.backfills import BackfillChecks
+from tests.simulation.checks.batches import BatchChecks
 from tests.simulation.checks.breaker_ages import BreakerAgeChecks
 from tests.simulation.checks.breakers import BreakerChecks
 from tests.simulation.checks.caps import CapChecks
@@ -114,6 +115,7 @@ class Checks:
         self._backfills = BackfillChecks(world)
         self._steps = StepChecks(world)
         self.events = EventChecks(world)
+        self.batches = BatchChecks(world)
         self._explanations = ExplanationChecks(world)
         self.versions = VersionCompatibilityChecks(world)
 
@@ -179,6 +181,7 @@ class Checks:
         self._backfills.at_end()
         self._steps.at_end()
         self.events.at_end()
+        self.batches.at_end()
         self._reports.no_record_blocks_its_shard()
         self.versions.at_end()
 

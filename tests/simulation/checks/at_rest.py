@@ -15,14 +15,24 @@ from tidemill.domain.claim_verdict import Verdict
 from tidemill.domain.job import NO_ATTEMPT_LEFT, DeathReason
 from tidemill.domain.states import TERMINAL, State
 from tidemill.dynamodb.owed_items import OWED_PREFIX
-from tidemill.names import EVENT_TYPE, LARGEST_MAX_ATTEMPTS
+from tidemill.names import BATCH_TYPE, EVENT_TYPE, LARGEST_MAX_ATTEMPTS
 
 #: Types whose success writes no effect.
-_WITHOUT_EFFECT: Final = frozenset({"sim.plain", "sim.permanent", "sim.give-up", "sim.unstorable", EVENT_TYPE})
+_WITHOUT_EFFECT: Final = frozenset(
+    {"sim.plain", "sim.permanent", "sim.give-up", "sim.unstorable", EVENT_TYPE, BATCH_TYPE}
+)
 #: Error classes that handlers raise, and those that the engine records for faults.
 _EXPLAINED: Final = frozenset(
     {
-        *("BrokenError", "PermanentJobError", "RetryAfter", "GiveUp", "MissingInput", "StepsChangedError"),
+        *(
+            "BrokenError",
+            "PermanentJobError",
+            "RetryAfter",
+            "GiveUp",
+            "MissingInput",
+            "StepsChangedError",
+            "BatchFailed",
+        ),
         *("Crashed", "DeadlinePassed", "JobTimeoutError", "LeaseLostError", "TooManyHops"),
         *("EffectRefusedError", "StoreUnavailableError", "TransactionConflictError", "UndoFailedError"),
         # Only where versions differ: see `VersionCompatibilityChecks`.

@@ -9,10 +9,10 @@ from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import FAR_OFF_MS, LARGEST_SKEW_MS
 from tests.simulation.world.world import World
 from tidemill.domain.states import State
-from tidemill.names import EVENT_TYPE
+from tidemill.names import BATCH_TYPE, EVENT_TYPE
 
 #: Types whose handlers end a job in this way.
-_GIVING_UP: Final = frozenset({"sim.give-up"})
+_GIVING_UP: Final = frozenset({"sim.give-up", BATCH_TYPE})
 _PERMANENT: Final = frozenset({"sim.permanent", "sim.unstorable", "sim.reordered"})
 
 
@@ -30,8 +30,8 @@ class EndingChecks:
 
     def endings_have_a_cause(self, key: str, before: Item, after: Item) -> None:
         kind, state, death = text_of(after, "type"), state_of(after), text_of(after, "death")
-        # The handler of an event is that of the engine, which records no run.
-        ran = kind == EVENT_TYPE or any(
+        # These handlers are those of the engine, which record no run.
+        ran = kind in {EVENT_TYPE, BATCH_TYPE} or any(
             run.owner == before["owner"]["S"] and run.key == key for run in self._world.runs
         )
         caused = True

@@ -8,7 +8,7 @@ from typing import Any, Final
 from tests.simulation.checks.violation import Item, maps_of, tags_of
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_TEXTS: Final = ("type", "lane", "state", "death", "group", "parent", "undoes", "supersedes", "superseded_by")
+_TEXTS: Final = ("type", "lane", "state", "death", "group", "parent", "batch", "undoes", "supersedes", "superseded_by")
 #: With the number that a missing attribute stands for.
 _NUMBERS: Final = {"attempt": 0, "hops": 0, "sequence": None}
 _TIMES: Final = (

@@ -147,7 +147,8 @@ def _submitted(item: Item) -> str:
         text += f", to run {_SPAN} later"
     if "group" in item:
         text += f", as number {number_of(item, 'sequence')} of the group {re.escape(text_of(item, 'group'))}"
-    text += f", by the success of job {text_of(item, 'parent')}" if "parent" in item else ""
+    text += f", into the batch {text_of(item, 'batch')}" if "batch" in item else ""
+    text += f", by the end of job {text_of(item, 'parent')}" if "parent" in item else ""
     text += f", to undo job {text_of(item, 'undoes')}" if "undoes" in item else ""
     return text + (f", to supersede job {text_of(item, 'supersedes')}" if "supersedes" in item else "")
 

@@ -11,6 +11,7 @@ from tests.simulation.world.lambda_environments import FAR_OFF_MS, LARGEST_SKEW_
 from tests.simulation.world.world import World
 from tidemill.domain.job import DeathReason
 from tidemill.domain.states import State
+from tidemill.names import BATCH_TYPE
 
 #: "The default (minimum) delay for a queue is 0 seconds. The maximum is 15 minutes." A longer wait is scheduled.
 LONGEST_DELAY_MS: Final = 900_000
@@ -110,7 +111,8 @@ class WaitChecks:
     def follow_ups_inherit_their_hops(self, key: str, after: Item) -> None:
         parent = self._world.jobs.items.get((f"{tenant_of(key)}#{text_of(after, 'parent')}",))
         wanted = number_of(parent, "hops") + 1 if parent else number_of(after, "hops")
-        if "parent" not in after:
+        if "parent" not in after or text_of(parent, "type") == BATCH_TYPE:
+            # The looks of a batch do not count as links of a chain.
             wanted = 0
         hops = number_of(after, "hops")
         require(hops == wanted, "follow-ups inherit the hops of their parent", f"{hops}, not {wanted}", key)

@@ -4,6 +4,7 @@ from typing import Final
 
 from tests.simulation.mutants.adaptive_limits import ADAPTIVE
 from tests.simulation.mutants.backfills import BACKFILLED
+from tests.simulation.mutants.batches import BATCHED
 from tests.simulation.mutants.breakers import BREAKERS
 from tests.simulation.mutants.callers_and_versions import OUTSIDE
 from tests.simulation.mutants.caps import CAPPED
@@ -44,5 +45,6 @@ MUTANTS: Final = (
         *CAPPED,
         *STEPPED,
         *PUBLISHED,
+        *BATCHED,
     ),
 )

@@ -189,5 +189,5 @@ def test_the_story_of_a_document_without_history_comes_from_its_fields() -> None
 def test_the_submission_names_group_parent_and_time() -> None:
     job = a_job(group="g", sequence=3, parent="p", run_at=NOW + timedelta(hours=2))
     assert sentences(job) == [
-        "submitted to the lane default, to run 2h later, as number 3 of the group g, by the success of job p"
+        "submitted to the lane default, to run 2h later, as number 3 of the group g, by the end of job p"
     ]

@@ -36,6 +36,7 @@ FULL = a_job(
     redrives=(Redrive(token="t", at=NOW, by="ada", death=DeathReason.HOPS),),
     hops=5,
     parent="p",
+    batch="b",
     undoes="u",
     supersedes="e",
     superseded_by="l",
@@ -66,6 +67,7 @@ SUMMARY = {
     "finished_at": "2045-03-04T05:06:14.891Z",
     "expires_at": "2045-03-05T05:06:07.891Z",
     "tags": [],
+    "batch": "b",
     "undone_by": "v",
     "skipped": [
         {"name": "geo", "type": "test.geo", "backfilled_by": "w"},

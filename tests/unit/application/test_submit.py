@@ -173,7 +173,7 @@ def test_a_payload_that_is_too_large_is_refused(post: Post) -> None:
 def test_a_refusal_without_a_document_is_passed_on(
     post: Post, store: JobStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def vanished(_job: object) -> None:
+    def vanished(_job: object, *, batch: object) -> None:
         raise WriteRefusedError("insert_if_absent", None)
 
     monkeypatch.setattr(store, "insert_if_absent", vanished)

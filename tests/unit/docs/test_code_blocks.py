@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[3]
 RUN_BY: Final[dict[str, tuple[int, str]]] = {
     "README.md": (1, "tests/unit/docs/test_readme.py"),
     "docs/guides/adaptive-limits.md": (1, "tests/unit/docs/test_code_blocks.py"),
+    "docs/guides/batches.md": (1, "tests/integration/test_batches.py"),
     "docs/guides/breakers.md": (1, "tests/unit/docs/test_code_blocks.py"),
     "docs/guides/compensation.md": (1, "tests/integration/test_compensation.py"),
     "docs/guides/delays-and-schedules.md": (1, "tests/unit/docs/test_code_blocks.py"),

@@ -93,7 +93,9 @@ def test_every_field_of_a_job_is_written() -> None:
         **dict.fromkeys(
             ("run_at", "deadline", "useful_until", "unique_until", "checkpoint_at", "cancel_requested_at"), NOW
         ),
-        **dict.fromkeys(("owner", "last_owner", "result", "group", "parent", "checkpoint", "payload_at"), "text"),
+        **dict.fromkeys(
+            ("owner", "last_owner", "result", "group", "batch", "parent", "checkpoint", "payload_at"), "text"
+        ),
         **dict.fromkeys(("releases", "sequence", "hops", "holds", "nudges", "progress_done", "progress_total"), 1),
         open_runs=1,
         hold_cause=HoldCause.LIMIT,

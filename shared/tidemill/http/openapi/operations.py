@@ -48,6 +48,7 @@ _CONTEXT: Final = {
 }
 #: A path with characters outside those of an id matches no route.
 _NO_SUCH_JOB: Final = problems("no-such-job", "not-found")
+_NO_SUCH_BATCH: Final = problems("no-such-batch", "not-found")
 
 
 def _body(schema: str, *, required: bool = True, **more: Any) -> Operation:
@@ -135,6 +136,50 @@ _PUBLISH: Final[Operation] = {
         "422": problems("invalid-body", "key-reused"),
         "429": OVER_QUOTA,
         "503": NOT_ACCEPTED,
+    },
+}
+_OPEN_BATCH: Final[Operation] = {
+    "operationId": "openBatch",
+    "summary": "Open a batch",
+    "description": "Jobs join it by `batch`. Once it is closed and all its jobs are at rest, its callbacks are "
+    f"submitted. The body is at most {LARGEST_BODY_BYTES} bytes.",
+    "parameters": [
+        _KEY | {"description": "Openings of one caller with the same key and body are one batch."},
+        _CONTEXT,
+    ],
+    "requestBody": _body("OpeningForm", example={"on_success": {"type": "import.publish"}}),
+    "responses": SECURED
+    | WITH_BODY
+    | {
+        "202": good("The batch is open.", "Batch", "Location"),
+        "200": good("An earlier request opened the batch.", "Batch", "Location", "Idempotent-Replayed"),
+        "400": problems("not-json", "duplicate-member", "invalid-key"),
+        "409": problems("not-allowed-now"),
+        "422": problems("invalid-body", "key-reused"),
+        "429": OVER_QUOTA,
+        "503": NOT_ACCEPTED,
+    },
+}
+_GET_BATCH: Final[Operation] = {
+    "operationId": "getBatch",
+    "summary": "Count the jobs of a batch",
+    "description": "With more than 1,000 unfinished jobs, the counts are those of the last look, at `counted_at`.",
+    "parameters": [_JOB_ID],
+    "responses": SECURED | {"200": good("The batch.", "Batch"), "404": _NO_SUCH_BATCH},
+}
+_CLOSE_BATCH: Final[Operation] = {
+    "operationId": "closeBatch",
+    "summary": "Let no more jobs join a batch",
+    "description": "A batch is closed once. A second request is refused.",
+    "parameters": [_JOB_ID],
+    "requestBody": _body("Nothing", required=False),
+    "responses": SECURED
+    | WITH_BODY
+    | {
+        "200": good("The batch.", "Batch"),
+        "404": _NO_SUCH_BATCH,
+        "409": problems("not-allowed-now"),
+        "422": problems("invalid-body"),
     },
 }
 _LIST: Final[Operation] = {
@@ -233,6 +278,9 @@ PATHS: Final[dict[str, dict[str, Operation]]] = {
     "/jobs": {"post": _SUBMIT, "get": _LIST},
     "/jobs/batch": {"post": _SUBMIT_BATCH},
     "/events": {"post": _PUBLISH},
+    "/batches": {"post": _OPEN_BATCH},
+    "/batches/{id}": {"get": _GET_BATCH},
+    "/batches/{id}/close": {"post": _CLOSE_BATCH},
     "/jobs/{id}": {"get": _GET},
     "/jobs/{id}/cancel": {"post": _CANCEL},
     "/jobs/{id}/signals/{name}": {"post": _SIGNAL},

@@ -11,7 +11,7 @@ from tidemill.domain.signals import MOST_SIGNALS
 from tidemill.domain.states import State
 from tidemill.domain.steps import MOST_STEPS
 from tidemill.domain.time_constants import LONGEST_SPAN
-from tidemill.http.submission_form import BatchedForm, BatchForm, EventForm, SubmissionForm
+from tidemill.http.submission_form import BatchedForm, BatchForm, EventForm, OpeningForm, SubmissionForm
 
 Schema = dict[str, Any]
 
@@ -34,6 +34,7 @@ _NOTES: Final = {
     "unique": "One job of its type per period. Not together with an idempotency key.",
     "tags": "Up to five labels to find the job by, without repeats. Their order means nothing.",
     "supersedes": "The key or the id of an earlier job of the caller. The new job runs once that one has no effect.",
+    "batch": "The id of an open batch of the caller that the job joins.",
     "idempotency_key": "Submissions of one caller with the same key and body create one job.",
 }
 
@@ -44,6 +45,15 @@ _EVENT_NOTES: Final = {
     "version": "The version of the event type.",
     "group": "Each consumer runs the events of a group one at a time, in the order of their acceptance. "
     f"1 to {LONGEST_EVENT_GROUP} bytes.",
+}
+
+#: Descriptions of the members of an opening.
+_BATCH_NOTES: Final = {
+    "on_success": "Submitted once no job of the batch is dead, after a redrive too.",
+    "on_failure": "Submitted the first time that all jobs are at rest and some are dead.",
+    "on_complete": "Submitted the first time that all jobs are at rest.",
+    "batch": "The id of an open batch of the caller that this one is a job of.",
+    "tags": _NOTES["tags"],
 }
 
 
@@ -83,6 +93,7 @@ _SUMMARY: Final[Schema] = {
     "cancel_requested_at": _or_null(_TIME),
     "group": _or_null(_TEXT),
     "tags": _list_of(_TEXT, maxItems=MOST_TAGS) | {"description": "As submitted, sorted."},
+    "batch": _or_null(_ID) | {"description": "The batch that it belongs to."},
     "sequence": _or_null(_COUNT) | {"description": "The position in its group."},
     "run_at": _or_null(_TIME) | {"description": "As submitted."},
     "deadline": _or_null(_TIME),
@@ -172,6 +183,25 @@ _PROBLEM: Final[Schema] = {
     "description": "A problem document, RFC 9457. Programs read `type`; `detail` is for a person.",
 }
 
+_BATCH: Final[Schema] = {
+    "id": _ID,
+    "state": ref("State") | {"description": "Of the job that waits for the others."},
+    "jobs": _COUNT | {"description": "The jobs that have joined, at `counted_at`."},
+    "counts": {
+        "type": "object",
+        "additionalProperties": _COUNT,
+        "description": "The jobs by state. `missing`: deleted before their end was seen; `unreadable`: an operator "
+        "must repair their documents.",
+    },
+    "counted_at": _or_null(_TIME),
+    "created_at": _TIME,
+    "closed_at": _or_null(_TIME),
+    "finished_at": _or_null(_TIME),
+    "expires_at": _or_null(_TIME),
+    "batch": _or_null(_ID) | {"description": "The batch that this one is a job of."},
+    "tags": _list_of(_TEXT, maxItems=MOST_TAGS),
+}
+
 _BATCH_ANSWER: Final[Schema] = {
     "oneOf": [
         _object({"status": {"enum": [200, 202]}, "job": ref("JobSummary")}),
@@ -190,10 +220,17 @@ _BATCH_ANSWER: Final[Schema] = {
 
 
 def schemas() -> Schema:
-    models = [(model, "validation") for model in (SubmissionForm, BatchedForm, BatchForm, EventForm)]
+    models = [(model, "validation") for model in (SubmissionForm, BatchedForm, BatchForm, EventForm, OpeningForm)]
     _, generated = models_json_schema(models, ref_template="#/components/schemas/{model}")  # type: ignore[arg-type]  # a list is invariant
     forms = {name: _plain(form) for name, form in generated["$defs"].items()}
-    for form, notes in (("SubmissionForm", _NOTES), ("BatchedForm", _NOTES), ("EventForm", _EVENT_NOTES)):
+    described = {
+        "SubmissionForm": _NOTES,
+        "BatchedForm": _NOTES,
+        "CallbackForm": _NOTES,
+        "EventForm": _EVENT_NOTES,
+        "OpeningForm": _BATCH_NOTES,
+    }
+    for form, notes in described.items():
         for name, property_ in forms[form]["properties"].items():
             property_["description"] = notes[name]
     # The handler checks each job alone, so `BatchForm` accepts any value. The schema describes a valid one.
@@ -222,6 +259,7 @@ def schemas() -> Schema:
                 ),
             }
         ),
+        "Batch": _object(_BATCH),
         "BatchAnswer": _BATCH_ANSWER,
         "BatchAnswers": _object({"jobs": _list_of(ref("BatchAnswer"))}),
         "AttemptError": _object(_ATTEMPT_ERROR),

@@ -1,0 +1,68 @@
+"""The members of a batch: look at them, count them, and redrive the dead ones. Counts come from their documents."""
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from datetime import datetime
+
+from tidemill.application.ports import BatchStore, Clock, ControlStore, NewToken
+from tidemill.domain.batches import Look, Page
+from tidemill.domain.errors import StoreUnavailableError, WriteRefusedError
+from tidemill.domain.job import Job
+
+
+class BatchMembers:
+    """For the job of a batch, and for readers of the counts. All of it may be repeated."""
+
+    def __init__(self, *, store: ControlStore, batches: BatchStore, clock: Clock, new_token: NewToken) -> None:
+        self._store = store
+        self._batches = batches
+        self._clock = clock
+        self._new_token = new_token
+
+    def batch(self, tenant: str, batch_id: str) -> Job:
+        """The document of the batch, with all its signals and redrives. Raises `StoreUnavailableError`."""
+        batch = self._batches.get(tenant, batch_id)
+        if batch is None:
+            # A running job is not deleted, unless an operator does it.
+            raise StoreUnavailableError(f"the document of the batch {batch_id} is gone")
+        return batch
+
+    def close(self, batch: Job) -> None:
+        """As `BatchStore.close`."""
+        self._batches.close(batch, now=self._clock())
+
+    def look(self, batch: Job) -> Look:
+        """The members as they are now."""
+        return self._look(batch, self._batches.pages(batch))
+
+    def brief_look(self, batch: Job, *, most: int) -> Look | None:
+        """As `look`. None if the documents of more than `most` members would be read."""
+        pages = self._batches.pages(batch)
+        return self._look(batch, pages) if sum(len(page.unfinished) for page in pages) <= most else None
+
+    def _look(self, batch: Job, pages: Sequence[Page]) -> Look:
+        now, unreadable = self._clock(), set[str]()
+        found = self._batches.get_many(
+            [(batch.tenant, job_id) for page in pages for job_id in sorted(page.unfinished)],
+            unreadable=lambda _tenant, job_id, _error: unreadable.add(job_id),
+        )
+        # Another job may have replaced one that has expired.
+        jobs = {job.id: job for job in found if job.batch == batch.id}
+        return Look(at=now, pages=pages, jobs=jobs, unreadable=frozenset(unreadable))
+
+    def record(self, batch: Job, look: Look, *, last: bool) -> None:
+        """Note which members have ended, so that later looks need not read them, and count them once expired."""
+        # A batch that was redriven needs its pages for longer.
+        every = last or bool(batch.redrives)
+        for page in look.pages:
+            if (ended := look.newly_ended(page)) or every:
+                self._batches.record(batch, page, ended, now=look.at, last=last)
+
+    def redrive(self, batch: Job, dead: Iterable[Job], *, until: datetime) -> None:
+        """Redrive these members in the name of the operator or owner who redrove the batch, up to that time."""
+        for job in dead:
+            asked, now = batch.redrives[-1], self._clock()
+            with suppress(WriteRefusedError):
+                self._store.redrive(job, token=self._new_token(), now=now, by=asked.by, reason=asked.reason)
+            if now >= until:
+                return

@@ -1,0 +1,115 @@
+"""Open a batch, and close it. The job type in `tidemill.batch` waits for its members."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from tidemill.application.control import Control
+from tidemill.application.job_types import JobType
+from tidemill.application.submit import Accepted, Submit
+from tidemill.domain.batches import CLOSED, Batch, Opening, closed_at, is_batch
+from tidemill.domain.errors import (
+    Fault,
+    InvalidPayloadError,
+    PayloadTooLargeError,
+    UnknownJobTypeError,
+    UnloadedJobTypeError,
+)
+from tidemill.domain.job import Job
+from tidemill.domain.submission import Submission
+from tidemill.names import BATCH_TYPE
+
+_SECOND: Final = timedelta(seconds=1)
+#: What a callback may not have: it is submitted once, when its batch ends.
+_NOT_OF_CALLBACKS: Final = {
+    "key": "idempotency_key",
+    "unique": "unique",
+    "delay": "delay_seconds",
+    "run_at": "run_at",
+    "deadline": "deadline",
+    "supersedes": "supersedes",
+    "batch": "batch",
+}
+
+
+def open_batch(batch: Batch, submit: Submit, *, tenant: str, trace: str) -> Accepted:
+    """Write the job of the batch; `replayed` if an earlier opening with the key did.
+
+    Raises `InvalidPayloadError` with the path of each fault, and what `Submit` raises.
+    """
+    asked = {name: _asked(callback) for name, callback in batch.callbacks.items()}
+    opening = Opening(
+        type=BATCH_TYPE,
+        payload=asked,
+        asked=asked,
+        # Batches and jobs may have equal keys.
+        key=None if batch.key is None else f"batch/{batch.key}",
+        tags=batch.tags,
+        batch=batch.batch,
+    )
+    found = [fault for name, callback in batch.callbacks.items() for fault in _faults(name, callback, submit)]
+    if found:
+        return submit.earlier(opening, tenant=tenant, refused=InvalidPayloadError(found))
+    facts = {
+        name: asked[name] | _facts(callback, submit.job_types.get(callback.type))
+        for name, callback in batch.callbacks.items()
+    }
+    return submit(replace(opening, payload=facts), tenant=tenant, trace=trace)
+
+
+def close_batch(control: Control, tenant: str, batch_id: str, *, now: datetime) -> Job | None:
+    """Let no more jobs join, and return the batch; None if the tenant has no such batch.
+
+    Its job closes the pages, so a job that was about to join may still do so.
+
+    Raises `InvalidPayloadError` if it was closed before, and `SignalRefusedError` if it has ended.
+    """
+    batch = control.find(tenant, batch_id)
+    if batch is None or not is_batch(batch):
+        return None
+    if (closed := closed_at(batch, now=now)) is not None:
+        raise InvalidPayloadError([Fault("/id", f"the batch was closed before, at {closed.isoformat()}")])
+    return control.signal(tenant, batch_id, CLOSED, data=True)
+
+
+def _asked(callback: Submission) -> dict[str, Any]:
+    """Without what has its default."""
+    asked = {
+        "type": callback.type,
+        "payload": callback.payload,
+        "lane": callback.lane,
+        "group": callback.group,
+        "tags": sorted(callback.tags),
+        "max_age_seconds": callback.max_age / _SECOND if callback.max_age else None,
+    }
+    return {name: value for name, value in asked.items() if value}
+
+
+def _facts(callback: Submission, job_type: JobType) -> dict[str, Any]:
+    """As `tidemill.batch.job.CallbackFacts` reads them, without those that have their default."""
+    max_age = callback.max_age or job_type.max_age
+    facts = {
+        "lane": callback.lane or job_type.lane,
+        "blocks": job_type.blocks or None,
+        "max_age_seconds": max_age / _SECOND if max_age else None,
+        "retention_seconds": job_type.retention / _SECOND if job_type.retention else None,
+    }
+    return {name: value for name, value in facts.items() if value is not None}
+
+
+def _faults(name: str, callback: Submission, submit: Submit) -> Iterator[Fault]:
+    if extra := [path for field, path in _NOT_OF_CALLBACKS.items() if getattr(callback, field) is not None]:
+        yield from (Fault(f"/{name}/{path}", "a callback has none") for path in extra)
+        return
+    try:
+        # Nothing is written, so the tenant does not matter.
+        submit.prepare(callback, tenant="", trace="")
+    except InvalidPayloadError as refused:
+        yield from (Fault(f"/{name}{fault.path}", fault.message) for fault in refused.faults)
+    except UnloadedJobTypeError:
+        raise
+    except UnknownJobTypeError as refused:
+        yield Fault(f"/{name}/type", str(refused))
+    except PayloadTooLargeError as refused:
+        yield Fault(f"/{name}/payload", str(refused))

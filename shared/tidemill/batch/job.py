@@ -1,0 +1,131 @@
+"""The job of a batch: it waits until the batch is closed and all its members are at rest, and submits the callbacks.
+
+The callbacks commit with its end: with its success if no member is dead, and else with its death. A redrive of the
+batch redrives its dead members, and waits again.
+"""
+
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from pydantic import BaseModel, Field
+
+from tidemill import Continue, Done, GiveUp, Lane, Run, WaitFor, job_type
+from tidemill.domain.batches import (
+    CLOSED,
+    ON_COMPLETE,
+    ON_FAILURE,
+    ON_SUCCESS,
+    BatchFailed,
+    Callback,
+    Look,
+    closed_at,
+    pause,
+    to_redrive,
+)
+from tidemill.domain.job import Job
+from tidemill.domain.retry import LARGEST_MAX_HOPS
+from tidemill.names import BATCH_TYPE, LARGEST_MAX_ATTEMPTS
+from tidemill.system import clock
+
+#: Of an open batch: between two looks, which note what has ended before it expires.
+_WHILE_OPEN: Final = timedelta(hours=1)
+#: So much of a run is kept back from redrives.
+_RESERVE: Final = timedelta(seconds=5)
+
+
+class CallbackFacts(BaseModel):
+    """A callback, with the facts of its job type at the opening."""
+
+    type: str
+    payload: dict[str, Any] = {}
+    lane: Lane
+    group: str | None = None
+    tags: list[str] = []
+    blocks: bool = False
+    max_age_seconds: float | None = None
+    retention_seconds: float | None = None
+
+
+class OpenedBatch(BaseModel):
+    on_success: CallbackFacts | None = None
+    on_failure: CallbackFacts | None = None
+    on_complete: CallbackFacts | None = None
+
+
+class Waited(BaseModel):
+    """The checkpoint."""
+
+    #: Since then no page takes another member.
+    sealed_at: datetime | None = None
+    #: The callbacks of a first end have been submitted.
+    called: bool = False
+    #: As at the last look.
+    counts: dict[str, int] = Field(default_factory=dict)
+    counted_at: datetime | None = None
+
+
+@job_type(
+    BATCH_TYPE,
+    payload=OpenedBatch,
+    max_attempts=LARGEST_MAX_ATTEMPTS,
+    max_hops=LARGEST_MAX_HOPS,  # each look is a hop
+    retention_days=30,
+)
+def watch(opened: OpenedBatch, run: Run) -> WaitFor | Continue | Done | GiveUp:
+    """Its result is the counts of the members by state."""
+    from tidemill import composition  # noqa: PLC0415 - clients read the declaration without Powertools
+
+    members, waited = composition.batch_members(), Waited.model_validate(run.resumed_from or {})
+    batch = members.batch(run.tenant, run.job_id)
+    closed = closed_at(batch, now=clock.now())
+    if closed and not waited.sealed_at:
+        members.close(batch)
+        waited.sealed_at = clock.now()
+    look = members.look(batch)
+    waited.counts, waited.counted_at = look.counts, look.at
+    run.checkpoint(done=look.total - look.live, total=look.total)
+    if closed is None or waited.sealed_at is None:
+        members.record(batch, look, last=False)
+        if run.attempt > 1:
+            # A wait gives back one attempt, and this all of them: an open batch must not use them up.
+            return Continue(waited.model_dump(mode="json"))
+        return WaitFor(CLOSED, timeout=_WHILE_OPEN, checkpoint=waited.model_dump(mode="json"))
+    dead = to_redrive(batch, look.jobs.values())
+    if dead or not look.at_rest(waited.sealed_at):
+        members.record(batch, look, last=False)
+        members.redrive(batch, dead, until=run.deadline - _RESERVE)
+        after = pause(batch, closed, now=look.at)
+        return Continue(waited.model_dump(mode="json"), after=after)
+    members.record(batch, look, last=True)
+    return _ended(opened, batch, look, waited)
+
+
+def _ended(opened: OpenedBatch, batch: Job, look: Look, waited: Waited) -> Done | BatchFailed:
+    first = [] if waited.called else _callback(batch, ON_COMPLETE, opened.on_complete)
+    if not look.failed:
+        return Done(look.counts, then=[*_callback(batch, ON_SUCCESS, opened.on_success), *first])
+    if not waited.called:
+        first += _callback(batch, ON_FAILURE, opened.on_failure)
+    waited.called = True
+    reason = f"{look.failed} of {look.total} jobs of the batch are dead; redrive the batch to redrive them"
+    return BatchFailed(reason, then=first, checkpoint=waited.model_dump(mode="json"))
+
+
+def _callback(batch: Job, name: str, facts: CallbackFacts | None) -> list[Callback]:
+    if facts is None:
+        return []
+    max_age, retention = facts.max_age_seconds, facts.retention_seconds
+    return [
+        Callback(
+            type=facts.type,
+            payload=facts.payload,
+            lane=facts.lane,
+            group=facts.group,
+            tags=facts.tags,
+            max_age=None if max_age is None else timedelta(seconds=max_age),
+            blocks=facts.blocks,
+            retention=None if retention is None else timedelta(seconds=retention),
+            # Its id follows from it. The index of a follow-up job would be that of another callback after a redrive.
+            key=f"batch/{batch.id}/{batch.created_at.isoformat()}/{name}",
+        )
+    ]

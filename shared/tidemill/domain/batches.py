@@ -1,0 +1,184 @@
+"""A batch: jobs that are counted together, and the jobs that come into being once all of them are at rest. Pure.
+
+The batch is a job itself. Its members are listed on pages, and decision 59 says why.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final
+from zlib import crc32
+
+from tidemill.domain.events import Delivery
+from tidemill.domain.job import Job
+from tidemill.domain.return_values import GiveUp
+from tidemill.domain.states import State
+from tidemill.domain.submission import Submission
+from tidemill.names import BATCH_TYPE
+
+#: Jobs of one batch.
+LARGEST_JOB_COUNT: Final = 10_000
+#: The pages of a batch. All versions of the code must agree on it.
+PAGES: Final = 32
+#: The ids of jobs choose their pages. With 10,000 of them the mean page has 313, and this is six standard deviations
+#: more: one batch of 10,000 in ten million has a page that refuses a job.
+MOST_ON_PAGE: Final = 420
+#: A batch that is not closed by then closes by itself.
+LONGEST_OPEN: Final = timedelta(days=30)
+#: The name of the signal that closes a batch.
+CLOSED: Final = "closed"
+ON_SUCCESS: Final = "on_success"
+ON_FAILURE: Final = "on_failure"
+ON_COMPLETE: Final = "on_complete"
+CALLBACKS: Final = (ON_SUCCESS, ON_FAILURE, ON_COMPLETE)
+#: The states of a member that nothing changes any more. A dead one may be redriven.
+FINAL_STATES: Final = (State.SUCCEEDED, State.CANCELLED, State.EXPIRED)
+#: In the counts: a member whose document was deleted before a look saw its end, and one that this code cannot read.
+MISSING: Final = "missing"
+UNREADABLE: Final = "unreadable"
+#: A read of many items may see a page before a job that the same transaction wrote, so a missing job is believed only
+#: so long after the pages were closed. No transaction takes that long.
+_TRUSTED_AFTER: Final = timedelta(minutes=1)
+_SHORTEST_PAUSE: Final = timedelta(seconds=2)
+_LONGEST_PAUSE: Final = timedelta(minutes=15)
+#: So much of the time since the close passes between two looks.
+_PAUSE_SHARE: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Up to 10,000 jobs, and the jobs to submit once all of them are at rest. A callback has no time and no key."""
+
+    #: If no job of the batch is dead; after a redrive, too.
+    on_success: Submission | None = None
+    #: The first time that some are dead.
+    on_failure: Submission | None = None
+    #: The first time that all are at rest.
+    on_complete: Submission | None = None
+    #: Idempotency key: openings of a tenant with the same key make one batch.
+    key: str | None = None
+    #: The open batch that this one is a job of.
+    batch: str | None = None
+    tags: Sequence[str] = ()
+
+    @property
+    def callbacks(self) -> Mapping[str, Submission]:
+        each = {ON_SUCCESS: self.on_success, ON_FAILURE: self.on_failure, ON_COMPLETE: self.on_complete}
+        return {name: callback for name, callback in each.items() if callback is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening(Submission):
+    """The submission of the job of a batch."""
+
+    #: What a repeated opening has in common: without the facts of the job types, which a deployment may change.
+    asked: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Callback(Delivery):
+    """The submission of a callback, with the facts of its type at the opening. It counts hops from its batch on."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFailed(GiveUp):
+    """Returned by the handler of batches alone: the batch dies, and these jobs commit with its death."""
+
+    then: Sequence[Submission] = ()
+    #: JSON.
+    checkpoint: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A part of the members of a batch."""
+
+    number: int
+    members: frozenset[str] = frozenset()
+    #: Those that a look has seen in one of the final states. A subset of `members`.
+    ended: Mapping[State, frozenset[str]] = field(default_factory=dict)
+
+    @property
+    def unfinished(self) -> frozenset[str]:
+        return self.members.difference(*self.ended.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """The members of a batch as they were at one moment: `pages`, and the documents of the unfinished ones."""
+
+    at: datetime
+    pages: Sequence[Page]
+    jobs: Mapping[str, Job]
+    unreadable: frozenset[str] = frozenset()
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The members by state."""
+        counts: Counter[str] = Counter()
+        for page in self.pages:
+            counts.update({state: len(ids) for state, ids in page.ended.items()})
+            counts.update(map(self._state, page.unfinished))
+        return {state: counts[state] for state in sorted(counts) if counts[state]}
+
+    @property
+    def total(self) -> int:
+        return sum(len(page.members) for page in self.pages)
+
+    @property
+    def failed(self) -> int:
+        return sum(self.counts.get(state, 0) for state in (State.DEAD, MISSING))
+
+    @property
+    def live(self) -> int:
+        """Those that are not at rest."""
+        at_rest = (*FINAL_STATES, State.DEAD, MISSING)
+        return self.total - sum(self.counts.get(state, 0) for state in at_rest)
+
+    def newly_ended(self, page: Page) -> dict[State, frozenset[str]]:
+        """The members of the page that this look is the first to see in a final state."""
+        return {
+            state: ids
+            for state in FINAL_STATES
+            if (ids := frozenset(each for each in page.unfinished if self._state(each) == state))
+        }
+
+    def at_rest(self, sealed_at: datetime) -> bool:
+        """Whether all members are, of a batch whose pages were closed at that time."""
+        trusted = MISSING not in self.counts or self.at >= sealed_at + _TRUSTED_AFTER
+        return not self.live and trusted
+
+    def _state(self, job_id: str) -> str:
+        job = self.jobs.get(job_id)
+        return job.state if job else UNREADABLE if job_id in self.unreadable else MISSING
+
+
+def page_number(job_id: str) -> int:
+    return crc32(job_id.encode()) % PAGES
+
+
+def closed_at(batch: Job, *, now: datetime) -> datetime | None:
+    """When the batch was closed; None while it is open."""
+    if signal := next((each for each in batch.signals if each.name == CLOSED), None):
+        return signal.at
+    by_itself = batch.created_at + LONGEST_OPEN
+    return by_itself if by_itself <= now else None
+
+
+def is_batch(job: Job) -> bool:
+    return job.type == BATCH_TYPE
+
+
+def to_redrive(batch: Job, jobs: Iterable[Job]) -> list[Job]:
+    """The members that were dead at the last redrive of the batch, and have not been redriven since."""
+    if not batch.redrives:
+        return []
+    asked = batch.redrives[-1].at
+    return [job for job in jobs if job.state is State.DEAD and job.finished_at and job.finished_at < asked]
+
+
+def pause(batch: Job, closed: datetime, *, now: datetime) -> timedelta:
+    """The time between two looks: it grows with the time since the close, or since a redrive."""
+    since = max([closed, *(redrive.at for redrive in batch.redrives)])
+    return min(max((now - since) / _PAUSE_SHARE, _SHORTEST_PAUSE), _LONGEST_PAUSE)

@@ -1,0 +1,137 @@
+"""Programs that open a batch, submit its jobs, some of them twice or late, and close it."""
+
+from collections.abc import Callable
+from functools import partial
+from random import Random
+from typing import Any, Final
+
+from tests.simulation.actors.callers import TENANTS
+from tests.simulation.checks.batches import KINDS, BatchChecks
+from tests.simulation.checks.violation import maps_of, state_of
+from tests.simulation.world.world import World
+from tidemill import composition
+from tidemill.application.batches import close_batch, open_batch
+from tidemill.application.submit import keyed_job_id
+from tidemill.domain.batches import Batch
+from tidemill.domain.errors import BatchRefusedError, InvalidPayloadError, SignalRefusedError, TidemillError
+from tidemill.domain.states import TERMINAL
+from tidemill.domain.submission import Submission
+from tidemill.system import clock
+
+#: Share of seeds with batches.
+_OPENED: Final = 0.2
+_MOST_BATCHES: Final = 2
+_MOST_JOBS: Final = 5
+_WITHIN_MS: Final = (50, 5_000, 60_000)
+_PAUSE_MS: Final = (10, 60_000)
+_NESTED: Final = 0.3
+_TWICE: Final = 0.3
+_LATE: Final = 0.3
+#: For longer than any faults last.
+_CLOSED_AGAIN_MS: Final = 600_000
+_MOST_CLOSES: Final = 300
+#: In milliseconds around the close: such a job may find the batch open or closed.
+_ABOUT_CLOSE: Final = (-50, 50)
+
+
+class BatchOpeners:
+    """Those of one world. Their own chance leaves the other seeds as they are."""
+
+    def __init__(self, world: World, checks: BatchChecks) -> None:
+        self._world = world
+        self._random = Random(f"batches {world.seed}")
+        self._checks = checks
+
+    def plan(self) -> None:
+        random, scheduler = self._random, self._world.scheduler
+        if random.random() >= _OPENED:
+            return
+        tenant, outer = random.choice(TENANTS), None
+        for number in range(random.randint(1, _MOST_BATCHES)):
+            name = f"batch-{number}"
+            inside = outer if random.random() < _NESTED else None
+            close_ms = scheduler.now_ms + random.randint(0, random.choice(_WITHIN_MS))
+            self._in_process(scheduler.now_ms, name, partial(self._use, tenant, name, inside, close_ms))
+            scheduler.at(close_ms, self._begin_to_close, tenant, name)
+            outer = name
+
+    def _in_process(self, at_ms: int, name: str, act: Callable[[], None]) -> None:
+        def begin() -> None:
+            self._world.scheduler.spawn(self._world.process(name), act)
+
+        self._world.scheduler.at(at_ms, begin)
+
+    def _begin_to_close(self, tenant: str, name: str, tries: int = _MOST_CLOSES) -> None:
+        """Until it is closed, in one process after the other: each may be killed, and it would be open for a month."""
+        world, batch_id = self._world, keyed_job_id(tenant, f"batch/{name}")
+        item = world.jobs.items.get((f"{tenant}#{batch_id}",))
+        if tries and not (item and (maps_of(item, "signals") or state_of(item) in TERMINAL)):
+            self._in_process(world.scheduler.now_ms, name, partial(self._close, tenant, batch_id, name))
+            world.scheduler.at(world.scheduler.now_ms + _CLOSED_AGAIN_MS, self._begin_to_close, tenant, name, tries - 1)
+
+    def _use(self, tenant: str, name: str, outer: str | None, close_ms: int) -> None:
+        """Open it, and submit its jobs."""
+        random, scheduler = self._random, self._world.scheduler
+        asked = [kind for kind in KINDS if random.random() < 0.8]
+        callbacks: dict[str, Any] = {kind: Submission(type="sim.effect", payload={"key": kind}) for kind in asked}
+        inside = self._checks.opened.get((tenant, outer)) if outer else None
+        batch = Batch(**callbacks, key=name, batch=inside)
+        batch_id = self._until_done(name, lambda: self._opened(batch, tenant, name))
+        if batch_id is None:
+            return
+        self._checks.opened[tenant, name] = batch_id
+        close_ms = max(close_ms, scheduler.now_ms)
+        for number in range(random.randint(0, _MOST_JOBS)):
+            member = self._member(batch_id, f"{name}-{number}")
+            for _ in range(2 if random.random() < _TWICE else 1):
+                at_ms = random.randint(scheduler.now_ms, close_ms)
+                at_ms = close_ms + random.randint(*_ABOUT_CLOSE) if random.random() < _LATE else at_ms
+                self._in_process(max(at_ms, scheduler.now_ms), name, partial(self._submit, tenant, member, name))
+
+    def _member(self, batch_id: str, key: str) -> Submission:
+        random = self._random
+        type_ = random.choice(["sim.effect", "sim.effect", "sim.plain", "sim.permanent"])
+        plan = {"fails": random.choice([0, 0, 1, 6]), "seconds": random.choice([0.0, 0.1])}
+        group = random.choice([None, None, "berlin"])
+        return Submission(type=type_, payload=plan, key=key, batch=batch_id, group=group)
+
+    def _opened(self, batch: Batch, tenant: str, name: str) -> str | None:
+        try:
+            return open_batch(batch, composition.submit(), tenant=tenant, trace=name).job.id
+        except BatchRefusedError:
+            # The outer one was closed before.
+            return None
+
+    def _submit(self, tenant: str, member: Submission, name: str) -> None:
+        def act() -> None:
+            try:
+                accepted = composition.submit()(member, tenant=tenant, trace=name)
+            except (BatchRefusedError, InvalidPayloadError) as refused:
+                self._world.log(name, f"{member.key} came too late: {refused}")
+            else:
+                self._checks.joined.append((f"{tenant}#{member.batch}", f"{tenant}#{accepted.job.id}"))
+
+        self._until_done(name, act)
+
+    def _close(self, tenant: str, batch_id: str, name: str) -> None:
+        def act() -> None:
+            try:
+                close_batch(composition.control(), tenant, batch_id, now=clock.now())
+            except (InvalidPayloadError, SignalRefusedError) as refused:
+                self._world.log(name, f"not closed: {refused}")
+
+        self._done(name, act)
+
+    def _until_done(self, name: str, act: Callable[[], str | None]) -> str | None:
+        while True:
+            done, answer = self._done(name, act)
+            if done:
+                return answer
+            self._world.scheduler.sleep(self._random.randint(*_PAUSE_MS))
+
+    def _done(self, name: str, act: Callable[[], str | None]) -> tuple[bool, str | None]:
+        try:
+            return True, act()
+        except TidemillError as error:
+            self._world.log(name, f"tries again: {error}")
+            return False, None

@@ -1,0 +1,57 @@
+"""Faults of batches."""
+
+from typing import Final
+
+from tests.simulation.mutants import modules
+from tests.simulation.mutants.apply import Mutant
+
+BATCHED: Final = (
+    Mutant(
+        "a batch does not close its pages",
+        modules.BATCH_JOB,
+        "        members.close(batch)\n",
+        "",
+    ),
+    Mutant(
+        "a batch ends while jobs are live",
+        modules.BATCH_RULES,
+        "        return not self.live and trusted\n",
+        "        return trusted\n",
+    ),
+    Mutant(
+        "a member is not put on a page",
+        modules.GROUPS,
+        "part=Part.BATCH)] if batch else []",
+        "part=Part.BATCH)] if batch and batch.hops else []",
+    ),
+    Mutant(
+        "a batch succeeds with dead jobs",
+        modules.BATCH_RULES,
+        "for state in (State.DEAD, MISSING))",
+        "for state in (MISSING,))",
+    ),
+    Mutant(
+        "callbacks have the ids of follow-up jobs",
+        modules.BATCH_JOB,
+        'key=f"batch/{batch.id}/{batch.created_at.isoformat()}/{name}",',
+        "",
+    ),
+    Mutant(
+        "the callback of a failure is dropped",
+        modules.BATCH_JOB,
+        "return BatchFailed(reason, then=first,",
+        "return BatchFailed(reason, then=[],",
+    ),
+    Mutant(
+        "a redriven batch leaves its dead jobs",
+        modules.BATCH_JOB,
+        "    dead = to_redrive(batch, look.jobs.values())\n",
+        "    dead = to_redrive(batch, [])\n",
+    ),
+    Mutant(
+        "ended members are counted in one state",
+        modules.BATCH_PAGES,
+        "ended={state: _ids(item, state) for state in FINAL_STATES if state in item}",
+        "ended={State.SUCCEEDED: _ids(item, state) for state in FINAL_STATES if state in item}",
+    ),
+)
