@@ -41,7 +41,6 @@ from tidemill.telemetry.outcome_log import (
     configuration_not_read,
     job_files_broken,
     strain_changed,
-    submission_deferred,
 )
 
 if TYPE_CHECKING:
@@ -135,7 +134,6 @@ def api_submit() -> Submit:
         configuration().current,
         clock.now,
         draw=random_draw.draw,
-        deferred=submission_deferred,
         governor=governor(),
     )
     over_quota = refuse_over_quota(configuration().current, QuotaCounter(counts), clock.now)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.deployed_functions import Mill
+from tests.support.deployed_functions import TENANT, Mill
 from tests.support.http_events import call
 from tidemill import worker_composition
 from tidemill.application.configuration import CACHED_FOR, Configurator
@@ -68,9 +68,37 @@ def test_under_strain_the_api_accepts_deferrable_types_for_later(
     assert timedelta(minutes=5) <= later - mill.now() <= timedelta(minutes=15)
     assert mill.job(deferred.body["id"]).due == later
     (line,) = [line for line in map(json.loads, capsys.readouterr().out.splitlines()) if "SubmissionsDeferred" in line]
-    assert (line["message"], line["strain"], line["job_id"]) == ("submission deferred", 1, deferred.body["id"])
-    again = mill.post(job_type="test.later", key="k")
-    assert (again.status, again.body["run_at"]) == (200, deferred.body["run_at"])
+    assert (line["message"], line["job_id"], line["run_at"]) == (
+        *("submission deferred", deferred.body["id"], later.isoformat()),
+    )
+
+
+def test_only_a_job_that_was_accepted_for_later_counts_as_deferred(
+    mill: Mill, changes: Configurator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = mill.post(job_type="test.later", key="now")
+    changes.set(changes.read(), f"quotas.{TENANT}", {"count": 1, "period_seconds": 3600}, by="arn:ops", reason="a test")
+    declare(mill, changes, 1)
+    later = mill.post(job_type="test.later", key="later")
+    capsys.readouterr()
+
+    again = [mill.post(job_type="test.later", key=key) for key in ("now", "later")]
+    assert [(each.status, each.body["run_at"]) for each in again] == [(200, None), (200, later.body["run_at"])]
+    assert again[0].body["id"] == now.body["id"]
+    assert mill.post(job_type="test.later").status == 429
+    assert mill.post({"other": 1}, job_type="test.later", key="later").status == 422
+    assert "SubmissionsDeferred" not in capsys.readouterr().out
+
+
+def test_strain_defers_no_job_of_a_group(mill: Mill, changes: Configurator) -> None:
+    declare(mill, changes, 1)
+    first = mill.post(job_type="test.later", group="g")
+    second = mill.accepted(group="g")
+
+    mill.run()
+
+    assert first.body["run_at"] is None
+    assert mill.job(second).state is State.SUCCEEDED
 
 
 def test_under_strain_a_repeated_submission_still_gets_its_job(mill: Mill, changes: Configurator) -> None:

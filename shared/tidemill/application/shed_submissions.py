@@ -16,9 +16,6 @@ from tidemill.domain.states import State
 from tidemill.domain.strain import NO_STRAIN, deferral, sheds
 from tidemill.domain.time_constants import EPOCH, MILLISECOND
 
-#: Gets each deferred job, its new time, and the level of strain.
-Deferred = Callable[[Job, datetime, int], None]
-
 
 def shed_or_defer(
     job_types: JobTypes,
@@ -26,7 +23,6 @@ def shed_or_defer(
     clock: Clock,
     *,
     draw: Draw,
-    deferred: Deferred,
     governor: Governor | None = None,
 ) -> Callable[[Job], Job]:
     """`Admit`: raises `SubmissionShedError`, or returns the job with a later time."""
@@ -47,13 +43,15 @@ def shed_or_defer(
         if until is None or not _can_wait(job, until):
             return job
         run_at = until - (until - EPOCH) % MILLISECOND
-        deferred(job, run_at, level)
         return replace(job, state=state_until(run_at, now=now, otherwise=State.QUEUED), due=run_at, run_at=run_at)
 
     return admit
 
 
 def _can_wait(job: Job, until: datetime) -> bool:
-    """False for a job that begins later anyway, whose time is bounded, or that follows an undo at once."""
+    """False for a job that begins later anyway, whose time is bounded, or that follows an undo at once.
+
+    Neither can a job of a group: the jobs behind it, of types that no strain defers, would wait with it.
+    """
     begins_later = job.due is not None and job.due >= until
-    return not begins_later and not (job.deadline or job.useful_until or job.supersedes)
+    return not begins_later and not (job.deadline or job.useful_until or job.supersedes or job.group)

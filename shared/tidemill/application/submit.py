@@ -46,10 +46,11 @@ _NOT_NOW: Final = (SubmissionPausedError, SubmissionShedError, QuotaExceededErro
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """The job of a submission. `replayed` if an earlier submission made it."""
+    """The job of a submission. `replayed` if an earlier submission made it, `deferred` if strain delays it."""
 
     job: Job
     replayed: bool
+    deferred: bool = False
 
 
 #: Inserts a checked job; as `Submit.insert`.
@@ -161,14 +162,18 @@ class Submit:
             return PendingSubmission(serial_key=None, insert=earlier)
         serial_key = f"job {job.id}" if job.group is None else f"group {job.group}"
         try:
-            job = self._admit(job)
+            admitted = self._admit(job)
         except _NOT_NOW as refused:
             if submission.key is None and job.unique_until is None:
                 # Its id is new, so no earlier submission can have made its job.
                 raise
             earlier = partial(self._found, tenant, job.id, job.body_hash, refused=refused)
             return PendingSubmission(serial_key=serial_key, insert=earlier)
-        return PendingSubmission(serial_key=serial_key, insert=partial(self._insert_once, self.insert, job))
+        return PendingSubmission(serial_key=serial_key, insert=partial(self._insert_admitted, admitted, asked=job))
+
+    def _insert_admitted(self, job: Job, *, asked: Job) -> Accepted:
+        accepted = self._insert_once(self.insert, job)
+        return replace(accepted, deferred=not accepted.replayed and job.run_at != asked.run_at)
 
     def prepare(self, submission: Submission, *, tenant: str, trace: str) -> Job:
         """Check a submission and make its document, without writing it.

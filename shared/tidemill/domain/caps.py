@@ -1,5 +1,6 @@
 """Caps: how many jobs of a tenant run at once in each lane. A job above the cap waits, and uses up no attempt. Pure."""
 
+from decimal import Decimal
 from typing import Any, Final
 
 from tidemill.domain import option_values
@@ -40,8 +41,9 @@ def weight_value(tenant: str, value: Any) -> float:
 
 
 def weighted(cap: int, weight: float) -> int:
-    """The default cap times the weight, within the bounds of a cap."""
-    return min(max(int(cap * weight), 1), LARGEST_CAP)
+    """The default cap times the weight as it was written, rounded down, within the bounds of a cap."""
+    # Decimal: as a float, 100 times 0.29 is a little less than 29.
+    return min(max(int(cap * Decimal(str(weight))), 1), LARGEST_CAP)
 
 
 def _check_tenant(tenant: str, otherwise: str) -> None:

@@ -37,7 +37,7 @@ from tidemill.http.router import REPLAYED, json_response, resolver
 from tidemill.http.submission_form import BatchedForm, BatchForm, EventForm, OpeningForm, SubmissionForm, read_form
 from tidemill.http.trace_headers import caller_trace
 from tidemill.names import LARGEST_BATCH_BODY_BYTES
-from tidemill.telemetry.outcome_log import first_message_not_sent
+from tidemill.telemetry.outcome_log import first_message_not_sent, submission_deferred
 from tidemill.telemetry.tracing import tracing
 
 #: The writes of a batch start within this time. Each write may wait some seconds for a slow store, and a function that
@@ -205,6 +205,9 @@ def _record(accepted: Sequence[Accepted], problems: Collection[ProblemError] = (
     """Call it in the thread of the invocation: telemetry is not thread-safe."""
     telemetry = composition.telemetry()
     telemetry.accepted(*accepted)
+    for each in accepted:
+        if each.deferred:
+            submission_deferred(each.job)
     telemetry.items_refused(sum(problem.status < HTTPStatus.INTERNAL_SERVER_ERROR for problem in problems))
     telemetry.submissions_failed(sum(problem.is_failure for problem in problems))
     telemetry.flush()

@@ -5,7 +5,7 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
@@ -103,9 +103,9 @@ def submission_refused(message: str, metric: Metric, inputs: Mapping[str, object
     logger().warning(message, extra=extra | embedded({metric: 1}, stage=setting(Env.STAGE), lane=Lane.DEFAULT))
 
 
-def submission_deferred(job: Job, run_at: datetime, level: int) -> None:
-    """Strain makes the job begin later. If its key was used before, the earlier job is the answer, as it is."""
-    extra = {"job_id": job.id, "job_type": job.type, "strain": level, "run_at": run_at.isoformat()}
+def submission_deferred(job: Job) -> None:
+    """Strain makes the new job begin later."""
+    extra = {"job_id": job.id, "job_type": job.type, "run_at": job.run_at and job.run_at.isoformat()}
     metrics = embedded({Metric.SUBMISSIONS_DEFERRED: 1}, stage=setting(Env.STAGE), lane=Lane.DEFAULT)
     logger().info("submission deferred", extra=extra | metrics)
 

@@ -49,6 +49,8 @@ def test_a_wrong_value_is_refused(name: str, value: Any, message: str) -> None:
         ([("caps.default", 5), ("weights.b", 3)], 5),
         ([("caps.default", 5), ("weights.a", 0.5)], 2),
         ([("caps.default", 5), ("weights.a", 0.1)], 1),
+        ([("caps.default", 100), ("weights.a", 0.29)], 29),
+        ([("caps.default", 100), ("weights.a", 0.299)], 29),
         ([("caps.default", 5), ("weights.a", 100)], LARGEST_CAP),
         ([("caps.default", 5), ("weights.a", 3), ("caps.a", 4)], 4),
         ([("caps.default", 5), ("caps.a", None)], None),
