@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from tidemill.application.batches import close_batch, open_batch
+from tidemill.application.batches import cancel_batch, close_batch, open_batch
 from tidemill.application.control import Control
 from tidemill.application.events import publish
 from tidemill.application.job_types import JobTypes
@@ -220,6 +220,13 @@ class Tidemill:
         `SignalRefusedError` if it has ended. After `StoreUnavailableError`, close it again.
         """
         return close_batch(self._control, self._tenant, batch_id, now=clock.now()) is not None
+
+    def cancel_batch(self, batch_id: str) -> bool:
+        """Let no more jobs join, and cancel those that have not ended; no callback comes. False without such a batch.
+
+        May be repeated. The program needs `dynamodb:UpdateItem` as well. Raises `SignalRefusedError` if it has ended.
+        """
+        return cancel_batch(self._control, self._tenant, batch_id) is not None
 
     def submit_many(self, submissions: Sequence[Submission], *, traceparent: str | None = None) -> list[Answer]:
         """One answer each, in their order: the value that `submit` returns, or the error that it raises.

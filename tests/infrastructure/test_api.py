@@ -26,6 +26,7 @@ JOBS = {
     "POST /jobs/{id}/undo": "control",
     "GET /batches/{id}": "query",
     "POST /batches/{id}/close": "control",
+    "POST /batches/{id}/cancel": "control",
     "GET /openapi.json": "query",
 }
 TOKENS = {"jwt_issuer": "https://issuer.example/pool", "jwt_audience": "mill,other"}

@@ -1,13 +1,16 @@
-"""The members of a batch: look at them, count them, and redrive the dead ones. Counts come from their documents."""
+"""The members of a batch: look at them, cancel them, and redrive the dead ones. Counts come from their documents."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
 
+from tidemill.application.batches import cancel_batch
+from tidemill.application.control import Control
 from tidemill.application.ports import BatchStore, Clock, ControlStore, NewToken
-from tidemill.domain.batches import Look, Page
-from tidemill.domain.errors import StoreUnavailableError, WriteRefusedError
-from tidemill.domain.job import Job
+from tidemill.domain.batches import Look, Page, is_batch
+from tidemill.domain.errors import SignalRefusedError, StoreUnavailableError, WriteRefusedError
+from tidemill.domain.job import OWNER, Job
+from tidemill.domain.states import State
 
 
 class BatchMembers:
@@ -15,6 +18,7 @@ class BatchMembers:
 
     def __init__(self, *, store: ControlStore, batches: BatchStore, clock: Clock, new_token: NewToken) -> None:
         self._store = store
+        self._control = Control(store=store, clock=clock, new_token=new_token)
         self._batches = batches
         self._clock = clock
         self._new_token = new_token
@@ -57,6 +61,18 @@ class BatchMembers:
         for page in look.pages:
             if (ended := look.newly_ended(page)) or every:
                 self._batches.record(batch, page, ended, now=look.at, last=last)
+
+    def cancel(self, batch: Job, live: Iterable[Job], *, until: datetime) -> None:
+        """Cancel these members in the name of the owner of the batch, and batches among them with their members."""
+        for job in live:
+            now = self._clock()
+            with suppress(WriteRefusedError, SignalRefusedError):
+                if is_batch(job) and job.state is not State.DEAD:
+                    cancel_batch(self._control, job.tenant, job.id)
+                else:
+                    self._store.cancel(job, now=now, by=OWNER, reason=f"its batch {batch.id} was cancelled")
+            if now >= until:
+                return
 
     def redrive(self, batch: Job, dead: Iterable[Job], *, until: datetime) -> None:
         """Redrive these members in the name of the operator or owner who redrove the batch, up to that time."""

@@ -1,4 +1,4 @@
-"""Open a batch, and close it. The job type in `tidemill.batch` waits for its members."""
+"""Open a batch, close it, and cancel it. The job type in `tidemill.batch` waits for its members."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -8,7 +8,7 @@ from typing import Any, Final
 from tidemill.application.control import Control
 from tidemill.application.job_types import JobType
 from tidemill.application.submit import Accepted, Submit
-from tidemill.domain.batches import CLOSED, Batch, Opening, closed_at, is_batch
+from tidemill.domain.batches import CANCELLED, CLOSED, Batch, Opening, closed_at, is_batch
 from tidemill.domain.errors import (
     Fault,
     InvalidPayloadError,
@@ -70,6 +70,19 @@ def close_batch(control: Control, tenant: str, batch_id: str, *, now: datetime) 
         return None
     if (closed := closed_at(batch, now=now)) is not None:
         raise InvalidPayloadError([Fault("/id", f"the batch was closed before, at {closed.isoformat()}")])
+    return control.signal(tenant, batch_id, CLOSED, data=True)
+
+
+def cancel_batch(control: Control, tenant: str, batch_id: str) -> Job | None:
+    """Let no more jobs join, cancel those that have not ended, and return the batch; None without such a batch.
+
+    Its job cancels them. May be repeated. Raises `SignalRefusedError` if the batch has ended.
+    """
+    batch = control.find(tenant, batch_id)
+    if batch is None or not is_batch(batch):
+        return None
+    control.signal(tenant, batch_id, CANCELLED, data=True)
+    # The one that an open batch waits for.
     return control.signal(tenant, batch_id, CLOSED, data=True)
 
 

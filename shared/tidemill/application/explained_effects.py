@@ -1,4 +1,4 @@
-"""What `explain` says of a success: whom an event reached, what undoes its effect, what makes up for skipped work."""
+"""What `explain` says of a success: whom an event reached, what a batch counted, what undoes or makes up for it."""
 
 import json
 from collections.abc import Iterator
@@ -8,11 +8,12 @@ from shlex import quote
 from tidemill.application.submit import follow_up_id
 from tidemill.application.time_text import moment
 from tidemill.domain.job import Job
-from tidemill.names import EVENT_TYPE
+from tidemill.names import BATCH_TYPE, EVENT_TYPE
 
 
 def effects(job: Job, now: datetime) -> Iterator[str]:
     """One sentence for each."""
+    yield from _members(job)
     yield from _consumers(job)
     yield from _undo(job, now)
     yield from _skipped(job)
@@ -24,6 +25,13 @@ def _consumers(job: Job) -> Iterator[str]:
     consumers = json.loads(job.result)["consumers"]
     jobs = [f"{consumer} in job {follow_up_id(job, index)}" for index, consumer in enumerate(consumers)]
     yield f"It reached {', '.join(jobs)}." if jobs else "No consumer takes it."
+
+
+def _members(job: Job) -> Iterator[str]:
+    if job.type == BATCH_TYPE and job.result:
+        counts: dict[str, int] = json.loads(job.result)
+        shown = ", ".join(f"{count} {state}" for state, count in counts.items())
+        yield f"Its jobs: {shown}." if shown else "It has no jobs."
 
 
 def _undo(job: Job, now: datetime) -> Iterator[str]:

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from tidemill.application.ports import Payloads
-from tidemill.domain.batches import CLOSED, Look
+from tidemill.domain.batches import CANCELLED, CLOSED, Look
 from tidemill.domain.errors import MalformedDocumentError
 from tidemill.domain.job import OPERATOR, OWNER, Job
 from tidemill.domain.undo import Undo
@@ -122,7 +122,7 @@ def batch_view(job: Job, look: Look | None = None) -> dict[str, Any]:
     waited = _value(job.checkpoint) or {}
     counts: dict[str, int] = look.counts if look else waited.get("counts", {})
     counted_at = _time(look.at) if look else waited.get("counted_at")
-    signal = next((each for each in job.signals if each.name == CLOSED), None)
+    at = {signal.name: _time(signal.at) for signal in job.signals}
     return {
         "id": job.id,
         "state": job.state,
@@ -130,7 +130,8 @@ def batch_view(job: Job, look: Look | None = None) -> dict[str, Any]:
         "counts": counts,
         "counted_at": counted_at,
         "created_at": _time(job.created_at),
-        "closed_at": _time(signal.at) if signal else waited.get("sealed_at"),
+        "closed_at": at.get(CLOSED) or waited.get("sealed_at"),
+        "cancel_requested_at": at.get(CANCELLED),
         "finished_at": _time(job.finished_at),
         "expires_at": _time(job.expires_at),
         "batch": job.batch,

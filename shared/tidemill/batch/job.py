@@ -5,13 +5,14 @@ batch redrives its dead members, and waits again.
 """
 
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel, Field
 
-from tidemill import Continue, Done, GiveUp, Lane, Run, WaitFor, job_type
+from tidemill import Cancelled, Continue, Done, GiveUp, Lane, Run, WaitFor, job_type
 from tidemill.domain.batches import (
     CLOSED,
+    FINAL_STATES,
     ON_COMPLETE,
     ON_FAILURE,
     ON_SUCCESS,
@@ -19,6 +20,7 @@ from tidemill.domain.batches import (
     Callback,
     Look,
     closed_at,
+    is_cancelled,
     pause,
     to_redrive,
 )
@@ -27,9 +29,14 @@ from tidemill.domain.retry import LARGEST_MAX_HOPS
 from tidemill.names import BATCH_TYPE, LARGEST_MAX_ATTEMPTS
 from tidemill.system import clock
 
+if TYPE_CHECKING:
+    from tidemill.application.batch_members import BatchMembers
+
 #: Of an open batch: between two looks, which note what has ended before it expires.
 _WHILE_OPEN: Final = timedelta(hours=1)
-#: So much of a run is kept back from redrives.
+#: Of a batch that was cancelled: between two looks, while members end.
+_BETWEEN_CANCELS: Final = timedelta(seconds=5)
+#: So much of a run is kept back from cancels and redrives.
 _RESERVE: Final = timedelta(seconds=5)
 
 
@@ -71,7 +78,7 @@ class Waited(BaseModel):
     max_hops=LARGEST_MAX_HOPS,  # each look is a hop
     retention_days=30,
 )
-def watch(opened: OpenedBatch, run: Run) -> WaitFor | Continue | Done | GiveUp:
+def watch(opened: OpenedBatch, run: Run) -> WaitFor | Continue | Done | GiveUp | Cancelled:
     """Its result is the counts of the members by state."""
     from tidemill import composition  # noqa: PLC0415 - clients read the declaration without Powertools
 
@@ -90,6 +97,8 @@ def watch(opened: OpenedBatch, run: Run) -> WaitFor | Continue | Done | GiveUp:
             # A wait gives back one attempt, and this all of them: an open batch must not use them up.
             return Continue(waited.model_dump(mode="json"))
         return WaitFor(CLOSED, timeout=_WHILE_OPEN, checkpoint=waited.model_dump(mode="json"))
+    if is_cancelled(batch):
+        return _cancelled(members, batch, look, waited, run)
     dead = to_redrive(batch, look.jobs.values())
     if dead or not look.at_rest(waited.sealed_at):
         members.record(batch, look, last=False)
@@ -98,6 +107,18 @@ def watch(opened: OpenedBatch, run: Run) -> WaitFor | Continue | Done | GiveUp:
         return Continue(waited.model_dump(mode="json"), after=after)
     members.record(batch, look, last=True)
     return _ended(opened, batch, look, waited)
+
+
+def _cancelled(members: "BatchMembers", batch: Job, look: Look, waited: Waited, run: Run) -> Continue | Cancelled:
+    """It ends without a callback, once all members have ended."""
+    unfinished = [job for job in look.jobs.values() if job.state not in FINAL_STATES]
+    at_rest = not unfinished and waited.sealed_at is not None and look.at_rest(waited.sealed_at)
+    members.record(batch, look, last=at_rest)
+    if at_rest:
+        return Cancelled()
+    asked = (job for job in unfinished if job.cancel_requested_at is None)
+    members.cancel(batch, asked, until=run.deadline - _RESERVE)
+    return Continue(waited.model_dump(mode="json"), after=_BETWEEN_CANCELS)
 
 
 def _ended(opened: OpenedBatch, batch: Job, look: Look, waited: Waited) -> Done | BatchFailed:

@@ -50,6 +50,7 @@ class JobApi:
         self.api.add_route(HttpMethod.POST, "/jobs/{id}/undo", control)
         self.api.add_route(HttpMethod.GET, "/batches/{id}", query)
         self.api.add_route(HttpMethod.POST, "/batches/{id}/close", control)
+        self.api.add_route(HttpMethod.POST, "/batches/{id}/cancel", control)
         self.api.add_open_route(
             HttpMethod.GET,
             "/openapi.json",

@@ -7,6 +7,7 @@ import click
 
 from tidemill.cli.audit import audit
 from tidemill.cli.backfill import backfill
+from tidemill.cli.batch import batch
 from tidemill.cli.breakers import breakers
 from tidemill.cli.cancel import cancel
 from tidemill.cli.check import check
@@ -97,6 +98,7 @@ for command in (
     logs,
     cancel,
     signal,
+    batch,
     undo,
     backfill,
     retry,

@@ -26,8 +26,9 @@ PAGES: Final = 32
 MOST_ON_PAGE: Final = 420
 #: A batch that is not closed by then closes by itself.
 LONGEST_OPEN: Final = timedelta(days=30)
-#: The name of the signal that closes a batch.
+#: The names of the signals that close a batch, and that cancel it as a whole. The second is followed by the first.
 CLOSED: Final = "closed"
+CANCELLED: Final = "cancelled"
 ON_SUCCESS: Final = "on_success"
 ON_FAILURE: Final = "on_failure"
 ON_COMPLETE: Final = "on_complete"
@@ -160,10 +161,15 @@ def page_number(job_id: str) -> int:
 
 def closed_at(batch: Job, *, now: datetime) -> datetime | None:
     """When the batch was closed; None while it is open."""
-    if signal := next((each for each in batch.signals if each.name == CLOSED), None):
+    if signal := next((each for each in batch.signals if each.name in {CLOSED, CANCELLED}), None):
         return signal.at
     by_itself = batch.created_at + LONGEST_OPEN
     return by_itself if by_itself <= now else None
+
+
+def is_cancelled(batch: Job) -> bool:
+    """As a whole, with its members."""
+    return any(signal.name == CANCELLED for signal in batch.signals)
 
 
 def is_batch(job: Job) -> bool:

@@ -1,6 +1,6 @@
 """Control: `POST /jobs/{id}/cancel` ends a job of the caller, and `/redrive` requeues a dead one.
 
-`POST /batches/{id}/close` closes a batch.
+`POST /batches/{id}/close` closes a batch, and `/cancel` cancels it with its jobs.
 `POST /jobs/{id}/signals/{name}` gives a job the data that it waits for, and `/undo` submits the job that undoes one.
 """
 
@@ -13,7 +13,7 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from pydantic import BaseModel, ConfigDict
 
 from tidemill import composition
-from tidemill.application.batches import close_batch
+from tidemill.application.batches import cancel_batch, close_batch
 from tidemill.domain.errors import NotAllowedNowError, SignalRefusedError, UndoRefusedError
 from tidemill.domain.job import Job
 from tidemill.http.caller_identity import tenant
@@ -57,6 +57,12 @@ def _app() -> APIGatewayHttpResolver:
     @app.post("/batches/<job_id>/close")
     def close(job_id: str) -> Response[str]:
         return controlled("closed", lambda owner: _closed(owner, job_id), show=batch_answer)
+
+    @app.post("/batches/<job_id>/cancel")
+    def cancel_whole(job_id: str) -> Response[str]:
+        return controlled(
+            "cancelled", lambda owner: cancel_batch(composition.control(), owner, job_id), show=batch_answer
+        )
 
     @app.post("/jobs/<job_id>/signals/<name>")
     def signal(job_id: str, name: str) -> Response[str]:

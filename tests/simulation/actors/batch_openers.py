@@ -1,4 +1,4 @@
-"""Programs that open a batch, submit its jobs, some of them twice or late, and close it."""
+"""Programs that open a batch, submit its jobs, some of them twice or late, and close or cancel it."""
 
 from collections.abc import Callable
 from functools import partial
@@ -10,10 +10,12 @@ from tests.simulation.checks.batches import KINDS, BatchChecks
 from tests.simulation.checks.violation import maps_of, state_of
 from tests.simulation.world.world import World
 from tidemill import composition
-from tidemill.application.batches import close_batch, open_batch
+from tidemill.application.batches import cancel_batch, close_batch, open_batch
+from tidemill.application.control import Control
 from tidemill.application.submit import keyed_job_id
 from tidemill.domain.batches import Batch
 from tidemill.domain.errors import BatchRefusedError, InvalidPayloadError, SignalRefusedError, TidemillError
+from tidemill.domain.job import Job
 from tidemill.domain.states import TERMINAL
 from tidemill.domain.submission import Submission
 from tidemill.system import clock
@@ -25,6 +27,7 @@ _MOST_JOBS: Final = 5
 _WITHIN_MS: Final = (50, 5_000, 60_000)
 _PAUSE_MS: Final = (10, 60_000)
 _NESTED: Final = 0.3
+_CANCELLED: Final = 0.2
 _TWICE: Final = 0.3
 _LATE: Final = 0.3
 #: For longer than any faults last.
@@ -32,6 +35,12 @@ _CLOSED_AGAIN_MS: Final = 600_000
 _MOST_CLOSES: Final = 300
 #: In milliseconds around the close: such a job may find the batch open or closed.
 _ABOUT_CLOSE: Final = (-50, 50)
+
+_Close = Callable[[Control, str, str], Job | None]
+
+
+def _close_now(control: Control, tenant: str, batch_id: str) -> Job | None:
+    return close_batch(control, tenant, batch_id, now=clock.now())
 
 
 class BatchOpeners:
@@ -52,7 +61,8 @@ class BatchOpeners:
             inside = outer if random.random() < _NESTED else None
             close_ms = scheduler.now_ms + random.randint(0, random.choice(_WITHIN_MS))
             self._in_process(scheduler.now_ms, name, partial(self._use, tenant, name, inside, close_ms))
-            scheduler.at(close_ms, self._begin_to_close, tenant, name)
+            act = cancel_batch if random.random() < _CANCELLED else _close_now
+            scheduler.at(close_ms, self._begin_to_close, tenant, name, act)
             outer = name
 
     def _in_process(self, at_ms: int, name: str, act: Callable[[], None]) -> None:
@@ -61,13 +71,14 @@ class BatchOpeners:
 
         self._world.scheduler.at(at_ms, begin)
 
-    def _begin_to_close(self, tenant: str, name: str, tries: int = _MOST_CLOSES) -> None:
+    def _begin_to_close(self, tenant: str, name: str, close: _Close, tries: int = _MOST_CLOSES) -> None:
         """Until it is closed, in one process after the other: each may be killed, and it would be open for a month."""
         world, batch_id = self._world, keyed_job_id(tenant, f"batch/{name}")
         item = world.jobs.items.get((f"{tenant}#{batch_id}",))
         if tries and not (item and (maps_of(item, "signals") or state_of(item) in TERMINAL)):
-            self._in_process(world.scheduler.now_ms, name, partial(self._close, tenant, batch_id, name))
-            world.scheduler.at(world.scheduler.now_ms + _CLOSED_AGAIN_MS, self._begin_to_close, tenant, name, tries - 1)
+            self._in_process(world.scheduler.now_ms, name, partial(self._close, tenant, batch_id, name, close))
+            at_ms = world.scheduler.now_ms + _CLOSED_AGAIN_MS
+            world.scheduler.at(at_ms, self._begin_to_close, tenant, name, close, tries - 1)
 
     def _use(self, tenant: str, name: str, outer: str | None, close_ms: int) -> None:
         """Open it, and submit its jobs."""
@@ -113,10 +124,10 @@ class BatchOpeners:
 
         self._until_done(name, act)
 
-    def _close(self, tenant: str, batch_id: str, name: str) -> None:
+    def _close(self, tenant: str, batch_id: str, name: str, close: _Close) -> None:
         def act() -> None:
             try:
-                close_batch(composition.control(), tenant, batch_id, now=clock.now())
+                close(composition.control(), tenant, batch_id)
             except (InvalidPayloadError, SignalRefusedError) as refused:
                 self._world.log(name, f"not closed: {refused}")
 

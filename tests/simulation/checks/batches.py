@@ -9,6 +9,7 @@ from tests.simulation.checks.table_watch import watch_jobs
 from tests.simulation.checks.violation import (
     Item,
     errors_of,
+    maps_of,
     number_of,
     require,
     run_ended,
@@ -17,7 +18,16 @@ from tests.simulation.checks.violation import (
     text_of,
 )
 from tests.simulation.world.world import World
-from tidemill.domain.batches import CALLBACKS, MISSING, ON_COMPLETE, ON_FAILURE, ON_SUCCESS, BatchFailed
+from tidemill.domain.batches import (
+    CALLBACKS,
+    CANCELLED,
+    FINAL_STATES,
+    MISSING,
+    ON_COMPLETE,
+    ON_FAILURE,
+    ON_SUCCESS,
+    BatchFailed,
+)
 from tidemill.domain.states import TERMINAL, State
 from tidemill.names import BATCH_TYPE
 
@@ -28,6 +38,7 @@ _AT_REST: Final = "a batch ends when all its jobs are at rest"
 _COUNTED: Final = "a batch counts each of its jobs once"
 _CLOSED: Final = "no job joins a batch that has ended"
 _KEPT: Final = "a job that joined a batch is counted in it"
+_CANCELLED: Final = "a cancelled batch has cancelled its jobs"
 _REDRIVEN: Final = "a redrive of a batch redrives its dead jobs"
 
 
@@ -97,6 +108,9 @@ class BatchChecks:
             require(found == dict(counts), _COUNTED, f"it counts {found}, not {dict(counts)}", key)
             seen.owed |= seen.asked & {ON_SUCCESS, ON_COMPLETE}
             require(State.DEAD not in seen.members.values(), _AT_REST, "it succeeded with dead jobs", key)
+        elif state_of(after) is State.CANCELLED and _asked_to_cancel(after):
+            live = {member: state for member, state in seen.members.items() if state not in FINAL_STATES}
+            require(not live, _CANCELLED, f"{live} have not ended", key)
         elif _failed(after):
             counts = json.loads(text_of(after, "checkpoint"))["counts"]
             total = sum(counts.values())
@@ -132,6 +146,11 @@ def _failed(item: Item) -> bool:
     errors = errors_of(item)
     last = text_of(errors[-1], "error_class") if errors else ""
     return state_of(item) is State.DEAD and last == BatchFailed.__name__
+
+
+def _asked_to_cancel(item: Item) -> bool:
+    """As a whole, and its job not by itself."""
+    return "cancel" not in item and any(text_of(one, "name") == CANCELLED for one in maps_of(item, "signals"))
 
 
 def _has_ended(item: Item | None) -> bool:

@@ -49,6 +49,12 @@ BATCHED: Final = (
         "    dead = to_redrive(batch, [])\n",
     ),
     Mutant(
+        "a cancelled batch does not wait for its jobs",
+        modules.BATCH_JOB,
+        "    at_rest = not unfinished and waited.sealed_at",
+        "    at_rest = waited.sealed_at",
+    ),
+    Mutant(
         "ended members are counted in one state",
         modules.BATCH_PAGES,
         "ended={state: _ids(item, state) for state in FINAL_STATES if state in item}",

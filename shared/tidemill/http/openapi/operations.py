@@ -182,6 +182,17 @@ _CLOSE_BATCH: Final[Operation] = {
         "422": problems("invalid-body"),
     },
 }
+_CANCEL_BATCH: Final[Operation] = {
+    "operationId": "cancelBatch",
+    "summary": "Cancel a batch with its jobs",
+    "description": "No more jobs join. Its live and dead jobs are cancelled as by `cancelJob`, and no callback is "
+    "submitted. A repeated request changes nothing.",
+    "parameters": [_JOB_ID],
+    "requestBody": _body("Nothing", required=False),
+    "responses": SECURED
+    | WITH_BODY
+    | {"200": good("The batch.", "Batch"), "404": _NO_SUCH_BATCH, "409": problems("not-allowed-now")},
+}
 _LIST: Final[Operation] = {
     "operationId": "listJobs",
     "summary": "List jobs, newest first",
@@ -281,6 +292,7 @@ PATHS: Final[dict[str, dict[str, Operation]]] = {
     "/batches": {"post": _OPEN_BATCH},
     "/batches/{id}": {"get": _GET_BATCH},
     "/batches/{id}/close": {"post": _CLOSE_BATCH},
+    "/batches/{id}/cancel": {"post": _CANCEL_BATCH},
     "/jobs/{id}": {"get": _GET},
     "/jobs/{id}/cancel": {"post": _CANCEL},
     "/jobs/{id}/signals/{name}": {"post": _SIGNAL},

@@ -196,6 +196,7 @@ _BATCH: Final[Schema] = {
     "counted_at": _or_null(_TIME),
     "created_at": _TIME,
     "closed_at": _or_null(_TIME),
+    "cancel_requested_at": _or_null(_TIME) | {"description": "When a cancel of the whole was requested."},
     "finished_at": _or_null(_TIME),
     "expires_at": _or_null(_TIME),
     "batch": _or_null(_ID) | {"description": "The batch that this one is a job of."},
