@@ -35,14 +35,16 @@ class _Item:
         seen = self.governed
         if window_is_over(seen, now=now):
             seen = replace(seen, starts=Starts(), window_from=now)
-        troubled_at = seen.troubled_at if starts.calm else now
-        self.governed = replace(seen, starts=seen.starts + starts, troubled_at=troubled_at)
+        self.governed = replace(seen, starts=seen.starts + starts, minute=seen.minute + starts)
         return self.governed
 
     def move(self, seen: Governed, level: int, *, now: datetime) -> Governed:
         version = seen.version + 1
-        self.governed = replace(seen, level=level, since=now, version=version, starts=Starts(), window_from=now)
+        self.governed = Governed(level=level, since=now, version=version, window_from=now, minute_from=now)
         return self.governed
+
+    def begin_minute(self, seen: Governed, *, now: datetime) -> None:
+        self.governed = replace(seen, minute=Starts(), minute_from=now)
 
 
 @dataclass(kw_only=True)

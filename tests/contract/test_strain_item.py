@@ -1,5 +1,7 @@
 """The item of the governor in the jobs table."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.support.builders import NOW, SECOND
@@ -23,14 +25,13 @@ def test_without_an_item_no_strain_is_known(governor: DynamoGovernor) -> None:
 
 def test_the_starts_of_a_window_add_up_and_a_later_window_begins_anew(governor: DynamoGovernor) -> None:
     first = governor.add(LATE, now=NOW)
-    assert first == Governed(starts=LATE, window_from=NOW, troubled_at=NOW)
+    assert first == Governed(starts=LATE, window_from=NOW, minute=LATE)
 
     second = governor.add(CALM, now=NOW + SECOND)
-    assert second == Governed(starts=LATE + CALM, window_from=NOW, troubled_at=NOW)
-    assert governor.add(LATE, now=NOW + 2 * SECOND).troubled_at == NOW + 2 * SECOND
+    assert second == Governed(starts=LATE + CALM, window_from=NOW, minute=LATE + CALM)
 
     later = governor.add(CALM, now=NOW + WINDOW)
-    assert (later.starts, later.window_from, later.troubled_at) == (CALM, NOW + WINDOW, NOW + 2 * SECOND)
+    assert (later.starts, later.window_from, later.minute) == (CALM, NOW + WINDOW, LATE + CALM + CALM)
     assert governor.read() == later
 
 
@@ -40,7 +41,7 @@ def test_a_change_of_the_level_is_made_once(governor: DynamoGovernor) -> None:
     after = governor.move(seen, 1, now=NOW + SECOND)
 
     assert after == Governed(
-        level=1, since=NOW + SECOND, window_from=NOW + SECOND, raised_by=LATE, troubled_at=NOW, version=1
+        level=1, since=NOW + SECOND, window_from=NOW + SECOND, minute_from=NOW + SECOND, raised_by=LATE, version=1
     )
     assert governor.move(seen, 1, now=NOW + 2 * SECOND) is None
     assert governor.read() == after
@@ -48,6 +49,34 @@ def test_a_change_of_the_level_is_made_once(governor: DynamoGovernor) -> None:
     assert fallen is not None
     assert (fallen.level, fallen.version, fallen.raised_by) == (0, 2, LATE)
     assert governor.move(after, 0, now=NOW + 91 * SECOND) is None
+
+
+def test_a_minute_begins_once_and_leaves_the_level_and_the_window(governor: DynamoGovernor) -> None:
+    raised = governor.move(governor.add(LATE, now=NOW), 1, now=NOW)
+    assert raised is not None
+    seen = governor.add(LATE, now=NOW + SECOND)
+    assert seen.minute == LATE
+
+    governor.begin_minute(seen, now=NOW + 60 * SECOND)
+
+    begun = governor.read()
+    assert begun == replace(seen, minute=Starts(), minute_from=NOW + 60 * SECOND)
+    counted = governor.add(CALM, now=NOW + 61 * SECOND)
+    governor.begin_minute(seen, now=NOW + 62 * SECOND)
+    assert governor.read() == counted
+    assert governor.move(counted, 0, now=NOW + 120 * SECOND) is not None
+    governor.begin_minute(counted, now=NOW + 121 * SECOND)
+    assert governor.read().minute_from == NOW + 120 * SECOND
+
+
+def test_a_minute_begins_after_a_change_by_an_earlier_version(governor: DynamoGovernor, table: Table) -> None:
+    times = {name: {"N": "1"} for name in ("since", "window_from", "troubled_at")}
+    item = {"pk": {"S": "!strain"}, "level": {"N": "1"}, "version": {"N": "1"}, "late": {"N": "0"}, "total": {"N": "0"}}
+    table.client.put_item(TableName=table.name, Item=item | times)
+
+    governor.begin_minute(governor.read(), now=NOW)
+
+    assert (governor.read().level, governor.read().minute_from) == (1, NOW)
 
 
 def test_a_change_that_the_sdk_sends_twice_is_made(governor: DynamoGovernor, client: FaultyClient) -> None:

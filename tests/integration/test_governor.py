@@ -8,8 +8,10 @@ import pytest
 
 from tests.support.deployed_functions import Mill, forget
 from tidemill import composition
-from tidemill.domain.governor import FALLS_AFTER
+from tidemill.application.configuration import Configurator
+from tidemill.domain.governor import EXPIRES_AFTER, FALLS_AFTER, GOVERNOR_SETTING
 from tidemill.domain.strain import NO_STRAIN
+from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.foreground import ForegroundLatency
 from tidemill.names import Env, Lane
 
@@ -57,6 +59,25 @@ def test_late_starts_shed_sheddable_jobs_until_it_is_calm(governed: Mill, capsys
     assert [line["StrainLevel"] for line in written if "StrainLevel" in line] == [0]
     governed.late += timedelta(seconds=10)
     assert governed.post(job_type="test.extra").status == 202
+
+
+def test_a_governor_that_is_switched_on_again_begins_without_strain(governed: Mill) -> None:
+    for jobs in (6, 2):
+        for _ in range(jobs):
+            governed.accepted(job_type="test.urgent")
+        governed.late += TARGET * 2
+        governed.run()
+    assert level() == 1
+    changes = Configurator(
+        store=DynamoConfiguration(governed.table.client, table=governed.table.name), clock=governed.now
+    )
+    until = governed.now() + EXPIRES_AFTER
+    changes.set(changes.read(), GOVERNOR_SETTING, {"off": True}, by="arn:ops", reason="a test", until=until)
+    governed.late += EXPIRES_AFTER
+
+    assert governed.post(job_type="test.extra").status == 202
+    governed.wake()
+    assert level() == NO_STRAIN
 
 
 def test_an_app_reports_its_own_latency(governed: Mill) -> None:

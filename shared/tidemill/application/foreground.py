@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from tidemill.application.configuration import CACHED_FOR, CurrentConfiguration
 from tidemill.application.ports import Clock
-from tidemill.domain.governor import WINDOW, Governed, Starts, next_level
+from tidemill.domain.governor import WINDOW, Governed, Starts, in_force, minute_begins, next_level
 from tidemill.domain.job import Job
 from tidemill.domain.strain import NO_STRAIN
 from tidemill.domain.time_constants import EPOCH
@@ -31,7 +31,10 @@ class GovernorStore(Protocol):
         """Count the starts in the present window, or begin one with them."""
 
     def move(self, seen: Governed, level: int, *, now: datetime) -> Governed | None:
-        """Set the level if nothing has changed it since `seen`. None if something has."""
+        """Set the level if nothing has changed it since `seen`, and begin a minute. None if something has."""
+
+    def begin_minute(self, seen: Governed, *, now: datetime) -> None:
+        """Count the starts of another minute, unless something has changed the level or begun one since `seen`."""
 
 
 class Governor:
@@ -64,7 +67,7 @@ class Governor:
                 # If a read fails, the last known level holds.
                 with suppress(Exception):
                     self._known = self._store.read()
-            return self._known.level
+            return in_force(self._known, now=now)
 
     def report(self, starts: Starts) -> None:
         """Count the starts, and raise the level if that is due. Raises `StoreUnavailableError`."""
@@ -75,7 +78,7 @@ class Governor:
 
         Raises `StoreUnavailableError`.
         """
-        return self._decide(self._store.read()).level
+        return in_force(self._decide(self._store.read()), now=self._clock())
 
     def _decide(self, seen: Governed) -> Governed:
         now = self._clock()
@@ -83,6 +86,8 @@ class Governor:
         after = self._store.move(seen, level, now=now) if level != seen.level else None
         if after:
             self._changed(seen, after)
+        elif minute_begins(seen, now=now):
+            self._store.begin_minute(seen, now=now)
         with self._reading:
             self._known, self._read_at = after or seen, now
         return after or seen

@@ -2,6 +2,9 @@
 
 The figures make it fast up and slow down: a level lasts six windows before it falls, so a load that is steady at
 the edge changes it twice in 70 seconds at most.
+
+The processes that count have clocks of their own. What falls is decided by counts, so clocks that differ by up to
+30 seconds make a level last for so much longer or shorter, and no more.
 """
 
 from dataclasses import dataclass
@@ -19,15 +22,17 @@ WINDOW: Final = timedelta(seconds=10)
 #: The level rises if so many starts of a window were late, and more than this share of those that were counted.
 LATE_AT_LEAST: Final = 5
 STRAINED_ABOVE: Final = 0.1
-#: A report with a smaller share of late starts is calm.
+#: A minute with a smaller share of late starts is calm.
 CALM_BELOW: Final = 0.02
-#: The level falls by one after so long without a change and without a report that was not calm.
+#: The level falls by one after a calm minute. Another minute begins after one that was not calm.
 FALLS_AFTER: Final = timedelta(seconds=60)
+#: A level means nothing after so long without a start, a minute or a change: no process has governed it since.
+EXPIRES_AFTER: Final = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Starts:
-    """Starts of urgent jobs that one process has counted, and the late ones among them."""
+    """Starts of urgent jobs that were counted, and the late ones among them."""
 
     late: int = 0
     total: int = 0
@@ -52,8 +57,9 @@ class Governed:
     window_from: datetime = EPOCH
     #: The starts that raised the level for the last time.
     raised_by: Starts = Starts()
-    #: Of the last report that was not calm.
-    troubled_at: datetime = EPOCH
+    #: The starts of all processes since `minute_from`. Above level 0, the minutes follow each other.
+    minute: Starts = Starts()
+    minute_from: datetime = EPOCH
     #: The number of changes of the level.
     version: int = 0
 
@@ -63,19 +69,28 @@ def window_is_over(seen: Governed, *, now: datetime) -> bool:
     return now - seen.window_from >= WINDOW
 
 
+def in_force(seen: Governed, *, now: datetime) -> int:
+    """The level, unless it has expired: for example, the governor was switched off meanwhile."""
+    expired = now - max(seen.since, seen.window_from, seen.minute_from) >= EXPIRES_AFTER
+    return NO_STRAIN if expired else seen.level
+
+
 def next_level(seen: Governed, *, now: datetime) -> int:
-    """The level that should be in force now: the present one, or one beside it."""
+    """The level that should be in force now: the one in force, or one beside it."""
+    level = in_force(seen, now=now)
+    # A process whose clock was far ahead wrote a time that lies far ahead: it must not keep the level until then.
+    since = seen.since if seen.since - now < FALLS_AFTER else EPOCH
     late = seen.starts.late >= LATE_AT_LEAST and seen.starts.late > seen.starts.total * STRAINED_ABOVE
-    if late and not window_is_over(seen, now=now) and now - seen.since >= WINDOW:
-        return min(seen.level + 1, HIGHEST_LEVEL)
-    if now - max(_known(seen.since, now), _known(seen.troubled_at, now)) >= FALLS_AFTER:
-        return max(seen.level - 1, NO_STRAIN)
-    return seen.level
+    if late and not window_is_over(seen, now=now) and now - since >= WINDOW:
+        return min(level + 1, HIGHEST_LEVEL)
+    if now - max(since, seen.minute_from) >= FALLS_AFTER and seen.minute.calm:
+        return max(level - 1, NO_STRAIN)
+    return level
 
 
-def _known(at: datetime, now: datetime) -> datetime:
-    """A process whose clock was far ahead wrote a time that lies far ahead: it must not keep the level until then."""
-    return at if at - now < FALLS_AFTER else EPOCH
+def minute_begins(seen: Governed, *, now: datetime) -> bool:
+    """Whether another minute begins, if the level does not change: the present one is over, or lies far ahead."""
+    return seen.level > NO_STRAIN and abs(now - seen.minute_from) >= FALLS_AFTER
 
 
 def switched_off(value: Any) -> bool:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 _KEY: Final[Item] = {JOB_KEY: text(STRAIN_KEY)}
-_TIMES: Final = ("since", "window_from", "troubled_at")
+_TIMES: Final = ("since", "window_from", "minute_from")
 _NUMBERS: Final = ("level", "version")
 #: How often starts are added. Each try uses the item that refused the one before.
 _TRIES: Final = 4
@@ -50,6 +50,10 @@ class DynamoGovernor:
         own = (present.version, present.level, present.since) == (seen.version + 1, level, _stored(now))
         return present if written or own else None
 
+    def begin_minute(self, seen: Governed, *, now: datetime) -> None:
+        # If it is refused, another process has begun one.
+        self._update(_minute(seen, now))
+
     def _update(self, request: dict[str, Any]) -> tuple[bool, Governed]:
         """Whether it was written, and the item after it, or the one that refused it."""
         try:
@@ -69,7 +73,7 @@ class DynamoGovernor:
 def _further(starts: Starts, now: datetime) -> dict[str, Any]:
     # A report that the SDK sends twice counts twice. It makes one window look worse than it is, and no level wrong.
     return _counting(
-        f"ADD #late :late, #total :total{_trouble(starts)}",
+        "ADD #late :late, #total :total, #minute_late :late, #minute_total :total",
         # The window is over, and the starts of an earlier one do not count.
         "#window_from > :begin",
         starts,
@@ -78,9 +82,8 @@ def _further(starts: Starts, now: datetime) -> dict[str, Any]:
 
 
 def _first(starts: Starts, now: datetime) -> dict[str, Any]:
-    trouble = _trouble(starts).replace(" SET ", ", ")
     return _counting(
-        f"SET #late = :late, #total = :total, #window_from = :now{trouble}",
+        "SET #late = :late, #total = :total, #window_from = :now ADD #minute_late :late, #minute_total :total",
         # Another worker has begun a window since, and its starts count.
         "(attribute_not_exists(#window_from) OR #window_from <= :begin)",
         starts,
@@ -88,12 +91,8 @@ def _first(starts: Starts, now: datetime) -> dict[str, Any]:
     )
 
 
-def _trouble(starts: Starts) -> str:
-    return "" if starts.calm else " SET #troubled_at = :now"
-
-
 def _counting(expression: str, condition: str, starts: Starts, now: datetime) -> dict[str, Any]:
-    names = ("late", "total", "window_from", *(() if starts.calm else ("troubled_at",)))
+    names = ("late", "total", "window_from", "minute_late", "minute_total")
     values = {":late": number(starts.late), ":total": number(starts.total), ":begin": milliseconds(now - WINDOW)}
     return {
         "UpdateExpression": expression,
@@ -112,6 +111,7 @@ def _change(seen: Governed, level: int, now: datetime) -> dict[str, Any]:
         "late": number(0),
         "total": number(0),
         "window_from": milliseconds(now),
+        **_new_minute(now),
     }
     if level > seen.level:
         values |= {"raised_late": number(seen.starts.late), "raised_total": number(seen.starts.total)}
@@ -123,6 +123,26 @@ def _change(seen: Governed, level: int, now: datetime) -> dict[str, Any]:
     else:
         # Another process has made the first change since.
         condition = "attribute_not_exists(#version)"
+    return _setting(values, condition, placeholders)
+
+
+def _minute(seen: Governed, now: datetime) -> dict[str, Any]:
+    values = _new_minute(now)
+    placeholders = {f":{name}": value for name, value in values.items()}
+    placeholders |= {":seen": number(seen.version), ":begun": milliseconds(seen.minute_from)}
+    # Another process has changed the level since it was read, or begun a minute whose starts count. A change by an
+    # earlier version of the code began none.
+    condition = "#version = :seen AND (attribute_not_exists(#minute_from) OR #minute_from = :begun)"
+    request = _setting(values, condition, placeholders)
+    request["ExpressionAttributeNames"]["#version"] = "version"
+    return request
+
+
+def _new_minute(now: datetime) -> Item:
+    return {"minute_late": number(0), "minute_total": number(0), "minute_from": milliseconds(now)}
+
+
+def _setting(values: Item, condition: str, placeholders: Item) -> dict[str, Any]:
     return {
         "UpdateExpression": "SET " + ", ".join(f"#{name} = :{name}" for name in values),
         "ConditionExpression": condition,
@@ -135,7 +155,10 @@ def _decoded(item: Item) -> Governed:
     found: dict[str, Any] = {name: from_milliseconds(item[name]) for name in _TIMES if name in item}
     found |= {name: int(item[name]["N"]) for name in _NUMBERS if name in item}
     return Governed(
-        starts=_starts(item, "late", "total"), raised_by=_starts(item, "raised_late", "raised_total"), **found
+        starts=_starts(item, "late", "total"),
+        raised_by=_starts(item, "raised_late", "raised_total"),
+        minute=_starts(item, "minute_late", "minute_total"),
+        **found,
     )
 
 

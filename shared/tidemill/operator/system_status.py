@@ -6,7 +6,7 @@ cannot be read is reported in its place, and the rest is still read: the status 
 
 from collections.abc import Callable, Container, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final, TypeVar
@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 from tidemill.aws import clients
 from tidemill.aws.clients import AWS_ERRORS, POOL_SIZE
 from tidemill.domain.errors import TidemillError
-from tidemill.domain.governor import Governed
+from tidemill.domain.governor import Governed, in_force
 from tidemill.domain.job import Job
 from tidemill.domain.pauses import Pause
 from tidemill.domain.runtime_configuration import Override
@@ -117,7 +117,7 @@ class SystemStatus:
     overrides: tuple[Override, ...] | Unread
     #: The level of strain that an operator has set; None without one.
     strain: Setting | Unread | None
-    #: What the governor has set, as in a stage without one: level 0.
+    #: What the governor has set, as in a stage without one: level 0. An expired level is 0, too.
     governed: Governed | Unread
     #: Those that hold jobs back.
     breakers: tuple[BreakerStatus, ...] | Unread
@@ -179,7 +179,7 @@ def read(deployment: Deployment, *, now: datetime) -> SystemStatus:
         owed = begin(counts.owed)
         parked = begin(partial(counts.parked, DynamoLimits(clients.dynamodb(), table=table).lines))
         configured = begin(partial(_configured, counts, deployment, now))
-        governed = begin(DynamoGovernor(clients.dynamodb(), table=table).read)
+        governed = begin(partial(_governed, table, now))
         rolled_back = begin(partial(_rolled_back, deployment.stage))
         sample = begin(partial(job_sample.read, clients.dynamodb(), table=table))
         found = configured.result()
@@ -206,6 +206,11 @@ def read(deployment: Deployment, *, now: datetime) -> SystemStatus:
             rolled_back=rolled_back.result(),
             sample=sample.result(),
         )
+
+
+def _governed(table: str, now: datetime) -> Governed:
+    found = DynamoGovernor(clients.dynamodb(), table=table).read()
+    return replace(found, level=in_force(found, now=now))
 
 
 def _configured(

@@ -13,10 +13,14 @@ _ITEM: Final = "!strain"
 #: The figures are those of the guide, not those of the engine.
 _HIGHEST: Final = 3
 _LATE_AT_LEAST: Final = 5
+#: The level falls after a minute in which fewer than one start of so many was late.
+_CALM_PART: Final = 50
 _RISES_AFTER_MS: Final = 10_000
 _FALLS_AFTER_MS: Final = 60_000
-#: Without starts, a call of wake lowers the level. One of them may fail.
-_WAKE_WITHIN_MS: Final = 150_000
+_EXPIRES_AFTER_MS: Final = 300_000
+#: Without starts, a call of wake ends the minute that had late ones, and a later one lowers the level. One of them may
+#: fail.
+_WAKE_WITHIN_MS: Final = 270_000
 
 
 class GovernorChecks:
@@ -26,21 +30,24 @@ class GovernorChecks:
         self._world = world
         #: (milliseconds, level) of each change.
         self.changes: list[tuple[int, int]] = [(0, 0)]
-        #: Of the last report of late starts, and when the faults ended.
-        self._troubled_ms = self._quiet_ms = 0
+        #: Of the last report of late starts, of the last write, and when the faults ended.
+        self._troubled_ms = self._written_ms = self._quiet_ms = 0
         watch_items(world, self._changed)
 
     def _changed(self, key: str, record: Record) -> None:
         if key != _ITEM or record.after is None:
             return
         now_ms = self._world.scheduler.now_ms
-        if number_of(record.before, "troubled_at") != number_of(record.after, "troubled_at"):
-            self._troubled_ms = now_ms
+        idle_ms, self._written_ms = now_ms - self._written_ms, now_ms
         before, after = number_of(record.before, "level"), number_of(record.after, "level")
         if before == after:
+            self._counted(record)
             return
         since_ms = now_ms - self.changes[-1][0]
-        self._require(abs(after - before) == 1 and 0 <= after <= _HIGHEST, f"from {before} to {after}")
+        # A level that no process governed has expired.
+        expired = idle_ms >= _EXPIRES_AFTER_MS - self._skews_ms
+        fits = abs(after - before) == 1 or (expired and after <= 1)
+        self._require(fits and 0 <= after <= _HIGHEST, f"from {before} to {after} after {idle_ms} idle ms")
         if after > before:
             late, total = number_of(record.before, "late"), number_of(record.before, "total")
             self._require(late >= _LATE_AT_LEAST and late * 10 > total, f"raised by {late} late of {total}")
@@ -48,7 +55,25 @@ class GovernorChecks:
             self._require(first or since_ms >= _RISES_AFTER_MS - self._skews_ms, f"raised {since_ms} ms after a change")
         else:
             self._require(since_ms >= _FALLS_AFTER_MS - self._skews_ms, f"lowered {since_ms} ms after a change")
+            late, total = number_of(record.before, "minute_late"), number_of(record.before, "minute_total")
+            calm = late == 0 or late * _CALM_PART < total
+            self._require(calm or expired, f"lowered after a minute with {late} late of {total}")
         self.changes.append((now_ms, after))
+
+    def _counted(self, record: Record) -> None:
+        """A report, or the beginning of a minute."""
+        before, after = record.before, record.after
+        if number_of(before, "minute_from") != number_of(after, "minute_from"):
+            fits = number_of(after, "minute_total") == 0 and number_of(after, "version") > 0
+            self._require(fits, f"a minute began with {number_of(after, 'minute_total')} starts")
+            return
+        late, total = (number_of(after, name) - number_of(before, name) for name in ("minute_late", "minute_total"))
+        if late:
+            self._troubled_ms = self._written_ms
+        same_window = number_of(before, "window_from") == number_of(after, "window_from")
+        window = number_of(before, "total") if same_window else 0
+        counted = number_of(after, "total") - window
+        self._require(total == counted and 0 <= late <= total, f"a minute counted {total} of {counted} starts")
 
     def levels(self, from_ms: int, to_ms: int) -> set[int]:
         """Those that the table had within that time."""

@@ -15,19 +15,37 @@ GOVERNED: Final = (
     Mutant(
         "one burst raises the level step after step",
         modules.GOVERNOR,
-        "and not window_is_over(seen, now=now) and now - seen.since >= WINDOW:",
+        "and not window_is_over(seen, now=now) and now - since >= WINDOW:",
         "and not window_is_over(seen, now=now):",
     ),
     Mutant(
         "the level falls at once",
         modules.GOVERNOR,
-        "    if now - max(_known(seen.since, now), _known(seen.troubled_at, now)) >= FALLS_AFTER:\n",
-        "    if seen.starts.calm:\n",
+        "    if now - max(since, seen.minute_from) >= FALLS_AFTER and seen.minute.calm:\n",
+        "    if seen.minute.calm:\n",
+    ),
+    Mutant(
+        "the level falls after a minute with late starts",
+        modules.GOVERNOR,
+        "    if now - max(since, seen.minute_from) >= FALLS_AFTER and seen.minute.calm:\n",
+        "    if now - max(since, seen.minute_from) >= FALLS_AFTER:\n",
+    ),
+    Mutant(
+        "no minute follows one with late starts",
+        modules.GOVERNOR,
+        "    return seen.level > NO_STRAIN and abs(now - seen.minute_from) >= FALLS_AFTER\n",
+        "    return False\n",
+    ),
+    Mutant(
+        "a minute counts only late starts",
+        modules.STRAIN_ITEM,
+        "ADD #late :late, #total :total, #minute_late :late, #minute_total :total",
+        "ADD #late :late, #total :total, #minute_late :late, #minute_total :late",
     ),
     Mutant(
         "the level falls to nothing in one step",
         modules.GOVERNOR,
-        "        return max(seen.level - 1, NO_STRAIN)\n",
+        "        return max(level - 1, NO_STRAIN)\n",
         "        return NO_STRAIN\n",
     ),
     Mutant(

@@ -12,7 +12,7 @@ from tests.support.single_job import Clock
 from tidemill.application.configuration import CACHED_FOR
 from tidemill.application.foreground import REPORTS_AFTER, Foreground, Governor, strain_level
 from tidemill.domain.errors import StoreUnavailableError
-from tidemill.domain.governor import FALLS_AFTER, GOVERNOR_SETTING, WINDOW, Governed, Starts
+from tidemill.domain.governor import EXPIRES_AFTER, FALLS_AFTER, GOVERNOR_SETTING, WINDOW, Governed, Starts
 from tidemill.domain.job import Job
 from tidemill.domain.runtime_configuration import NOTHING_SET, RuntimeConfiguration
 from tidemill.domain.setting import Setting
@@ -40,18 +40,20 @@ class Store:
         seen = self.governed
         if now - seen.window_from >= WINDOW:
             seen = replace(seen, starts=Starts(), window_from=now)
-        troubled_at = seen.troubled_at if starts.calm else now
-        self.governed = replace(seen, starts=seen.starts + starts, troubled_at=troubled_at)
+        self.governed = replace(seen, starts=seen.starts + starts, minute=seen.minute + starts)
         return self.governed
 
     def move(self, seen: Governed, level: int, *, now: datetime) -> Governed | None:
         self._respond()
         if seen.version != self.governed.version:
             return None
-        self.governed = replace(
-            seen, level=level, since=now, version=seen.version + 1, starts=Starts(), window_from=now
-        )
+        self.governed = Governed(level=level, since=now, version=seen.version + 1, window_from=now, minute_from=now)
         return self.governed
+
+    def begin_minute(self, seen: Governed, *, now: datetime) -> None:
+        self._respond()
+        if (seen.version, seen.minute_from) == (self.governed.version, self.governed.minute_from):
+            self.governed = replace(self.governed, minute=Starts(), minute_from=now)
 
     def _respond(self) -> None:
         if self.out:
@@ -99,6 +101,34 @@ def test_late_starts_raise_the_level_and_calm_lowers_it(lane: Lane) -> None:
     lane.clock.now += FALLS_AFTER
     assert lane.governor.settle() == 0
     assert lane.changes == [(0, 1), (1, 0)]
+
+
+def test_a_late_start_in_a_thousand_keeps_no_level() -> None:
+    store, clock, lanes = Store(), Clock(), list[Lane]()
+    store.governed = Governed(level=3, since=NOW, window_from=NOW, minute_from=NOW, version=1)
+    for _ in range(10):
+        lanes.append(Lane(store=store, clock=clock))
+
+    for number in range(1, 2000):
+        # The process whose start is late reports it alone.
+        lanes[number % 10].start(after=(3 if number % 1000 == 1 else 1) * SECOND)
+        clock.now += SECOND / 10
+
+    assert store.governed.level == 0
+
+
+@pytest.mark.parametrize("skew", [-120, -30, 0, 30, 120])
+def test_processes_whose_clocks_differ_keep_a_level_while_starts_are_late(skew: int) -> None:
+    reporter, wake = Lane(), Lane()
+    wake.store = wake.governor._store = reporter.store
+    for passed in range(600):
+        wake.clock.now = NOW + passed * SECOND
+        reporter.clock.now = wake.clock.now + skew * SECOND
+        reporter.start(after=3 * SECOND)
+        if passed % 60 == 59:
+            wake.governor.settle()
+
+    assert reporter.changes + wake.changes == [(0, 1), (1, 2), (2, 3)]
 
 
 def test_starts_in_time_cost_no_write(lane: Lane) -> None:
@@ -166,12 +196,19 @@ def test_without_an_answer_the_last_known_level_holds(lane: Lane) -> None:
 
 def test_a_governor_that_is_switched_off_neither_reads_nor_writes(lane: Lane) -> None:
     lane.store.governed = Governed(level=2, since=NOW, version=1)
+    on = lane.configuration
     off = Setting(name=GOVERNOR_SETTING, value={"off": True}, at=NOW, by="arn:ops", reason="")
     lane.configuration = configured(off)
 
     lane.start(after=3 * SECOND)
 
     assert (lane.governor.level(), lane.store.reads, lane.store.added) == (0, 0, [])
+
+    lane.clock.now += EXPIRES_AFTER
+    lane.configuration = on
+    assert lane.governor.level() == 0
+    assert lane.governor.settle() == 0
+    assert lane.changes == [(2, 0)]
 
 
 @pytest.mark.parametrize(("declared", "governed"), [(1, 2), (2, 1), (0, 3), (3, 0)])

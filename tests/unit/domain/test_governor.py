@@ -9,14 +9,26 @@ import pytest
 from tests.support.builders import NOW, SECOND
 from tests.support.configurations import configured
 from tidemill.domain.errors import InvalidSettingError
-from tidemill.domain.governor import FALLS_AFTER, GOVERNOR_SETTING, WINDOW, Governed, Starts, next_level
+from tidemill.domain.governor import (
+    EXPIRES_AFTER,
+    FALLS_AFTER,
+    GOVERNOR_SETTING,
+    WINDOW,
+    Governed,
+    Starts,
+    in_force,
+    minute_begins,
+    next_level,
+)
 from tidemill.domain.runtime_configuration import NOTHING_SET
 from tidemill.domain.setting import Setting
 from tidemill.domain.strain import HIGHEST_LEVEL
 
-LATE = Governed(starts=Starts(late=5, total=20), window_from=NOW - SECOND, troubled_at=NOW)
+LATE = Governed(starts=Starts(late=5, total=20), window_from=NOW - SECOND)
 #: Raised a second ago, and late since.
-RAISED = replace(LATE, level=1, since=NOW - SECOND)
+RAISED = replace(LATE, level=1, since=NOW - SECOND, minute=LATE.starts, minute_from=NOW - SECOND)
+#: Each minute of it is counted from `NOW`.
+LASTING = Governed(level=3, since=NOW, minute_from=NOW)
 
 
 def test_late_starts_raise_the_level_at_once() -> None:
@@ -45,25 +57,68 @@ def test_each_level_gets_a_window_to_act() -> None:
 
 
 def test_the_level_falls_one_by_one_after_a_calm_minute() -> None:
-    calm = replace(RAISED, level=3, starts=Starts(), troubled_at=NOW)
-    assert next_level(calm, now=NOW + FALLS_AFTER - SECOND) == 3
-    assert next_level(calm, now=NOW + FALLS_AFTER) == 2
-    assert next_level(replace(calm, level=2, since=NOW + FALLS_AFTER), now=NOW + FALLS_AFTER + SECOND) == 2
+    assert next_level(LASTING, now=NOW + FALLS_AFTER - SECOND) == 3
+    assert next_level(LASTING, now=NOW + FALLS_AFTER) == 2
+    fallen = replace(LASTING, level=2, since=NOW + FALLS_AFTER)
+    assert next_level(fallen, now=NOW + FALLS_AFTER + SECOND) == 2
+
+
+@pytest.mark.parametrize(("late", "level"), [(0, 2), (1, 2), (19, 2), (20, 3), (1000, 3)])
+def test_the_starts_of_all_processes_decide_whether_a_minute_was_calm(late: int, level: int) -> None:
+    counted = replace(LASTING, minute=Starts(late=late, total=1000))
+
+    assert next_level(counted, now=NOW + FALLS_AFTER) == level
+
+
+def test_a_minute_follows_each_minute_that_was_not_calm() -> None:
+    counted = replace(LASTING, minute=Starts(late=1, total=1))
+    begins = {seconds: minute_begins(counted, now=NOW + seconds * SECOND) for seconds in (-60, -59, 0, 59, 60)}
+
+    assert begins == {-60: True, -59: False, 0: False, 59: False, 60: True}
+    assert not minute_begins(replace(counted, level=0), now=NOW + FALLS_AFTER)
+
+
+@pytest.mark.parametrize("skew", [-30, 30])
+def test_a_clock_that_differs_by_half_a_minute_lowers_no_level_while_starts_are_late(skew: int) -> None:
+    now = NOW + skew * SECOND
+    for passed in range(0, 180, 10):
+        late = replace(LASTING, minute=Starts(late=5, total=20))
+        assert next_level(late, now=now + passed * SECOND) == 3
+
+
+@pytest.mark.parametrize("name", ["since", "window_from", "minute_from"])
+def test_a_level_that_was_not_governed_for_five_minutes_is_in_force_no_more(name: str) -> None:
+    past: dict[str, Any] = {name: NOW}
+    old = Governed(level=3, minute=Starts(late=9, total=9), **past)
+
+    assert in_force(old, now=NOW + EXPIRES_AFTER - SECOND) == 3
+    assert in_force(old, now=NOW + EXPIRES_AFTER) == next_level(old, now=NOW + EXPIRES_AFTER) == 0
+    assert in_force(old, now=NOW - timedelta(hours=1)) == 3
+
+
+def test_an_expired_level_rises_from_the_first_step_on() -> None:
+    expired = replace(LATE, level=3, window_from=NOW - EXPIRES_AFTER, starts=Starts())
+    assert next_level(expired, now=NOW) == 0
+    late = replace(RAISED, level=0, since=NOW - WINDOW)
+    assert next_level(late, now=NOW) == 1
 
 
 def test_a_clock_that_is_a_little_behind_changes_nothing() -> None:
     assert next_level(RAISED, now=NOW - FALLS_AFTER / 2) == 1
 
 
-@pytest.mark.parametrize("name", ["since", "troubled_at"])
-def test_a_clock_that_was_far_ahead_does_not_keep_the_level(name: str) -> None:
-    calm = Governed(level=2, since=NOW - FALLS_AFTER, troubled_at=NOW - FALLS_AFTER)
-    ahead: dict[str, Any] = {name: NOW + timedelta(hours=1)}
+def test_a_clock_that_was_far_ahead_keeps_no_level() -> None:
+    ahead = NOW + timedelta(hours=1)
+    written = Governed(level=2, since=ahead, window_from=ahead, minute_from=ahead)
 
-    assert next_level(replace(calm, **ahead), now=NOW) == 1
+    assert minute_begins(written, now=NOW)
+    calm = replace(written, minute_from=NOW)
+    assert next_level(calm, now=NOW + FALLS_AFTER) == 1
+    late = replace(calm, starts=Starts(late=5, total=20), window_from=NOW)
+    assert next_level(late, now=NOW) == 3
 
 
-def test_a_report_is_calm_with_less_than_one_late_start_in_fifty() -> None:
+def test_a_count_is_calm_with_less_than_one_late_start_in_fifty() -> None:
     assert [Starts(late=late, total=100).calm for late in (0, 1, 2)] == [True, True, False]
 
 
