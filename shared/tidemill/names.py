@@ -338,7 +338,7 @@ class Metric(StrEnum):
     OTHER_ERRORS = "ErrorsOther"
     #: A worker opened the breaker of a downstream.
     BREAKER_OPENED = "BreakersOpened"
-    #: Seconds since the breaker opened that has been open longest, each minute. None while all are closed or forced.
+    #: Seconds since the oldest outage of an open breaker began for which jobs wait, each minute. None if it is forced.
     BREAKER_OPEN = "BreakerOpenSeconds"
     #: Job files that a function could not load, counted when it starts and with each batch of a worker.
     BROKEN_JOB_FILES = "BrokenJobFiles"

@@ -303,7 +303,8 @@ def test_wake_reports_how_long_it_is_open_without_a_read_more(
     downstream: Downstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     downstream.fail_twice()
-    downstream.run(downstream.submit())
+    for _ in range(2):
+        downstream.run(downstream.submit())
     downstream.clock.now += timedelta(minutes=20)
     reads: list[bool] = []
     read = downstream.stored.read
@@ -320,6 +321,20 @@ def test_wake_reports_how_long_it_is_open_without_a_read_more(
     downstream.clock.now += timedelta(minutes=1)
     downstream.settings = configured(_forced("open"))
     assert _woken(downstream).breaker_open == timedelta(0), "the operator who forces it knows"
+
+
+def test_wake_reports_no_open_breaker_for_which_no_job_waits(downstream: Downstream, store: DynamoJobStore) -> None:
+    downstream.fail_twice()
+    jobs = [downstream.submit() for _ in range(2)]
+    for job in jobs:
+        downstream.run(job)
+    downstream.clock.now += timedelta(minutes=20)
+    assert _woken(downstream).breaker_open == timedelta(minutes=20)
+
+    for job in jobs:
+        store.cancel(stored(store, job), now=downstream.clock.now)
+    downstream.clock.now += timedelta(minutes=5)
+    assert _woken(downstream).breaker_open == timedelta(0)
 
 
 def test_wake_reports_no_closed_breaker(downstream: Downstream) -> None:

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import a_job, stored
+from tests.support.builders import SECOND, a_job, stored
 from tests.support.deployed_functions import TENANT, Context, Mill
 from tests.support.job_tables import client
 from tests.support.parked_jobs import LINE, enter, park
 from tidemill import composition
 from tidemill.application.owed import Kind, Work
 from tidemill.application.wake import Waker
-from tidemill.domain.breaker import Breaker, opened
+from tidemill.domain.breaker import Breaker, elected, opened
 from tidemill.domain.job import Job
 from tidemill.domain.limit_state import run_name
 from tidemill.domain.limits import Rate
@@ -145,7 +145,8 @@ def test_wake_writes_how_long_the_oldest_breaker_is_open(mill: Mill, caplog: pyt
     store = DynamoBreakers(mill.table.client, table=mill.table.name)
     for name, minutes in (("payments", 20), ("mail", 40)):
         opened_at = mill.now() - timedelta(minutes=minutes)
-        store.move(Breaker(name=name), opened(Breaker(name=name), probe_interval=timedelta(seconds=15), now=opened_at))
+        _, breaker = store.move(Breaker(name=name), opened(Breaker(name=name), probe_interval=SECOND, now=opened_at))
+        store.move(breaker, elected(breaker, a_job(), now=mill.now()))
         line, rate = Line.for_breaker(name), Rate(count=1, period=timedelta(seconds=1))
         limits.list_line(line, rate, job=(TENANT, "a job"), now=opened_at)
 

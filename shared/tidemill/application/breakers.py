@@ -108,11 +108,15 @@ class Breakers:
         return (self.forced(name) or self.look(name).state) is not BreakerState.CLOSED
 
     def open_for(self, name: str) -> timedelta:
-        """Since it opened. Zero while it is closed, or forced: the operator who forces it decides how long."""
+        """Since its outage began. Zero while it is closed, or has no probe because no job waits for it, or is forced.
+
+        The operator who forces it decides how long.
+        """
         if self.forced(name):
             return timedelta(0)
         breaker = self.look(name)
-        return timedelta(0) if breaker.closed else max(self._clock() - breaker.since, timedelta(0))
+        waits = not breaker.closed and not breaker.may_elect(now=self._clock())
+        return max(self._clock() - breaker.outage_since, timedelta(0)) if waits else timedelta(0)
 
     def would_admit(self, policy: BreakerPolicy) -> bool:
         """Whether `admits` would say yes at this moment. It changes nothing."""

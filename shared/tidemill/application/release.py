@@ -212,12 +212,13 @@ class Releaser:
             try:
                 if line.cause is Cause.TYPE and self._lacks_type(line.key):
                     continue
-                breaker_open = max(breaker_open, self._open_for(line))
                 release = self.release_from_breaker if line.cause is Cause.BREAKER else self.release
                 while in_time() and (released := release(line)):
                     jobs += released
                     if len(released) < MOST_AT_ONCE:
                         break
+                # If a job waits, the probe of an open one is elected by now.
+                breaker_open = max(breaker_open, self._open_for(line))
             except StoreUnavailableError:
                 left += 1
             except Exception as error:  # noqa: BLE001 - one line that cannot be read must not stop the others
@@ -227,7 +228,7 @@ class Releaser:
         return Released(jobs=tuple(jobs), left=left, failed=tuple(failed), breaker_open=breaker_open)
 
     def _open_for(self, line: Line) -> timedelta:
-        """It costs no read: the release of the line uses what this has read."""
+        """It costs no read: the release of the line has read it."""
         if self._breakers is None or line.cause is not Cause.BREAKER:
             return timedelta(0)
         return self._breakers.open_for(line.key)

@@ -54,6 +54,8 @@ class Breaker:
     state: BreakerState = BreakerState.CLOSED
     #: When it got this state; for a half-open one, when it opened. `EPOCH` before its first transition.
     since: datetime = EPOCH
+    #: When it opened for the first time in this outage. Only of use after it has reopened.
+    outage_from: datetime = EPOCH
     #: Failed calls, and calls that the workers who saw a failure have made, since `window_from`.
     failures: int = 0
     calls: int = 0
@@ -82,6 +84,11 @@ class Breaker:
     @property
     def closed(self) -> bool:
         return self.state is BreakerState.CLOSED
+
+    @property
+    def outage_since(self) -> datetime:
+        """When its outage began, of one that is not closed."""
+        return self.outage_from if self.reopened and self.outage_from > EPOCH else self.since
 
     def may_probe(self, *, now: datetime) -> bool:
         """Whether the job that asks now becomes the probe: it is time, and no probe is under way.
@@ -134,6 +141,7 @@ def opened(breaker: Breaker, *, probe_interval: timedelta, now: datetime) -> Bre
         _next(breaker),
         state=BreakerState.OPEN,
         since=now,
+        outage_from=breaker.outage_from if again and breaker.outage_from > EPOCH else now,
         called_at=now,
         probe=None,
         probe_at=now,

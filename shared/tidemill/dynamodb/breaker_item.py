@@ -28,7 +28,7 @@ _LAST_CALL: Final = "counted_call"
 _WINDOW: Final = "window_from"
 _INTERVAL: Final = "probe_interval"
 _ERROR: Final = "last_error"
-_TIMES: Final = ("since", _WINDOW, "called_at", "probe_at", "probe_until", "failed_probe_created")
+_TIMES: Final = ("since", "outage_from", _WINDOW, "called_at", "probe_at", "probe_until", "failed_probe_created")
 _NUMBERS: Final = ("failures", "calls", "probes", "reopened", "version")
 #: How often a failure is counted. Each try uses the item that refused the one before.
 _TRIES: Final = 4

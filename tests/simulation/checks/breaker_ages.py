@@ -19,6 +19,8 @@ from tidemill.names import Metric
 _ITEM: Final = f"!breaker#{PAYMENTS}"
 _RULE: Final = "wake reports how long a breaker is open"
 _MINUTE_MS: Final = 60_000
+#: A breaker that opens again so soon after it closed is in the same outage.
+_SAME_OUTAGE_MS: Final = 300_000
 #: A force acts within ten seconds, and the item that wake reads is at most two seconds old.
 _KNOWN_AFTER_MS: Final = 12_000
 #: Clocks differ, and wake reads the breaker before it writes the metric.
@@ -28,9 +30,13 @@ _DIFFERENCE_MS: Final = 30_000
 @dataclass(slots=True)
 class _Opened:
     from_ms: int
+    #: When it opened for the first time in the same outage.
+    outage_ms: int
     to_ms: float = float("inf")
-    #: When its line had its first job. Wake finds a breaker by its line.
+    #: Since when jobs wait for it, without a gap that is longer than the way of a probe.
     line_ms: float = float("inf")
+    #: Since when no job waits for it.
+    empty_ms: float = 0
 
 
 class BreakerAgeChecks:
@@ -65,12 +71,12 @@ class BreakerAgeChecks:
         present = [each for each in self._opened if each.from_ms < to_ms and from_ms < each.to_ms]
         if not present:
             require(not ages, _RULE, f"{ages} s, and it is closed", "*")
-        elif present[0].line_ms <= from_ms and to_ms <= present[0].to_ms:
-            open_ms = begin_ms - present[0].from_ms
+        elif present[0].line_ms <= from_ms and to_ms <= min(present[0].to_ms, present[0].empty_ms):
+            open_ms = begin_ms - present[0].outage_ms
             # Each call of the minute may be the one that has the line.
             late_ms = [age * 1_000 - open_ms for age in ages] or [float("-inf")]
             true = min(late_ms) >= -_DIFFERENCE_MS and max(late_ms) <= _MINUTE_MS + _DIFFERENCE_MS
-            require(true, _RULE, f"{ages} s, and it opened {open_ms} ms before the minute", "*")
+            require(true, _RULE, f"{ages} s, and its outage began {open_ms} ms before the minute", "*")
 
     def _changed(self, key: str, record: Record) -> None:
         now_ms, after = self._world.scheduler.now_ms, record.after
@@ -84,9 +90,16 @@ class BreakerAgeChecks:
             if closed and present:
                 present.to_ms = now_ms
             elif not closed and present is None:
-                self._opened.append(present := _Opened(now_ms))
+                last = self._opened[-1] if self._opened else None
+                again = last is not None and now_ms - last.to_ms < _SAME_OUTAGE_MS
+                self._opened.append(present := _Opened(now_ms, last.outage_ms if last and again else now_ms))
         if present and self._parked:
+            if now_ms - present.empty_ms > _MINUTE_MS:
+                present.line_ms = now_ms
+            present.empty_ms = float("inf")
             present.line_ms = min(present.line_ms, now_ms)
+        elif present and present.empty_ms == float("inf"):
+            present.empty_ms = now_ms
 
     def _line_written(self, line: Line) -> None:
         if Metric.BREAKER_OPEN in line.metrics:

@@ -67,12 +67,6 @@ UNDONE: Final = (
         "begun = earlier.state is State.SUCCEEDED",
     ),
     Mutant(
-        "a job that was superseded while it ran may die",
-        modules.WRITES,
-        "if settlement.state is State.DEAD or not settlement.state.terminal:",
-        "if not settlement.state.terminal:",
-    ),
-    Mutant(
         "an undo can be undone",
         modules.UNDO,
         "if done.undoes is not None:",
@@ -83,12 +77,6 @@ UNDONE: Final = (
         modules.UNDO,
         "if undo is not None and undo.state not in WITHOUT_EFFECT:",
         "if undo is not None:",
-    ),
-    Mutant(
-        "the undo after a cancelled one has its id",
-        modules.UNDO,
-        "before = [] if done.undone is None else [done.undone.job_id]",
-        "before: list[str] = []",
     ),
     Mutant(
         "a correction forgets the undo that it waits for",

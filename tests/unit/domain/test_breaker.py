@@ -102,7 +102,9 @@ def test_a_closed_breaker_counts_anew() -> None:
 @pytest.mark.parametrize(("after", "reopened"), [(timedelta(minutes=4), 1), (timedelta(minutes=6), 0)])
 def test_it_has_reopened_if_it_opens_soon_after_it_closed(after: timedelta, reopened: int) -> None:
     closed = rules.closed(OPEN, now=NOW)
-    assert rules.opened(closed, probe_interval=SECOND, now=NOW + after).reopened == reopened
+    again = rules.opened(closed, probe_interval=SECOND, now=NOW + after)
+    assert again.reopened == reopened
+    assert again.outage_since == (OPEN.since if reopened else NOW + after)
 
 
 @pytest.mark.parametrize(
