@@ -19,7 +19,6 @@ from tidemill.application.submit import Accepted, Submit
 from tidemill.application.submit_batch import Answer, submit_all
 from tidemill.application.superseding import Superseder
 from tidemill.application.undo import Undoer
-from tidemill.application.validation import LONGEST_TENANT, is_tenant
 from tidemill.aws import clients
 from tidemill.domain.batches import Batch
 from tidemill.domain.errors import (
@@ -34,6 +33,7 @@ from tidemill.domain.errors import (
 from tidemill.domain.events import Event
 from tidemill.domain.outcomes import TransactWrite
 from tidemill.domain.submission import Submission, Unique
+from tidemill.domain.tenants import LONGEST_TENANT, is_tenant
 from tidemill.domain.trace_context import from_traceparent, trace_of, traceparent_of
 from tidemill.dynamodb import job_writes
 from tidemill.dynamodb.document import split_key

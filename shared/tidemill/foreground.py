@@ -7,13 +7,13 @@ This module does not import aws-lambda-powertools.
 """
 
 import logging
-import math
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from tidemill.application.configuration import CachedConfiguration
 from tidemill.application.foreground import Foreground, Governor
 from tidemill.domain.governor import Governed
+from tidemill.domain.time_constants import LONGEST_SPAN
 from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.dynamodb.strain_item import DynamoGovernor
 from tidemill.system import clock
@@ -21,6 +21,7 @@ from tidemill.system import clock
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+_LONGEST_SECONDS: Final = LONGEST_SPAN.total_seconds()
 _LOGGER: Final = logging.getLogger(__name__)
 
 
@@ -31,9 +32,9 @@ class ForegroundLatency:
     """
 
     def __init__(self, table: str, *, client: "DynamoDBClient", target_seconds: float) -> None:
-        """`table` is the stack's output JobsTable. Raises `ValueError` for a target that is not above 0."""
-        if not 0 < target_seconds < math.inf:
-            raise ValueError(f"target_seconds {target_seconds} must be above 0")
+        """`table` is the stack's output JobsTable. Raises `ValueError` for a target that is not above 0 or too long."""
+        if not 0 < target_seconds <= _LONGEST_SECONDS:
+            raise ValueError(f"target_seconds {target_seconds} must be above 0 and at most {_LONGEST_SECONDS:g}")
         configuration = CachedConfiguration(
             DynamoConfiguration(client, table=table).read, clock=clock.now, failed=_not_read
         )
@@ -50,10 +51,10 @@ class ForegroundLatency:
 
         Reads twice in five seconds at most, and writes once a second at most, only while users wait too long or the
         governor's level is above 0. A store that does not respond raises nothing. Raises `ValueError` for a time below
-        0.
+        0 or above 366 days.
         """
-        if not 0 <= seconds < math.inf:
-            raise ValueError(f"seconds {seconds} must be 0 or more")
+        if not 0 <= seconds <= _LONGEST_SECONDS:
+            raise ValueError(f"seconds {seconds} must be 0 or more, and at most {_LONGEST_SECONDS:g}")
         self._foreground.waited(timedelta(seconds=seconds))
 
 

@@ -18,7 +18,6 @@ SHORTEST_PERIOD: Final = timedelta(seconds=1)
 #: In UTF-8, for a group name and for a unique key. With a tenant, and escaped as JSON, it fits into the 2,048 bytes of
 #: a partition key.
 LONGEST_NAME_BYTES: Final = 128
-LONGEST_TENANT: Final = 512
 MOST_TAGS: Final = 5
 #: Short, so that a document with five of them stays within one write unit. No character needs an escape in a URL.
 TAG_PATTERN: Final = r"[a-z0-9][a-z0-9._:-]{0,31}"
@@ -29,14 +28,8 @@ LONGEST_ID: Final = 36
 
 #: A caller's clock may be slow, and the request takes some time.
 _PAST_ALLOWED: Final = timedelta(minutes=1)
-#: Visible ASCII. Keys that start with `!` belong to the other items of the jobs table.
-_TENANT: Final = re.compile(rf"[\"-~][!-~]{{0,{LONGEST_TENANT - 1}}}")
 _TAG: Final = re.compile(TAG_PATTERN, re.ASCII)
 _NAME_RULE: Final = f"must be text of 1 to {LONGEST_NAME_BYTES} bytes in UTF-8"
-
-
-def is_tenant(name: str) -> bool:
-    return _TENANT.fullmatch(name) is not None
 
 
 def payload_faults(job_type: JobType, payload: Mapping[str, Any]) -> list[str]:

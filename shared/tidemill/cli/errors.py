@@ -33,6 +33,13 @@ class CommandError(TidemillError):
 class ErrorReportingGroup(click.Group):
     """The only place that turns an error into output and an exit code. click itself exits with 2 on wrong usage."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        for each in args:
+            # Bytes that are not UTF-8 become half surrogate pairs, which no request can have.
+            if any("\ud800" <= character <= "\udfff" for character in each):
+                raise click.UsageError(f"{visible(each)} is not UTF-8 text; check the encoding of your terminal", ctx)
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             result = super().invoke(ctx)

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from tidemill.domain import option_values
 from tidemill.domain.errors import InvalidSettingError
-from tidemill.domain.quotas import LONGEST_TENANT
+from tidemill.domain.tenants import TENANT_RULE, is_tenant
 
 #: The name of the cap of each tenant that has none of its own.
 DEFAULT_CAP: Final = "default"
@@ -16,7 +16,8 @@ LARGEST_WEIGHT: Final = 100.0
 
 def cap_value(tenant: str, value: Any) -> int | None:
     """None for no bound. Raises `InvalidSettingError`."""
-    _check_tenant(tenant, f"a cap names a tenant of 1 to {LONGEST_TENANT} characters, or {DEFAULT_CAP}")
+    if not is_tenant(tenant):
+        raise InvalidSettingError(f"a cap names a tenant, {TENANT_RULE}, or {DEFAULT_CAP}")
     if value is None:
         return None
     try:
@@ -30,7 +31,10 @@ def cap_value(tenant: str, value: Any) -> int | None:
 
 def weight_value(tenant: str, value: Any) -> float:
     """Raises `InvalidSettingError`."""
-    _check_tenant(tenant, f"a weight names a tenant of 1 to {LONGEST_TENANT} characters")
+    if tenant == DEFAULT_CAP:
+        raise InvalidSettingError(f"a weight names one tenant; to change the cap of each, set caps.{DEFAULT_CAP}")
+    if not is_tenant(tenant):
+        raise InvalidSettingError(f"a weight names a tenant, {TENANT_RULE}")
     try:
         weight = option_values.number("a weight", value)
     except ValueError as error:
@@ -44,8 +48,3 @@ def weighted(cap: int, weight: float) -> int:
     """The default cap times the weight as it was written, rounded down, within the bounds of a cap."""
     # Decimal: as a float, 100 times 0.29 is a little less than 29.
     return min(max(int(cap * Decimal(str(weight))), 1), LARGEST_CAP)
-
-
-def _check_tenant(tenant: str, otherwise: str) -> None:
-    if not 0 < len(tenant) <= LONGEST_TENANT:
-        raise InvalidSettingError(otherwise)

@@ -44,9 +44,12 @@ def whole(name: str, value: Any) -> int:
 
 
 def number(name: str, value: Any) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
-        raise ValueError(f"{name} is {value!r}; it must be a number")
-    return value
+    try:
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+            return value
+    except OverflowError:
+        raise ValueError(f"{name} has too many digits; use a smaller number") from None
+    raise ValueError(f"{name} is {value!r}; it must be a number")
 
 
 def span(name: str, value: Any, unit: timedelta) -> timedelta:

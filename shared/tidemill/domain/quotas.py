@@ -9,12 +9,11 @@ from typing import Any, Final
 
 from tidemill.domain import option_values
 from tidemill.domain.errors import InvalidSettingError
+from tidemill.domain.tenants import TENANT_RULE, is_tenant
 from tidemill.domain.time_constants import EPOCH
 
 #: The name of the quota of each tenant that has none of its own.
 DEFAULT_QUOTA: Final = "default"
-#: A tenant is part of an item key. https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
-LONGEST_TENANT: Final = 512
 LARGEST_COUNT: Final = 100_000_000
 SHORTEST_PERIOD: Final = timedelta(seconds=1)
 LONGEST_PERIOD: Final = timedelta(days=1)
@@ -35,8 +34,8 @@ class Quota:
     @classmethod
     def parse(cls, tenant: str, value: Any) -> "Quota":
         """Raises `InvalidSettingError`."""
-        if not 0 < len(tenant) <= LONGEST_TENANT:
-            raise InvalidSettingError(f"a quota names a tenant of 1 to {LONGEST_TENANT} characters, or {DEFAULT_QUOTA}")
+        if not is_tenant(tenant):
+            raise InvalidSettingError(f"a quota names a tenant, {TENANT_RULE}, or {DEFAULT_QUOTA}")
         if not isinstance(value, dict) or set(value) != {_COUNT, _PERIOD}:
             raise InvalidSettingError(f'a quota is {value!r}; write it as {{"{_COUNT}": 1000, "{_PERIOD}": 60}}')
         try:

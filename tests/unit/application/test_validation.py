@@ -10,9 +10,10 @@ from tests.support.builders import MILLISECOND, NOW, SECOND, TENANT, a_job_type,
 from tests.support.job_tables import Table
 from tests.support.single_job import Clock, Inline
 from tidemill.application.submit import Submit
-from tidemill.application.validation import LONGEST_KEY, LONGEST_NAME_BYTES, is_tenant
+from tidemill.application.validation import LONGEST_KEY, LONGEST_NAME_BYTES
 from tidemill.domain.errors import InvalidPayloadError
 from tidemill.domain.submission import Submission, Unique
+from tidemill.domain.tenants import is_tenant
 from tidemill.domain.time_constants import LONGEST_SPAN
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.names import Lane

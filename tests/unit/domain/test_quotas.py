@@ -32,8 +32,10 @@ def test_a_quota_is_read() -> None:
 @pytest.mark.parametrize(
     ("tenant", "value", "message"),
     [
-        ("", VALUE, "a quota names a tenant of 1 to 512 characters, or default"),
-        ("t" * 513, VALUE, "a quota names a tenant of 1 to 512 characters"),
+        ("", VALUE, "a quota names a tenant, 1 to 512 visible ASCII characters, not starting with '!', or default"),
+        ("t" * 513, VALUE, "a quota names a tenant, 1 to 512 visible ASCII"),
+        ("a\n", VALUE, "a quota names a tenant, 1 to 512 visible ASCII"),
+        ("a", {**VALUE, "period_seconds": 10**400}, "period_seconds has too many digits; use a smaller number"),
         ("a", 5, 'a quota is 5; write it as {"count": 1000, "period_seconds": 60}'),
         ("a", {"count": 5}, "a quota is {'count': 5}; write it as"),
         ("a", {**VALUE, "burst": 5}, "write it as"),
