@@ -66,7 +66,7 @@ BREAKERS: Final = (
     Mutant(
         "wake reports the time since the last probe as the age of an open breaker",
         modules.BREAKERS,
-        "max(self._clock() - breaker.since, timedelta(0))",
+        "max(self._clock() - breaker.outage_since, timedelta(0))",
         "max(self._clock() - breaker.called_at, timedelta(0))",
     ),
     Mutant(
@@ -80,7 +80,13 @@ BREAKERS: Final = (
     Mutant(
         "wake reports only breakers without a probe under way or elected",
         modules.BREAKERS,
-        "return timedelta(0) if breaker.closed else max(",
-        "return timedelta(0) if breaker.closed or breaker.probe else max(",
+        "waits = not breaker.closed and not breaker.may_elect(now=self._clock())",
+        "waits = not breaker.closed and breaker.may_elect(now=self._clock())",
+    ),
+    Mutant(
+        "a breaker that opens again begins another outage",
+        modules.BREAKER,
+        "outage_from=breaker.outage_from if again and breaker.outage_from > EPOCH else now,",
+        "outage_from=now,",
     ),
 )
