@@ -38,8 +38,8 @@ OUTSIDE: Final = (
     Mutant(
         "a follow-up inherits tags",
         modules.SUBMIT,
-        "hops=parent.hops + 1)",
-        "hops=parent.hops + 1, tags=parent.tags)",
+        "return replace(job, parent=parent.id, hops=hops)",
+        "return replace(job, parent=parent.id, hops=hops, tags=parent.tags)",
     ),
     Mutant("an unknown type dies at once", modules.GATES, ">= MOST_HOLDS_OF_A_VERSION:", ">= 0:"),
     Mutant(

@@ -27,8 +27,8 @@ CAPPED: Final = (
     Mutant(
         "a weight divides the cap",
         modules.CAPS,
-        "min(max(int(cap * weight), 1), LARGEST_CAP)",
-        "min(max(int(cap / weight), 1), LARGEST_CAP)",
+        "int(cap * Decimal(str(weight)))",
+        "int(cap / Decimal(str(weight)))",
     ),
     Mutant(
         "a weight counts for all tenants",

@@ -33,8 +33,8 @@ FLOODED: Final = (
     Mutant(
         "a job is stored before it is admitted",
         modules.SUBMIT,
-        "            job = self._admit(job)\n",
-        "            self.insert(job)\n            job = self._admit(job)\n",
+        "            admitted = self._admit(job)\n",
+        "            self.insert(job)\n            admitted = self._admit(job)\n",
     ),
     Mutant(
         "strain sheds every type",

@@ -98,8 +98,8 @@ PROTOCOL: Final = (
     Mutant(
         "what was asked to end lives on",
         modules.WRITES,
-        '"attribute_not_exists(#cancel_requested_at)",',
-        '"(attribute_not_exists(#cancel_requested_at) OR attribute_exists(#cancel_requested_at))",',
+        'conditions.append("attribute_not_exists(#cancel_requested_at)")',
+        'conditions.append("(attribute_not_exists(#cancel_requested_at) OR attribute_exists(#cancel_requested_at))")',
     ),
     Mutant("the owner stays", modules.WRITES, 'token}, ["owner", *removes]', "token}, [*removes]"),
     Mutant("the last owner is not kept", modules.WRITES, '{**sets, "last_owner": token}, [', "{**sets}, ["),

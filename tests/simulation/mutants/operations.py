@@ -10,9 +10,8 @@ OPERATION: Final = (
     Mutant(
         "cancel ends a run that is not its own",
         modules.OPERATORS,
-        "AT_REST: Final = frozenset(before for before, after in TRANSITIONS[Write.CANCEL].items() if before "
-        "not in after)",
-        "AT_REST: Final = frozenset(before for before, after in TRANSITIONS[Write.CANCEL].items())",
+        "at_rest = _states(AT_REST)",
+        "at_rest = _states({*AT_REST, State.RUNNING})",
     ),
     Mutant(
         "a cancelled job stays due",
@@ -246,7 +245,7 @@ OPERATION: Final = (
     Mutant(
         "a conflict means that nothing was written",
         modules.SUBMIT,
-        "if isinstance(refused, TransactionConflictError) and job.group is None:",
+        "if isinstance(refused, TransactionConflictError) and job.group is None and batch is None:",
         "if False:",
     ),
     Mutant(

@@ -35,8 +35,8 @@ READ: Final = (
     Mutant(
         "a dead job cannot be cancelled",
         "tidemill.domain.states",
-        "        State.DEAD: frozenset({State.CANCELLED}),  # discarded by an operator; its group advances\n",
-        "",
+        "if state not in TERMINAL | {State.RUNNING}} | {State.DEAD})",
+        "if state not in TERMINAL | {State.RUNNING}})",
     ),
     Mutant(
         "the table of transitions lacks a claim",

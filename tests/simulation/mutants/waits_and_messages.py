@@ -27,7 +27,12 @@ WAITING: Final = (
         "self.backoff_seconds * 2.0 ** (attempt - 1))",
         "self.backoff_cap_seconds)",
     ),
-    Mutant("follow-up jobs begin with no hops", modules.SUBMIT, "hops=parent.hops + 1)", "hops=0)"),
+    Mutant(
+        "follow-up jobs begin with no hops",
+        modules.SUBMIT,
+        "hops = 0 if isinstance(submission, Callback) else parent.hops + 1",
+        "hops = 0",
+    ),
     Mutant(
         "hops have no end", modules.OUTCOMES, "if job.hops > policy.max_hops:", "if job.hops > policy.max_hops + 9:"
     ),
