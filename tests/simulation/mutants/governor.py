@@ -31,12 +31,6 @@ GOVERNED: Final = (
         "    if now - max(since, seen.minute_from) >= FALLS_AFTER:\n",
     ),
     Mutant(
-        "no minute follows one with late starts",
-        modules.GOVERNOR,
-        "    return seen.level > NO_STRAIN and abs(now - seen.minute_from) >= FALLS_AFTER\n",
-        "    return False\n",
-    ),
-    Mutant(
         "a minute counts only late starts",
         modules.STRAIN_ITEM,
         "ADD #late :late, #total :total, #minute_late :late, #minute_total :total",
