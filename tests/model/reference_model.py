@@ -162,7 +162,7 @@ class Reference:
         self.slots.pop(worker, None)
         if worker.timed_out or job.owner is not worker:
             return worker.reported.extend([] if worker.timed_out else [f"fenced, {self._verdict(worker.message)}"])
-        if job.cancel_requested and state not in ENDED:
+        if job.cancel_requested and state != "succeeded":
             state, changes = "cancelled", {}
         worker.reported.append(state if state in ENDED else "lives on")
         if state not in ENDED:
