@@ -19,10 +19,11 @@ from tidemill.batch import job
 from tidemill.batch.job import watch
 from tidemill.client import Accepted, Batch, BatchRefusedError, Tidemill
 from tidemill.domain import batches
-from tidemill.domain.errors import InvalidPayloadError, PermanentJobError
+from tidemill.domain.errors import InvalidPayloadError, PermanentJobError, TransactionConflictError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb import batch_pages
+from tidemill.dynamodb.batch_pages import DynamoBatchPages
 from tidemill.entrypoints import control, query, submit
 from tidemill.names import BATCH_PACKAGE, BATCH_TYPE, Env
 
@@ -173,6 +174,26 @@ def test_a_job_that_joins_while_the_batch_is_closed_is_refused_by_its_page(mill:
 
     assert (late.status, late.body["detail"]) == (409, "the batch is closed")
     assert len(_ids(mill)) == 1
+
+
+def test_a_batch_that_is_closed_while_a_job_joins_closes_a_moment_later_and_uses_no_attempt(
+    mill: Mill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch, conflicts = an_open_batch(), [TransactionConflictError("a job joins")]
+    close = DynamoBatchPages.close
+
+    def contended(*args: Any, **named: Any) -> None:
+        if conflicts:
+            raise conflicts.pop()
+        close(*args, **named)
+
+    monkeypatch.setattr(DynamoBatchPages, "close", contended)
+    monkeypatch.setattr(job, "_BETWEEN_CLOSES", timedelta(0))
+    closed(batch)
+    mill.run()
+
+    ended = mill.job(batch)
+    assert (ended.state, ended.errors, conflicts) == (State.SUCCEEDED, (), [])
 
 
 def test_a_full_page_refuses_a_job(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,12 @@ from tidemill.application.batches import cancel_batch
 from tidemill.application.control import Control
 from tidemill.application.ports import BatchStore, Clock, ControlStore, NewToken
 from tidemill.domain.batches import Look, Page, is_batch
-from tidemill.domain.errors import SignalRefusedError, StoreUnavailableError, WriteRefusedError
+from tidemill.domain.errors import (
+    SignalRefusedError,
+    StoreUnavailableError,
+    TransactionConflictError,
+    WriteRefusedError,
+)
 from tidemill.domain.job import OWNER, Job
 from tidemill.domain.states import State
 
@@ -31,9 +36,13 @@ class BatchMembers:
             raise StoreUnavailableError(f"the document of the batch {batch_id} is gone")
         return batch
 
-    def close(self, batch: Job) -> None:
-        """As `BatchStore.close`."""
-        self._batches.close(batch, now=self._clock())
+    def close(self, batch: Job) -> bool:
+        """Whether no page takes another member. False while some join: close again in a moment."""
+        try:
+            self._batches.close(batch, now=self._clock())
+        except TransactionConflictError:
+            return False
+        return True
 
     def look(self, batch: Job) -> Look:
         """The members as they are now."""

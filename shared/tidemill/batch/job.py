@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 #: Of an open batch: between two looks, which note what has ended before it expires.
 _WHILE_OPEN: Final = timedelta(hours=1)
+#: Of a batch that was closed while a job joined.
+_BETWEEN_CLOSES: Final = timedelta(seconds=1)
 #: Of a batch that was cancelled: between two looks, while members end.
 _BETWEEN_CANCELS: Final = timedelta(seconds=5)
 #: So much of a run is kept back from cancels and redrives.
@@ -85,18 +87,19 @@ def watch(opened: OpenedBatch, run: Run) -> WaitFor | Continue | Done | GiveUp |
     members, waited = composition.batch_members(), Waited.model_validate(run.resumed_from or {})
     batch = members.batch(run.tenant, run.job_id)
     closed = closed_at(batch, now=clock.now())
-    if closed and not waited.sealed_at:
-        members.close(batch)
+    if closed and not waited.sealed_at and members.close(batch):
         waited.sealed_at = clock.now()
     look = members.look(batch)
     waited.counts, waited.counted_at = look.counts, look.at
     run.checkpoint(done=look.total - look.live, total=look.total)
-    if closed is None or waited.sealed_at is None:
+    if closed is None:
         members.record(batch, look, last=False)
         if run.attempt > 1:
             # A wait gives back one attempt, and this all of them: an open batch must not use them up.
             return Continue(waited.model_dump(mode="json"))
         return WaitFor(CLOSED, timeout=_WHILE_OPEN, checkpoint=waited.model_dump(mode="json"))
+    if waited.sealed_at is None:
+        return Continue(waited.model_dump(mode="json"), after=_BETWEEN_CLOSES)
     if is_cancelled(batch):
         return _cancelled(members, batch, look, waited, run)
     dead = to_redrive(batch, look.jobs.values())

@@ -9,6 +9,7 @@ from tests.simulation.checks.table_watch import watch_jobs
 from tests.simulation.checks.violation import (
     Item,
     errors_of,
+    has_expired,
     maps_of,
     number_of,
     require,
@@ -109,7 +110,7 @@ class BatchChecks:
             seen.owed |= seen.asked & {ON_SUCCESS, ON_COMPLETE}
             require(State.DEAD not in seen.members.values(), _AT_REST, "it succeeded with dead jobs", key)
         elif state_of(after) is State.CANCELLED and _asked_to_cancel(after):
-            live = {member: state for member, state in seen.members.items() if state not in FINAL_STATES}
+            live = {member: state for member, state in seen.members.items() if not self._is_final(member, state)}
             require(not live, _CANCELLED, f"{live} have not ended", key)
         elif _failed(after):
             counts = json.loads(text_of(after, "checkpoint"))["counts"]
@@ -117,6 +118,12 @@ class BatchChecks:
             require(total == len(seen.members), _COUNTED, f"it counts {total}, not {len(seen.members)}", key)
             seen.owed |= seen.asked & {ON_FAILURE, ON_COMPLETE}
             self._redrove(key, after, counts)
+
+    def _is_final(self, member: str, state: State) -> bool:
+        """Also of a dead job that was deleted: the batch could not find it any more."""
+        document = self._world.jobs.items.get((member,))
+        gone = document is None or has_expired(document, self._world.scheduler.now_ms)
+        return state in FINAL_STATES or (state is State.DEAD and gone)
 
     def _redrove(self, key: str, batch: Item, counts: dict[str, int]) -> None:
         """Each job that is dead now has died since the last redrive."""

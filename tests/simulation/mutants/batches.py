@@ -9,8 +9,8 @@ BATCHED: Final = (
     Mutant(
         "a batch does not close its pages",
         modules.BATCH_JOB,
-        "        members.close(batch)\n",
-        "",
+        "and members.close(batch):",
+        "and batch:",
     ),
     Mutant(
         "a batch ends while jobs are live",
