@@ -282,9 +282,9 @@ class AtRestChecks:
             for message in queue.moved:
                 # After a rollback, a message that only the newer version can read returns until SQS moves it.
                 excused = message.receives_wasted or self._world.rollout.rolled_back
-                # The number of receives provides for a worker that dies in each attempt. One that dies before its
-                # claim uses up a receive and no attempt.
-                excused = excused or message.deaths > LARGEST_MAX_ATTEMPTS
+                # The number of receives provides for a worker that dies in each attempt. A fault before the claim uses
+                # up a receive and no attempt.
+                excused = excused or len(message.spoilt) > LARGEST_MAX_ATTEMPTS
                 require(excused, "no message exhausts its receives", message.body, "*")
 
     def dead_jobs_have_dlq_messages(self) -> None:

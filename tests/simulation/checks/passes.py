@@ -5,12 +5,14 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
+from tests.simulation.checks.table_watch import watch_jobs
 from tests.simulation.checks.violation import Item, number_of, require, require_in_task, state_of, text_of
 from tests.simulation.world.code_versions import PRESENT
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.sqs_queue import Queue
 from tests.simulation.world.world import World
 from tidemill.application.table_pass import MOST_TRIES
+from tidemill.domain.states import State
 from tidemill.dynamodb.pass_items import PASS_KEY, PREFIX
 from tidemill.names import JOB_KEY
 
@@ -32,9 +34,12 @@ class PassChecks:
         self._pages: set[Page] = set()
         #: By lane, when a message was last seen on its queue.
         self._seen_ms: defaultdict[str, int] = defaultdict(int)
+        #: By job, when it was last woken. As a fresh job, it is late from then on.
+        self._woken_ms: dict[str, int] = {}
         self._quiet_from_ms = 0
         world.dynamodb.scan_watchers.append(self._scanned)
         world.jobs.watchers.append(self._changed)
+        watch_jobs(world, changed=(self._woken,))
         for name, queue in world.lanes.items():
             queue.watchers.append(partial(self._message, name))
 
@@ -67,6 +72,10 @@ class PassChecks:
         else:
             self._segment_changed(int(key.rpartition("/")[2]), record.before, after)
 
+    def _woken(self, key: str, before: Item, after: Item) -> None:
+        if state_of(before) is State.SCHEDULED and state_of(after) is State.QUEUED:
+            self._woken_ms[key] = self._world.scheduler.now_ms
+
     def _pass_changed(self, before: Item | None, after: Item) -> None:
         rises = number_of(after, "number") >= number_of(before or {}, "number")
         self._require(rises, "passes follow each other", f"{before} became {after}")
@@ -90,12 +99,12 @@ class PassChecks:
         if number_of(was, "tries") + 1 < MOST_TRIES:
             for (key,), item in self._world.jobs.items.items():
                 here = sum(key.encode()) % segments == segment and (first or "") < key and (done or key <= (last or ""))
-                nudged = not (here and self._lost(item))
+                nudged = not (here and self._lost(key, item))
                 require_in_task(
                     self._world.scheduler, nudged, "a pass moves past no lost job", "its cursor passed it", key
                 )
 
-    def _lost(self, item: Item) -> bool:
+    def _lost(self, key: str, item: Item) -> bool:
         """Whether reconcile must have nudged or woken the job: it has been late for long, on an idle lane."""
         if "due" not in item or "nudged_at" in item or number_of(item, "schema") > PRESENT.document_schema:
             return False
@@ -103,7 +112,8 @@ class PassChecks:
         queue: Queue = self._world.lanes[lane]
         limit_ms = self._world.deployment.stage.reconcile_limit_seconds * 1000
         idle = not queue.messages and now_ms - self._seen_ms[lane] > _LONGEST_RUN_MS
-        return idle and number_of(item, "due") <= now_ms - limit_ms - _LONGEST_RUN_MS and bool(state_of(item))
+        late_from_ms = max(number_of(item, "due"), self._woken_ms.get(key, 0))
+        return idle and late_from_ms <= now_ms - limit_ms - _LONGEST_RUN_MS and bool(state_of(item))
 
     def _require(self, holds: bool, title: str, detail: str) -> None:
         require_in_task(self._world.scheduler, holds, title, detail, _PASS)

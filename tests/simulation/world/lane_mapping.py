@@ -86,8 +86,8 @@ class LaneMapping:
         try:
             answer = self._function.invoke(event)
             if isinstance(answer, FunctionError):
-                for message in messages:
-                    message.deaths += answer.killed
+                if answer.killed:
+                    self._spoil(receipts)
                 if answer.exited:
                     for watch in self.exit_watchers:
                         watch(self._queue, list(receipts.values()), answer.exited)
@@ -99,11 +99,17 @@ class LaneMapping:
                     if name not in stay:
                         self._queue.delete(receipt)
         except (Throttled, MalformedAnswer) as error:
+            if isinstance(error, Throttled):
+                self._spoil(receipts)
             self._trace.log(self._scheduler.now_ms, self._process.name, f"*batch failed: {type(error).__name__}")
         finally:
             self._free += 1
             # Messages may have become visible while all workers were busy.
             self._poll_at(self._scheduler.now_ms)
+
+    def _spoil(self, receipts: Mapping[str, str]) -> None:
+        for receipt in receipts.values():
+            self._queue.spoil(receipt)
 
 
 def _record(message: Message) -> dict[str, Any]:

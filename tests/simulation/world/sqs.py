@@ -90,6 +90,7 @@ class SQS:
 
         def hide(entry: Request) -> Answer:
             if self.faults.occurs(Fault.HIDE_FAILED):
+                queue.spoil(entry["ReceiptHandle"])
                 raise ServiceError("InternalError", "try again", status=500)
             queue.hide(entry["ReceiptHandle"], _visibility(entry))
             return {}

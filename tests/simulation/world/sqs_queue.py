@@ -34,8 +34,9 @@ class Message:
     received_ms: int = 0
     #: Whether throttled batches have used almost all of its receives.
     receives_wasted: bool = False
-    #: Receives by workers that were killed.
-    deaths: int = 0
+    #: Handles of deliveries that a fault ended: the worker was killed or not started, or its delete or change of
+    #: visibility did not arrive.
+    spoilt: set[str] = field(default_factory=set)
 
 
 class Queue:
@@ -119,12 +120,19 @@ class Queue:
     def delete(self, receipt: str) -> None:
         """Returns silently if the message did not exist, or if the delete missed a copy."""
         if self.faults.occurs(Fault.DELETE_LOST):
+            self.spoil(receipt)
             return
         for message in [message for message in self.messages if message.receipt == receipt]:
             self._log(self.name, f"deletes {receipt}: {message.body}")
             for watch in self.delete_watchers:
                 watch(message)
             self.messages.remove(message)
+
+    def spoil(self, receipt: str) -> None:
+        """Note that a fault ended the delivery."""
+        for message in self.messages:
+            if receipt.startswith(f"{message.id}/"):
+                message.spoilt.add(receipt)
 
     def return_late(self, receipts: Sequence[str]) -> None:
         """Make the messages of these deliveries invisible for hours, until long after reconcile has acted."""
@@ -181,6 +189,7 @@ class Queue:
         if self.faults.occurs(Fault.DUPLICATE):
             # Another SQS server does not know about this delivery.
             message.visible_ms = now_ms + self.scheduler.random.randint(0, 2000)
+            message.spoilt.add(message.receipt)
         self._log(self.name, f"delivers {message.receipt}: {message.body}")
         self._notify(message.visible_ms)
         return True
