@@ -276,8 +276,10 @@ def _cause(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> Reason
             return Reason.HANDLER_DELAY if after["due"] != before["due"] else None
         case State.PARKED:
             released = {"pause": Reason.RESUMED, "type": Reason.LOADED, "breaker": Reason.BREAKER_RELEASED}
-            # Wake leaves the end of a wait for a signal as it is.
-            alone = Reason.AWAITED if waits_alone(before) else Reason.TURN
+            # Wake leaves the end of a wait for a signal as it is. Reconcile, which comes long after that end, sets its
+            # own present time, which is ahead if its clock is: the job waits for no signal then, as after a signal.
+            over = waits_alone(before) and number_of(after, "due") > number_of(before, "due")
+            alone = Reason.HANDLER_DELAY if over else Reason.AWAITED if waits_alone(before) else Reason.TURN
             return released.get(text_of(before["wait"]["M"], "cause"), alone)
         case State.RUNNING if "owner" not in after:
             return _after_run(before, after)
