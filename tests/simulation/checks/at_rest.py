@@ -5,7 +5,16 @@ from typing import Final
 
 from tests.simulation.checks.document_changes import DocumentChangeChecks
 from tests.simulation.checks.owed_items import owed_advance, owed_dispatch
-from tests.simulation.checks.violation import Item, has_expired, number_of, require, state_of, tenant_of, text_of
+from tests.simulation.checks.violation import (
+    Item,
+    has_expired,
+    number_of,
+    require,
+    state_of,
+    tenant_of,
+    text_of,
+    waits_alone,
+)
 from tests.simulation.jobs.handler_runs import HandlerRun
 from tests.simulation.jobs.odd_values import ODD_VALUES
 from tests.simulation.world.faults import LOSSES, Fault
@@ -217,7 +226,7 @@ class AtRestChecks:
         dead: set[tuple[str, int]] = set()
         #: Keys of the owed work at the time of a change.
         owed: set[str] = set()
-        #: By key, when wake queued it.
+        #: By key, when wake queued it: a scheduled job, or one whose wait for a signal was over.
         woken: dict[str, int] = {}
         # While no deployed wake can read a document, its message stays owed. Reconcile of a newer version nudges it.
         unread = {change.key for change in self._world.trace.changes} if self._world.rollout.planned else set()
@@ -228,7 +237,9 @@ class AtRestChecks:
                 dispatch = (change.key, number_of(change.after, "generation"))
                 if state_of(change.after) is State.DEAD:
                     dead.add(dispatch)
-                if state_of(change.before) is State.SCHEDULED:
+                # Of those that queue a job which waits for a signal, only wake leaves its time as it is.
+                wait_over = waits_alone(change.before) and change.after.get("due") == change.before["due"]
+                if state_of(change.before) is State.SCHEDULED or wait_over:
                     woken[change.key] = change.at_ms
                 nudged = number_of(change.after, "nudges") > number_of(change.before, "nudges")
                 work_key = owed_dispatch(change.key)
