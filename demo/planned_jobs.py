@@ -28,6 +28,9 @@ SCHEDULED = 1
 EVENTS = 4
 CONSUMERS = ("demo.track", "demo.restock", "demo.bill")
 BROKEN_CONSUMER = "demo.bill"
+#: Number of jobs of the batch, and the job that it submits once all have succeeded.
+ROWS = 12
+CALLBACK = "demo.imported"
 #: Number of jobs that die.
 DEAD = POISON + BROKEN + EVENTS
 
@@ -58,3 +61,8 @@ def well_behaved() -> Iterator[Planned]:
 def events() -> Iterator[Planned]:
     for number in range(EVENTS):
         yield Planned("demo.shipped", {"parcel": f"parcel {number}", "items": number}, f"shipped-{number}")
+
+
+def rows() -> Iterator[Planned]:
+    for number in range(ROWS):
+        yield Planned("demo.row", {"number": number}, f"row-{number}")

@@ -19,6 +19,7 @@ from shortener import names as shortener
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.states import State
 from tidemill.local.lifecycle import App
+from tidemill.local.signed_caller import Answer
 from tidemill.names import EVENT_TYPE, LARGEST_BODY_BYTES, Output
 
 #: One click in this many, and one misbehaving job in this many, is sent twice with the same key.
@@ -41,6 +42,7 @@ class Sent:
     skipped: Counter[Skipped]
     planned: list[Planned] = field(default_factory=list)
     events: int = 0
+    batches: list[str] = field(default_factory=list)
     replayed: int = 0
 
 
@@ -60,6 +62,7 @@ class Scenario:
         self._submit_misbehaving(sent)
         self._submit_well_behaved(sent)
         self._publish_events(sent)
+        self._fill_a_batch(sent)
         self._send_invalid_requests()
         self._click(sent)
         self._screen.step("waiting for all jobs to end")
@@ -129,6 +132,25 @@ class Scenario:
         sent.events += len(planned)
         sent.replayed += len(planned)
 
+    def _fill_a_batch(self, sent: Sent) -> None:
+        """Open it, fill it and close it. The jobs come a second time after the close."""
+        rows = list(planned_jobs.rows())
+        self._screen.step(f"filling a batch with {len(rows)} jobs, which come a second time after it was closed")
+        callback = {"type": planned_jobs.CALLBACK, "payload": {"name": "demo"}}
+        opened = self._request("/batches", {"on_success": callback}, key="import")
+        batch = opened.json()["id"]
+        jobs = [{"type": row.type, "payload": row.payload, "idempotency_key": row.key, "batch": batch} for row in rows]
+        filled = self._request("/jobs/batch", {"jobs": jobs}).json()["jobs"]
+        closed = [self._request(f"/batches/{batch}/close").status for _ in range(2)]
+        again = self._request("/jobs/batch", {"jobs": jobs}).json()["jobs"]
+        self.checks.equal("batch opened, and closed twice, by HTTP status", [opened.status, *closed], [202, 200, 422])
+        for name, answers, status in (("added", filled, 202), ("sent again", again, 200)):
+            found = Counter(answer["status"] for answer in answers)
+            self.checks.equal(f"jobs {name} to the batch, by HTTP status", found, {status: len(rows)})
+        sent.planned += rows
+        sent.batches.append(batch)
+        sent.replayed += len(rows)
+
     def _send_invalid_requests(self) -> None:
         self._screen.step("sending invalid requests")
         before = len(observe.all_jobs(self._app))
@@ -157,7 +179,9 @@ class Scenario:
     def _check_jobs(self, sent: Sent, ended: Sequence[Job]) -> None:
         self._screen.outcome(ended, replayed=sent.replayed)
         of_events = sent.events * (1 + len(planned_jobs.CONSUMERS))
-        accepted = len(sent.clicks) + len(sent.planned) + of_events
+        # Each batch is a job, and so is its callback.
+        of_batches = 2 * len(sent.batches)
+        accepted = len(sent.clicks) + len(sent.planned) + of_events + of_batches
         self.checks.equal("jobs stored, against jobs accepted", len(ended), accepted)
         states = Counter((job.type, job.state) for job in ended)
         self.checks.equal("clicks enriched", states["click.enrich", State.SUCCEEDED], len(sent.clicks))
@@ -165,6 +189,7 @@ class Scenario:
         self.checks.equal("slow jobs succeeded", states["demo.slow", State.SUCCEEDED], planned_jobs.SLOW)
         self._check_well_behaved(ended)
         self._check_events(ended)
+        self._check_batches(sent, ended)
         deaths = Counter(f"{job.type}, {job.death}" for job in ended if job.state is State.DEAD)
         expected = {
             f"demo.poison, {DeathReason.PERMANENT}": planned_jobs.POISON,
@@ -203,6 +228,16 @@ class Scenario:
         succeeded = Counter(job.type for job in ended if job.parent in events and job.state is State.SUCCEEDED)
         unbroken = set(planned_jobs.CONSUMERS) - {planned_jobs.BROKEN_CONSUMER}
         self.checks.equal("consumers that succeeded", succeeded, dict.fromkeys(unbroken, planned_jobs.EVENTS))
+
+    def _check_batches(self, sent: Sent, ended: Sequence[Job]) -> None:
+        """The callback exists once for each batch, and began after its last job had ended."""
+        for batch in sent.batches:
+            counts = self._app.request("GET", f"/batches/{batch}").json()["counts"]
+            self.checks.equal("jobs of the batch, by state", counts, {State.SUCCEEDED: planned_jobs.ROWS})
+            callbacks = [job for job in ended if job.parent == batch]
+            self.checks.equal("callbacks of the batch", [job.type for job in callbacks], [planned_jobs.CALLBACK])
+            last = max(job.finished_at for job in ended if job.batch == batch and job.finished_at)
+            self.checks.true("the callback came after the last job", all(job.created_at >= last for job in callbacks))
 
     def _check_clicks(self, sent: Sent) -> None:
         self._screen.step("checking the counts of countries and browsers against the log")
@@ -245,4 +280,10 @@ class Scenario:
         return self._post("/events", {"type": event.type, "data": event.payload}, key=event.key)
 
     def _post(self, path: str, body: dict[str, Any], *, key: str | None = None, api: str = Output.API_ID) -> int:
-        return self._app.request("POST", path, body=json.dumps(body).encode(), key=key, api=api).status
+        return self._request(path, body, key=key, api=api).status
+
+    def _request(
+        self, path: str, body: dict[str, Any] | None = None, *, key: str | None = None, api: str = Output.API_ID
+    ) -> Answer:
+        content = None if body is None else json.dumps(body).encode()
+        return self._app.request("POST", path, body=content, key=key, api=api)
