@@ -238,7 +238,8 @@ class DocumentFieldChecks:
         # A delayed process ends the job minutes later, dated from when it began to. An operator may have begun before
         # another run claimed the job.
         began_ms = number_of(before, "claimed_at" if state_of(before) is State.RUNNING else "created_at")
-        since_ms = began_ms - 2 * self._skew_ms
+        # The submission of its correction may have begun before the job was there.
+        since_ms = 0 if "superseded_by" in after else began_ms - 2 * self._skew_ms
         require(since_ms <= finished_ms <= self._now_ms + self._skew_ms, check, f"finished at {finished_ms}", key)
         if state_of(after) is State.DEAD and "group" in after and after.get("blocks") == {"BOOL": True}:
             require("expires_at" not in after, check, "it blocks its group, and has a TTL", key)
