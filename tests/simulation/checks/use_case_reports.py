@@ -94,7 +94,8 @@ class UseCaseReportChecks:
                 others = what in {_WOKEN, _RELEASED}
                 most = self._woken_until(until_ms[by]) if others else done[by][what]
                 most += shared[by] if what == _NUDGED else 0
-                lost = what == _DELETED and self._world.faults.counted[Fault.DELETE_LOST]
+                # SQS answers that it deleted the message.
+                lost = what == _DELETED and (self._world.faults.counted[Fault.DELETE_LOST] or self._deleted_too_late)
                 more = counts[what] > most and not lost
                 less = counts[what] < done[by][what] and by not in partial
                 found = f"{by} reported {what} {counts[what]} times, and did it {done[by][what]} times"
@@ -104,6 +105,10 @@ class UseCaseReportChecks:
         turned = [change for change in self._world.trace.changes if _moved(change) in _TURNS]
         what = f"{advanced} jobs were reported as advanced, and {len(turned)} were"
         require(advanced <= len(turned), _CHECK, what, "*")
+
+    @property
+    def _deleted_too_late(self) -> bool:
+        return any(queue.deleted_too_late for queue in self._world.dead_letters.values())
 
     def _shared(self, at_ms: int, by: str, report: Any) -> int:
         """The number of jobs in the report that only another process has sent again.

@@ -80,6 +80,8 @@ class Queue:
         self.return_watchers: list[Callable[[int], None]] = []
         #: Until then another consumer takes every message.
         self.emptied_until_ms = 0
+        #: Whether a delete had the handle of an earlier delivery, and so deleted nothing.
+        self.deleted_too_late = False
         self._number = 0
 
     @property
@@ -122,6 +124,7 @@ class Queue:
         if self.faults.occurs(Fault.DELETE_LOST):
             self.spoil(receipt)
             return
+        self.deleted_too_late |= any(_is_old(receipt, message) for message in self.messages)
         for message in [message for message in self.messages if message.receipt == receipt]:
             self._log(self.name, f"deletes {receipt}: {message.body}")
             for watch in self.delete_watchers:
@@ -197,3 +200,7 @@ class Queue:
     def _notify(self, visible_ms: int) -> None:
         for watch in self.watchers:
             watch(visible_ms)
+
+
+def _is_old(receipt: str, message: Message) -> bool:
+    return receipt.startswith(f"{message.id}/") and receipt != message.receipt
