@@ -13,10 +13,9 @@ from tidemill import composition
 from tidemill.application.batches import cancel_batch, close_batch, open_batch
 from tidemill.application.control import Control
 from tidemill.application.submit import keyed_job_id
-from tidemill.domain.batches import Batch
+from tidemill.domain.batches import FINAL_STATES, Batch
 from tidemill.domain.errors import BatchRefusedError, InvalidPayloadError, SignalRefusedError, TidemillError
 from tidemill.domain.job import Job
-from tidemill.domain.states import TERMINAL
 from tidemill.domain.submission import Submission
 from tidemill.system import clock
 
@@ -72,10 +71,13 @@ class BatchOpeners:
         self._world.scheduler.at(at_ms, begin)
 
     def _begin_to_close(self, tenant: str, name: str, close: _Close, tries: int = _MOST_CLOSES) -> None:
-        """Until it is closed, in one process after the other: each may be killed, and it would be open for a month."""
+        """Until it is closed, in one process after the other: each may be killed, and it would be open for a month.
+
+        A dead one cannot be closed. After a redrive, it waits for the close.
+        """
         world, batch_id = self._world, keyed_job_id(tenant, f"batch/{name}")
         item = world.jobs.items.get((f"{tenant}#{batch_id}",))
-        if tries and not (item and (maps_of(item, "signals") or state_of(item) in TERMINAL)):
+        if tries and not (item and (maps_of(item, "signals") or state_of(item) in FINAL_STATES)):
             self._in_process(world.scheduler.now_ms, name, partial(self._close, tenant, batch_id, name, close))
             at_ms = world.scheduler.now_ms + _CLOSED_AGAIN_MS
             world.scheduler.at(at_ms, self._begin_to_close, tenant, name, close, tries - 1)

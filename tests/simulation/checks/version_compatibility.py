@@ -12,6 +12,7 @@ from tests.simulation.world.world import World
 from tidemill.domain.errors import InvalidPayloadError, UnknownJobTypeError
 from tidemill.domain.job import DeathReason
 from tidemill.domain.states import TERMINAL
+from tidemill.names import BATCH_TYPE
 
 #: Errors of an attempt whose worker does not know the type or rejects the payload.
 _OTHER_VERSION_ERRORS: Final = frozenset({UnknownJobTypeError.__name__, InvalidPayloadError.__name__})
@@ -44,9 +45,10 @@ class VersionCompatibilityChecks:
     def rolled_back_at_rest(self) -> bool:
         """After a rollback: whether this version has ended every job that it can read, and reported the others."""
         world = self._world
-        if world.stream.behind or any(queue.messages for queue in world.lanes.values()):
-            return False
-        return not [*self._left_behind()] and not [*self._unreported()]
+        # The job of a batch looks again and again while one of its jobs cannot end.
+        looks = any(text_of(world.jobs.items.get((key,), {}), "type") == BATCH_TYPE for key in self._held())
+        sent = not looks and any(queue.messages for queue in world.lanes.values())
+        return not (world.stream.behind or sent or [*self._left_behind()] or [*self._unreported()])
 
     def at_end_of_rollback(self) -> None:
         """Check the state after a rollback. Raises `Violation`."""
@@ -66,12 +68,20 @@ class VersionCompatibilityChecks:
             )
 
     def _left_behind(self) -> Iterator[str]:
-        """Live jobs that this version can read, and whose groups it can read whole."""
-        jobs = list(self._jobs())
-        kept = {_group(key, item) for key, item in jobs if _newer(item)} - {None}
-        for key, item in jobs:
-            if state_of(item) not in TERMINAL and not _newer(item) and _group(key, item) not in kept:
+        """Live jobs that this version must have ended."""
+        held = self._held()
+        for key, item in self._jobs():
+            if state_of(item) not in TERMINAL and key not in held:
                 yield key
+
+    def _held(self) -> set[str]:
+        """The keys of jobs that this version cannot read, of the others of their groups, and of batches with such."""
+        jobs = dict(self._jobs())
+        groups = {_group(key, item) for key, item in jobs.items() if _newer(item)} - {None}
+        held = {key for key, item in jobs.items() if _newer(item) or _group(key, item) in groups}
+        while outer := {_batch(key, jobs[key]) for key in held if "batch" in jobs.get(key, {})} - held:
+            held |= outer
+        return held
 
     def _unreported(self) -> Iterator[str]:
         """Live jobs with a due time that this version cannot read and reconcile has not reported."""
@@ -105,6 +115,10 @@ def _require_policy(world: World, key: str, item: Item) -> None:
 
 def _newer(item: Item) -> bool:
     return number_of(item, "schema") > PRESENT.document_schema
+
+
+def _batch(key: str, item: Item) -> str:
+    return f"{tenant_of(key)}#{text_of(item, 'batch')}"
 
 
 def _group(key: str, item: Item) -> tuple[str, str] | None:
