@@ -55,6 +55,24 @@ def test_a_tenant_has_no_more_runs_than_its_cap_and_all_its_jobs_end(mill: Mill)
     assert {(job.attempt, job.hops, job.holds, job.errors) for job in jobs} == {(1, 0, 0, ())}
 
 
+def test_a_cap_that_is_lowered_while_released_jobs_are_on_their_way_runs_them_one_by_one(mill: Mill) -> None:
+    change(mill, f"caps.{TENANT}", 5)
+    ten = [mill.accepted() for _ in range(10)]
+    mill.publish()
+    # Five run, and hand their slots to those that were parked.
+    mill.work(mill.receive())
+    change(mill, f"caps.{TENANT}", 1)
+
+    deliveries = 0
+    # The clock stands, so no reservation ends by itself.
+    while jobs := live(mill, ten):
+        deliver(mill, [job for job in jobs if job.state is not State.PARKED])
+        deliveries += 1
+        assert deliveries <= len(ten)
+
+    assert {mill.job(job_id).state for job_id in ten} == {State.SUCCEEDED}
+
+
 def test_a_weight_multiplies_the_default_cap(mill: Mill) -> None:
     change(mill, "caps.default", 1)
     change(mill, f"weights.{TENANT}", 3)

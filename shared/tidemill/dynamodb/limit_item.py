@@ -148,6 +148,11 @@ def mark(slot: LimitSlot, state: LimitState, *, now: datetime) -> Request:
     if state.marked:
         # Wake has taken the mark away since it was read.
         write.conditions.append(f"attribute_exists({write.name(ATTENTION_KEY)})")
+    if slot.released and slot.reservation in (state.held or ()):
+        # The limit was lowered since. A reservation that it kept would release the job again at once.
+        write.removes.append(write.slot(slot.reservation))
+        # The item has expired since.
+        write.conditions.append(f"attribute_exists({write.name(HELD)})")
     return write.request()
 
 
