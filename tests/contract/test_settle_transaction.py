@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.support.builders import LEASE, NOW, SETTLEMENTS, brought_to, claimed, stored
+from tests.support.builders import LEASE, NOW, SETTLEMENTS, a_job, brought_to, claimed, stored
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
 from tidemill.application.ports import JobStore
@@ -206,3 +206,25 @@ def test_a_fenced_transaction_without_an_item_means_a_missing_document(
         store.settle(running, _with(_count(table)), now=NOW)
 
     assert refused.value.current is None
+
+
+def test_the_follow_up_job_of_an_earlier_send_is_not_taken_for_that_of_another_submission(
+    store: JobStore, client: FaultyClient, table: Table, running: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    follow_up = a_job(payload="", payload_at="item/one")
+    settlement = replace(SETTLEMENTS[State.SUCCEEDED], follow_ups=(follow_up,))
+    store.settle(running, settlement, now=NOW)
+    send: Callable[..., Any] = client.transact_write_items
+    reasons = [{"Code": "TransactionConflict"}, {"Code": "ConditionalCheckFailed", "Item": table.item(follow_up)}]
+    refusals: list[Any] = [{"Error": {"Code": "TransactionCanceledException"}, "CancellationReasons": reasons}]
+
+    def transact_write_items(**request: Any) -> Any:
+        if refusals:
+            raise ClientError(refusals.pop(), "TransactWriteItems")
+        return send(**request)
+
+    monkeypatch.setattr(client, "transact_write_items", transact_write_items, raising=False)
+
+    # Else its payload would be deleted as a spare one.
+    assert store.settle(running, settlement, now=NOW) == []
+    assert not refusals

@@ -57,8 +57,10 @@ def settle_together(
                         f"the follow-up job {follow_up.id} of type {follow_up.type} exists already, with another body; "
                         "give it another idempotency key, or the body of the existing job"
                     ) from refused
-                # It was accepted before, and one job is all that the handler wants.
-                existed.append(follow_up)
+                if not follow_up.payload_at or _text(item, "payload_at") != follow_up.payload_at:
+                    # It was accepted before, and one job is all that the handler wants.
+                    existed.append(follow_up)
+                # Else an earlier send wrote it, and another transaction touches this job: the next try finds it settled.
                 follow_ups.remove(follow_up)
         else:
             return existed
