@@ -75,7 +75,8 @@ class BatchMembers:
         """Cancel these members in the name of the owner of the batch, and batches among them with their members."""
         for job in live:
             now = self._clock()
-            with suppress(WriteRefusedError, SignalRefusedError):
+            # A later look finds those that changed meanwhile, or whose group is busy.
+            with suppress(WriteRefusedError, SignalRefusedError, TransactionConflictError):
                 if is_batch(job) and job.state is not State.DEAD:
                     cancel_batch(self._control, job.tenant, job.id)
                 else:
@@ -87,7 +88,8 @@ class BatchMembers:
         """Redrive these members in the name of the operator or owner who redrove the batch, up to that time."""
         for job in dead:
             asked, now = batch.redrives[-1], self._clock()
-            with suppress(WriteRefusedError):
+            # As for cancels.
+            with suppress(WriteRefusedError, TransactionConflictError):
                 self._store.redrive(job, token=self._new_token(), now=now, by=asked.by, reason=asked.reason)
             if now >= until:
                 return
