@@ -30,6 +30,8 @@ class GovernorChecks:
         self._world = world
         #: (milliseconds, level) of each change.
         self.changes: list[tuple[int, int]] = [(0, 0)]
+        #: (late, total) of each window since the last change.
+        self._seen: set[tuple[int, int]] = set()
         #: Of the last report of late starts, of the last write, and when the faults ended.
         self._troubled_ms = self._written_ms = self._quiet_ms = 0
         watch_items(world, self._changed)
@@ -39,6 +41,7 @@ class GovernorChecks:
             return
         now_ms = self._world.scheduler.now_ms
         idle_ms, self._written_ms = now_ms - self._written_ms, now_ms
+        self._seen.add((number_of(record.before, "late"), number_of(record.before, "total")))
         before, after = number_of(record.before, "level"), number_of(record.after, "level")
         if before == after:
             self._counted(record)
@@ -49,7 +52,9 @@ class GovernorChecks:
         fits = abs(after - before) == 1 or (expired and after <= 1)
         self._require(fits and 0 <= after <= _HIGHEST, f"from {before} to {after} after {idle_ms} idle ms")
         if after > before:
-            late, total = number_of(record.before, "late"), number_of(record.before, "total")
+            # A process whose clock is ahead may have begun another window after this one was read.
+            late, total = number_of(record.after, "raised_late"), number_of(record.after, "raised_total")
+            self._require((late, total) in self._seen, f"raised by {late} late of {total} that were not counted")
             self._require(late >= _LATE_AT_LEAST and late * 10 > total, f"raised by {late} late of {total}")
             first = len(self.changes) == 1
             self._require(first or since_ms >= _RISES_AFTER_MS - self._skews_ms, f"raised {since_ms} ms after a change")
@@ -59,6 +64,7 @@ class GovernorChecks:
             calm = late == 0 or late * _CALM_PART < total
             self._require(calm or expired, f"lowered after a minute with {late} late of {total}")
         self.changes.append((now_ms, after))
+        self._seen.clear()
 
     def _counted(self, record: Record) -> None:
         """A report, or the beginning of a minute."""

@@ -30,6 +30,7 @@ _ADVANCED: Final = "advanced"
 _WOKEN: Final = "woken"
 _DELETED: Final = "deleted"
 _RELEASED: Final = "released"
+_RECONCILE: Final = "reconcile "
 #: Gave up after many nudges.
 _GIVEN_UP: Final = "given up"
 #: Asked for another message, in either way.
@@ -159,8 +160,10 @@ class UseCaseReportChecks:
                 done[change.by][_NUDGED] += (nudged or resent) and not given_up
                 # A tenant who signals reports nothing.
                 signalled = (change.before or {}).get("signals") != (change.after or {}).get("signals")
-                alone = waits_alone(change.before) and moved[1] is State.QUEUED and not signalled
-                released = moved == (State.PARKED, State.QUEUED) and not waits_alone(change.before)
+                # Reconcile ends waits, and wake alone releases lines.
+                ended = waits_alone(change.before) or change.by.startswith(_RECONCILE)
+                alone = ended and moved == (State.PARKED, State.QUEUED) and not signalled
+                released = moved == (State.PARKED, State.QUEUED) and not ended
                 done[change.by][_RELEASED] += released and not nudged
                 done[change.by][_WOKEN] += (alone or moved == (State.SCHEDULED, State.QUEUED)) and not nudged
         return done
