@@ -142,7 +142,7 @@ def _run(world: World) -> float:
     Tenants(world).plan(min(faults_end_ms, scheduler.now_ms + workload.window_ms + _TENANTS_ACT_WITHIN_MS))
     sweeper.begin()
     scheduler.run(until_ms=faults_end_ms, most_steps=_MOST_STEPS, over=checks.look)
-    world.faults.stopped = True
+    world.faults.stopped, world.faults.stopped_ms = True, scheduler.now_ms
     world.log("weather", "*turns calm")
     operators.release_groups()
     pausing.resume_all()

@@ -60,7 +60,7 @@ def settle_together(
                 if not follow_up.payload_at or _text(item, "payload_at") != follow_up.payload_at:
                     # It was accepted before, and one job is all that the handler wants.
                     existed.append(follow_up)
-                # Else an earlier send wrote it, and another transaction touches this job: the next try finds it settled.
+                # Else an earlier send wrote it, and this job is busy now: the next try finds it settled.
                 follow_ups.remove(follow_up)
         else:
             return existed

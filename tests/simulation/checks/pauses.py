@@ -31,8 +31,9 @@ from tidemill.names import SCHEDULE_TENANT
 
 #: A change acts within this time.
 _ACTS_WITHIN_MS: Final = 10_000
-#: Wake, late and more than once, with a lag of the index, and a time of the rate.
-_MOVES_ON_WITHIN_MS: Final = 20 * 60_000 + LONGEST_INDEX_LAG_MS
+#: Wake, late and more than once, with a lag of the index, and a time of the rate. For jobs that are late by half an
+#: hour, the schedules of a seed call wake each half hour.
+_MOVES_ON_WITHIN_MS: Final = 50 * 60_000 + LONGEST_INDEX_LAG_MS
 _CONFIGURATION: Final = "!config"
 _PREFIX: Final = "pauses."
 _MILLISECOND: Final = timedelta(milliseconds=1)
@@ -163,7 +164,7 @@ class PauseChecks:
         unread = number_of(before, "schema") > PRESENT.document_schema
         if not ended or unread:
             return
-        late_ms = self._now_ms - max(parked_ms, self._calm_since_ms, *ended)
+        late_ms = self._now_ms - max(parked_ms, self._calm_since_ms, self._world.faults.stopped_ms, *ended)
         outages_ms = self._world.faults.counted[Fault.SERVICE_OUTAGE] * LONGEST_OUTAGE_MS
         soon = late_ms <= _MOVES_ON_WITHIN_MS + outages_ms + self._skew_ms
         require(soon, "no paused job stands still", f"released {late_ms // 1000} s after its pause", key)

@@ -196,6 +196,8 @@ class Faults:
             self.rates[Fault.DUPLICATE] = _HALF * _LARGEST_RATE
         self.counted: Counter[Fault] = Counter()
         self.stopped = False
+        #: The time at which a seed stopped them.
+        self.stopped_ms = 0
 
     def draws(self, fault: Fault, *, when_calm: bool = False) -> bool:
         """Draw whether the fault occurs. The caller counts it when it happens."""
