@@ -21,6 +21,8 @@ from tidemill.dynamodb.indexes import line_partition
 from tidemill.dynamodb.limit_item import ARRIVAL, LIMIT_PREFIX
 
 _MILLISECOND: Final = timedelta(milliseconds=1)
+#: The schedules of a seed call wake so often while all jobs are late by that much.
+_SPARSE_WAKES_MS: Final = 30 * 60_000
 #: Wake, twice late, after a reservation that its job did not use, and a lag of the index.
 _STANDS_MS: Final = 3 * 60_000 + RESERVED // _MILLISECOND + LONGEST_INDEX_LAG_MS
 #: Without faults: the run that ends, or the job that was parked, releases the next job itself.
@@ -44,6 +46,7 @@ class ParkedJobChecks:
         self._written_ms: dict[str, int] = {}
         #: The last write of the table before the faults stopped. 0 in a world without faults.
         self._calm_since_ms = 0
+        self._left_to_wake: set[str] = set()
         #: The longest time without faults for which a slot was free while a job waited: milliseconds, limit item.
         self._idle: tuple[int, str] = (0, "*")
         watch_items(world, self._changed)
@@ -81,12 +84,12 @@ class ParkedJobChecks:
         if not self._world.faults.stopped and any(self._world.faults.rates.values()):
             self._calm_since_ms = self._world.scheduler.now_ms
         if key.startswith(LIMIT_PREFIX):
-            self._count_idle_time(key, before)
+            self._count_idle_time(key, before, after)
             self.limits_are_not_forgotten(key, before, after, by_ttl=record.by_ttl)
         elif "state" in (before or after or {}):
             self._job_changed(key, before, after)
 
-    def _count_idle_time(self, key: str, before: Item | None) -> None:
+    def _count_idle_time(self, key: str, before: Item | None, after: Item | None) -> None:
         """How long a slot was free since the last write, while jobs waited only for that."""
         now_ms = self._world.scheduler.now_ms
         if before and "slots" in before and "count" not in before:
@@ -100,9 +103,19 @@ class ParkedJobChecks:
             # whose worker was killed.
             killed = bool(self._world.scheduler.interrupted)
             unused = any((killed or name.startswith("+")) and until <= now_ms for name, until in _held(before).items())
-            if since and not (self._calm and unused):
-                self._idle = max(self._idle, (now_ms - max(free_ms, min(since), self._calm_since_ms), key))
+            if since and not (self._calm and (unused or key in self._left_to_wake)):
+                self._idle = max(self._idle, (now_ms - max(free_ms, min(since), self._calm_from_ms), key))
+            self._left_to_wake.discard(key)
+            if unused and after and len(_held(after)) < slots:
+                # The run that entered dropped the slots of killed runs, and one of them is left to wake.
+                self._left_to_wake.add(key)
         self._written_ms[key] = now_ms
+
+    @property
+    def _calm_from_ms(self) -> int:
+        """While every call fails, the table has no writes, and wake may be called each half hour only."""
+        stopped_ms = self._world.faults.stopped_ms
+        return max(self._calm_since_ms, stopped_ms and stopped_ms + _SPARSE_WAKES_MS)
 
     def _job_changed(self, key: str, before: Item | None, after: Item | None) -> None:
         was, now = _in_line(before), _in_line(after)
