@@ -124,7 +124,8 @@ class Queue:
         if self.faults.occurs(Fault.DELETE_LOST):
             self.spoil(receipt)
             return
-        self.deleted_too_late |= any(_is_old(receipt, message) for message in self.messages)
+        # Another receiver has it by now, or has deleted it.
+        self.deleted_too_late |= all(message.receipt != receipt for message in self.messages)
         for message in [message for message in self.messages if message.receipt == receipt]:
             self._log(self.name, f"deletes {receipt}: {message.body}")
             for watch in self.delete_watchers:
@@ -200,7 +201,3 @@ class Queue:
     def _notify(self, visible_ms: int) -> None:
         for watch in self.watchers:
             watch(visible_ms)
-
-
-def _is_old(receipt: str, message: Message) -> bool:
-    return receipt.startswith(f"{message.id}/") and receipt != message.receipt
