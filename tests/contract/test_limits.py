@@ -2,7 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -223,9 +223,24 @@ def test_a_burst_of_the_rate_enters_at_once_and_one_more_each_interval(limits: D
     first = a_slot(THREE_A_MINUTE)
     assert limits.acquire(first, now=NOW) == NOW + 20 * SECOND
     early = replace(first, released=True)
-    assert limits.acquire(early, now=NOW + 20 * SECOND - MILLISECOND) == NOW + 40 * SECOND
+    assert limits.acquire(early, now=NOW + 19 * SECOND - MILLISECOND) == NOW + 40 * SECOND
     assert limits.acquire(replace(first, released=True), now=NOW + 20 * SECOND) == IN
     assert limits.acquire(replace(first, token="t", released=True), now=NOW + 20 * SECOND) != IN
+
+
+def test_jobs_that_come_a_little_late_one_by_one_lose_no_start_of_a_slow_rate(limits: DynamoLimits) -> None:
+    one_in_twenty = Limit(rate=Rate(count=1, period=20 * SECOND))
+    assert limits.acquire(a_slot(one_in_twenty), now=NOW) == IN
+    waiting = [a_slot(one_in_twenty) for _ in range(3)]
+    times = [limits.acquire(slot, now=NOW) for slot in waiting]
+    assert times == [NOW + 20 * SECOND, NOW + 40 * SECOND, NOW + 60 * SECOND]
+
+    late = [900 * MILLISECOND, 300 * MILLISECOND, 0 * MILLISECOND]
+    for slot, at, delay in zip(waiting, times, late, strict=True):
+        assert isinstance(at, datetime)
+        assert limits.acquire(replace(slot, released=True), now=at + delay) == IN
+    # No other job profits.
+    assert limits.acquire(a_slot(one_in_twenty), now=NOW + 60 * SECOND) != IN
 
 
 def test_a_key_that_was_idle_has_its_burst_again_and_no_more(limits: DynamoLimits) -> None:

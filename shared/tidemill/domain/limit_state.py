@@ -32,6 +32,8 @@ AHEAD: Final = timedelta(minutes=2)
 #: DynamoDB allows 4 KB and 300 operators in an expression:
 #: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 MOST_AT_ONCE: Final = 25
+#: Lanes delay messages by whole seconds.
+_SLACK: Final = timedelta(seconds=1)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _RESERVATION: Final = "+"
 
@@ -135,6 +137,15 @@ def interval(rate: Rate) -> timedelta:
 def burst(rate: Rate) -> timedelta:
     """How far ahead of the present the arrival time may lie when one more run starts."""
     return (rate.count - 1) * interval(rate)
+
+
+def slack(rate: Rate) -> timedelta:
+    """How much sooner a job may start whose time has come.
+
+    The one before it may have come a little later after its own time, which moves the arrival time on. Without the
+    slack, a job would then lose its time, and the rate a start. It lets no further run start at once.
+    """
+    return min(_SLACK, interval(rate) / 2)
 
 
 def earliest(rate: Rate, arrival: datetime) -> datetime:

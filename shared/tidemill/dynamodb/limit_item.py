@@ -13,7 +13,7 @@ from tidemill.application.ports import LimitSlot
 from tidemill.aws.attribute_values import milliseconds, number, seconds, text
 from tidemill.aws.clients import Item
 from tidemill.domain.adaptive_limit import Change
-from tidemill.domain.limit_state import RESERVED, LimitState, Turn, burst, interval, run_name
+from tidemill.domain.limit_state import RESERVED, LimitState, Turn, burst, interval, run_name, slack
 from tidemill.domain.limits import Limit, Rate
 from tidemill.domain.pauses import Drain
 from tidemill.domain.time_constants import EPOCH
@@ -83,7 +83,7 @@ def enter(slot: LimitSlot, state: LimitState, *, now: datetime) -> Request:
             now=now,
         )
     if slot.limit.rate:
-        _start(write, slot.limit.rate, state, now)
+        _start(write, slot, slot.limit.rate, state, now)
         if state.under(slot.limit.rate, now).promised != state.promised:
             # Another job has got a time since, at the present rate.
             write.conditions.append(_unchanged(write, PROMISED, state.promised))
@@ -297,7 +297,7 @@ def _change_slots(
         write.conditions.append(f"size({write.name(HELD)}) <= :most")
 
 
-def _start(write: LimitWrite, rate: Rate, state: LimitState, now: datetime) -> None:
+def _start(write: LimitWrite, slot: LimitSlot, rate: Rate, state: LimitState, now: datetime) -> None:
     """Move the arrival time on."""
     name = write.name(ARRIVAL)
     write.set(SPACING, number(interval(rate) // _MICROSECOND))
@@ -312,7 +312,7 @@ def _start(write: LimitWrite, rate: Rate, state: LimitState, now: datetime) -> N
         # Other runs have used up the burst since. The table adds, so of two concurrent runs both count.
         write.conditions += [f"{name} > :now_exactly", f"{name} <= :latest"]
         write.sets[name] = f"{name} + :interval"
-        write.value("latest", _microseconds(now + burst(rate)))
+        write.value("latest", _microseconds(now + burst(rate) + (slack(rate) if slot.released else timedelta(0))))
         write.value("interval", number(interval(rate) // _MICROSECOND))
     else:
         # Another run has started since, so the limit key is no longer idle.

@@ -11,7 +11,7 @@ from tidemill.aws.clients import Item, translated
 from tidemill.aws.conditional_writes import refusing_item
 from tidemill.domain.adaptive_limit import Change
 from tidemill.domain.errors import OutdatedChangeError, StoreUnavailableError
-from tidemill.domain.limit_state import AHEAD, NEAR, LimitState, Turn, earliest, run_name
+from tidemill.domain.limit_state import AHEAD, NEAR, LimitState, Turn, earliest, run_name, slack
 from tidemill.domain.limits import Limit, Rate
 from tidemill.domain.waiting import Line
 from tidemill.dynamodb import limit_item
@@ -128,8 +128,9 @@ class DynamoLimits:
         if limit.rate:
             known = state.under(limit.rate, now)
             at = earliest(limit.rate, known.arrival)
-            if not slot.released or at > now:
-                at = max(at, known.promised)
+            if slot.released and at <= now + slack(limit.rate):
+                return None
+            at = max(at, known.promised)
             if at > now:
                 # While a line stands, the later times are for those who wait in it.
                 return at if at <= now + (NEAR if state.marked else AHEAD) else slot.line
