@@ -14,14 +14,15 @@ def confirm(order: OrderPlaced, run: Run) -> None: ...
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tidemill import declaration_checks as checks
 from tidemill.application.event_types import EventType
 from tidemill.application.job_types import JobType
 from tidemill.domain.errors import DeclarationError, Fault, InvalidPayloadError
-from tidemill.domain.events import FIRST_VERSION, Consumption, Event, Scalar
-from tidemill.payload_model import parser
+from tidemill.domain.events import FIRST_VERSION, Consumption, Event, Scalar, Seen
+from tidemill.payload_model import field_names, parser
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -37,16 +38,16 @@ def event_type(name: str, *, data: "type[BaseModel]", version: int = FIRST_VERSI
     checks.require_event_name(name)
     checks.require_model(data, option="data")
     _require_version(version)
-    parse = parser(data, under="/data")
+    parse, names = parser(data, under="/data"), field_names(data)
 
-    def read(value: Any) -> dict[str, Any]:
+    def read(value: Any) -> Seen:
         model = parse(value)
         try:
-            seen: dict[str, Any] = model.model_dump(mode="json", by_alias=True)
+            written = model.model_dump(mode="json")
         except ValueError as error:
             # For example text that is not Unicode, or a serializer of the model that raises.
             raise InvalidPayloadError([Fault("/data", f"cannot be written as JSON: {error}")]) from error
-        return seen
+        return _seen(value, written, names)
 
     caller = sys._getframe(1)  # noqa: SLF001 - to name the declaration in a fault
     return EventType(
@@ -54,6 +55,8 @@ def event_type(name: str, *, data: "type[BaseModel]", version: int = FIRST_VERSI
         version=version,
         read=read,
         schema=data.model_json_schema,
+        written_schema=partial(data.model_json_schema, mode="serialization", by_alias=False),
+        names=names,
         file=caller.f_code.co_filename,
         line=caller.f_lineno,
     )
@@ -67,8 +70,9 @@ def consumes(
 ) -> Callable[[JobType], JobType]:
     """Give each event of this type a job of the job type below, with the data of the event as its payload.
 
-    `filter` names the values that top-level fields of the data may have, and all of them must match. `version` takes
-    the events of one version only. Write it above `@job_type`. With several, an event that matches any makes one job.
+    `filter` names the values that top-level fields of the data may have, and all of them must match. A field has the
+    names that its model gives it, and its value counts as published and as the model writes it. `version` takes the
+    events of one version only. Write it above `@job_type`. With several, an event that matches any makes one job.
     Raises `DeclarationError`.
     """
     checks.require_event_name(event)
@@ -84,6 +88,16 @@ def consumes(
         return replace(job_type, consumes=(*job_type.consumes, consumption))
 
     return declare
+
+
+def _seen(published: Mapping[str, Any], written: Mapping[str, Any], names: Mapping[str, frozenset[str]]) -> Seen:
+    """By each name of a field, what was published under any of them, and what the model writes, such as a default."""
+    seen: dict[str, Sequence[Any]] = {name: (value,) for name, value in published.items()}
+    for field, known in names.items():
+        values = [published[name] for name in sorted(known) if name in published]
+        values += [written[field]] if field in written else []
+        seen |= dict.fromkeys(known, values)
+    return seen
 
 
 def _filter(declared: Mapping[str, Scalar | Sequence[Scalar]]) -> dict[str, tuple[Scalar, ...]]:

@@ -4,13 +4,14 @@ Neither this module nor the door imports pydantic. If pydantic is there first, t
 the models of every event that Powertools can parse, a tenth of the cold start of a worker.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tidemill.domain.errors import Fault, InvalidPayloadError
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
+    from pydantic.fields import FieldInfo
 
 
 def faults(error: "ValidationError", *, under: str = "") -> list[Fault]:
@@ -45,3 +46,14 @@ def parser(model: "type[BaseModel]", *, under: str = "/payload") -> "Callable[[A
             raise InvalidPayloadError(faults(error, under=under)) from error
 
     return parse
+
+
+def field_names(model: "type[BaseModel]") -> Mapping[str, frozenset[str]]:
+    """By field, its own name and its aliases."""
+    return {name: frozenset({name, *_aliases(field)}) for name, field in model.model_fields.items()}
+
+
+def _aliases(field: "FieldInfo") -> Iterator[str]:
+    of_input = getattr(field.validation_alias, "choices", [field.validation_alias])
+    # A path leads into another field, so it does not count as a name.
+    yield from (name for name in (*of_input, field.alias, field.serialization_alias) if isinstance(name, str))

@@ -12,9 +12,9 @@ from tests.support.builders import SETTLEMENTS
 from tests.support.deployed_functions import TENANT, Event, Mill, forget
 from tests.support.patience import PATIENCE_SECONDS
 from tidemill import composition
+from tidemill.application.job_ids import follow_up_id
 from tidemill.application.job_types import Run
 from tidemill.application.owed import PATIENCE
-from tidemill.application.submit import follow_up_id
 from tidemill.domain.errors import PermanentJobError, RetryAfter
 from tidemill.domain.job import Reference
 from tidemill.domain.return_values import Continue, Done, GiveUp, Snooze

@@ -13,12 +13,13 @@ from tidemill.application.attempt import Attempt
 from tidemill.application.attempt_report import Report
 from tidemill.application.dead_letter_sweep import sweep
 from tidemill.application.job_filter import ANY_JOB
+from tidemill.application.job_ids import keyed_job_id
 from tidemill.application.job_types import JobTypes
 from tidemill.application.ports import JobStore, Refusal
 from tidemill.application.publish import Change, Publisher
 from tidemill.application.redrive import Redriver
 from tidemill.application.settle import AttemptContext
-from tidemill.application.submit import Submit, keyed_job_id
+from tidemill.application.submit import Submit
 from tidemill.domain.dispatch import Dispatch
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import DeadLetter, Job, Reference

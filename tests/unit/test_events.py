@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from datetime import date
+from decimal import Decimal
+from typing import Any, Literal
 
 import pytest
-from pydantic import BaseModel
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from tests.support.builders import a_run
 from tidemill import Done, Event, JobType, Lane, Run, Submission, consumes, event_type, job_type
@@ -91,6 +93,65 @@ def test_a_filter_tells_true_from_one() -> None:
     true = a_consumer("true", consumes("gift.given", filter={"gift": True}), payload=Gift)
 
     assert reached(Event(type="gift.given", data={"gift": True}), given, one, true) == ["true"]
+
+
+class Priced(BaseModel):
+    model_config = ConfigDict(populate_by_name=True)
+
+    amount: Decimal = Field(default=Decimal(3), alias="Amount")
+    until: date | None = Field(default=None, validation_alias=AliasChoices("Until", "end"), serialization_alias="ends")
+    size: Literal["S", "L"] = "S"
+
+
+priced = event_type("item.priced", data=Priced)
+
+
+@pytest.mark.parametrize("name", ["amount", "Amount"])
+@pytest.mark.parametrize(
+    ("data", "value"),
+    [({"Amount": 5}, 5), ({"Amount": 5}, "5"), ({"amount": 5}, 5), ({"Amount": "5.0"}, "5.0"), ({}, "3")],
+)
+def test_a_filter_knows_the_names_of_a_field_and_both_forms_of_its_value(
+    name: str, data: dict[str, Any], value: Any
+) -> None:
+    """As it was published, and as the model writes it: a decimal as text."""
+    hit = a_consumer("hit", consumes("item.priced", filter={name: value}), payload=Priced)
+    missed = a_consumer("missed", consumes("item.priced", filter={name: "7"}), payload=Priced)
+    types = known(priced, hit, missed)
+
+    require_consumers(types)
+
+    made = publication(Event(type="item.priced", data=data), types).payload
+    assert [one["type"] for one in made["consumers"]] == ["hit"]
+
+
+@pytest.mark.parametrize("name", ["until", "Until", "end", "ends"])
+def test_a_filter_may_use_each_alias(name: str) -> None:
+    types = known(priced, a_consumer("hit", consumes("item.priced", filter={name: "2026-01-31"}), payload=Priced))
+
+    require_consumers(types)
+
+    made = publication(Event(type="item.priced", data={"end": "2026-01-31"}), types).payload
+    assert [one["type"] for one in made["consumers"]] == ["hit"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "fault"),
+    [
+        (
+            {"until": 5},
+            "'item.priced' version 1 by 'until': 5, and it is of type null or string",
+        ),
+        ({"Amount": True}, "by 'Amount': True, and it is of type number or string"),
+        ({"size": ["S", None]}, "by 'size': None, and it is of type string"),
+        ({"sizes": "S"}, "by 'sizes', which is not one of its fields"),
+    ],
+)
+def test_a_filter_that_can_match_no_event_is_refused(wanted: dict[str, Any], fault: str) -> None:
+    types = known(priced, a_consumer("mail.confirm", consumes("item.priced", filter=wanted), payload=Priced))
+
+    with pytest.raises(JobFileError, match=fault):
+        require_consumers(types)
 
 
 def test_several_consumptions_make_one_job() -> None:

@@ -314,6 +314,7 @@ class Attempt:
             submitted_at=job.created_at,
             deadline=self.deadline,
             idempotency_key=job.id,
+            parent=job.parent,
             group=job.group,
             hops=job.hops,
             signals={each.name: json.loads(each.data) for each in job.signals if not each.used},

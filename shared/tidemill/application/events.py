@@ -9,7 +9,7 @@ from tidemill.application.job_types import JobType, JobTypes
 from tidemill.application.submit import Accepted, Submit
 from tidemill.application.validation import read_payload
 from tidemill.domain.errors import Fault, InvalidPayloadError, TidemillError, UnloadedJobTypeError
-from tidemill.domain.events import LONGEST_EVENT_GROUP, LONGEST_EVENT_KEY, Event, Publication
+from tidemill.domain.events import LONGEST_EVENT_GROUP, LONGEST_EVENT_KEY, Event, Publication, Seen
 from tidemill.names import EVENT_TYPE
 
 _SECOND: Final = timedelta(seconds=1)
@@ -42,7 +42,7 @@ def publication(event: Event, job_types: JobTypes) -> Publication:
     if declared is None:
         faults.append(_unknown(event, job_types))
     data: Any = {}
-    seen: dict[str, Any] = {}
+    seen: Seen = {}
     try:
         data = read_payload(event.data, under="/data")[1]
         seen = declared.read(data) if declared else {}
@@ -92,7 +92,7 @@ def _unknown(event: Event, job_types: JobTypes) -> Fault:
     return Fault("/type", f"unknown event type {event.type!r}; known types: {known}")
 
 
-def _consumers(job_types: JobTypes, declared: EventType, seen: dict[str, Any]) -> Iterator[JobType]:
+def _consumers(job_types: JobTypes, declared: EventType, seen: Seen) -> Iterator[JobType]:
     for job_type in map(job_types.get, job_types.names()):
         if any(one.takes(declared.name, declared.version) and one.passes(seen) for one in job_type.consumes):
             yield job_type

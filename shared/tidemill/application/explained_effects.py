@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from shlex import quote
 
-from tidemill.application.submit import follow_up_id
+from tidemill.application.job_ids import follow_up_id
 from tidemill.application.time_text import moment
 from tidemill.domain.job import Job
 from tidemill.names import BATCH_TYPE, EVENT_TYPE

@@ -79,6 +79,9 @@ class Run:
     deadline: datetime
     #: The same in every attempt of the job: pass it to services that take an idempotency key.
     idempotency_key: str
+    #: The id of the event that the job consumes, or of the job that it follows; None for others. A replay of an event
+    #: has a key of its own and the same parent: use this for an effect that one event must have once.
+    parent: str | None = None
     group: str | None = None
     #: Snoozes and continuations so far, and those of the jobs that this one follows; bounded by `max_hops` of the type.
     hops: int = 0

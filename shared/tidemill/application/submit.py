@@ -8,8 +8,15 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
-from uuid import NAMESPACE_OID, uuid5
 
+from tidemill.application.job_ids import (
+    RESERVED_KEYS,
+    follow_up_id,
+    keyed_job_id,
+    period_end,
+    submitted_job_id,
+    unique_job_id,
+)
 from tidemill.application.job_types import JobType, JobTypes
 from tidemill.application.ports import Clock, NewToken, Payloads, SubmitStore
 from tidemill.application.validation import faults, read_payload
@@ -69,39 +76,6 @@ class PendingSubmission:
     insert: Callable[[], Accepted]
 
 
-#: One UUID namespace for each kind of derived id, so that ids of two kinds never collide.
-_KEYED_IDS: Final = uuid5(NAMESPACE_OID, "tidemill.job")
-_UNIQUE_IDS: Final = uuid5(NAMESPACE_OID, "tidemill.unique")
-_FOLLOW_UP_IDS: Final = uuid5(NAMESPACE_OID, "tidemill.follow-up")
-
-
-def keyed_job_id(tenant: str, key: str) -> str:
-    """The id of the job that has this idempotency key of this tenant."""
-    return str(uuid5(_KEYED_IDS, json.dumps([tenant, key])))
-
-
-def unique_job_id(tenant: str, type_: str, unique: Unique, payload_hash: str, *, now: datetime) -> str:
-    """The id of the only job that `unique` allows in the period that contains `now`."""
-    period = _period(unique, now)
-    by = ["key", unique.key] if unique.key is not None else ["payload", payload_hash]
-    return str(uuid5(_UNIQUE_IDS, json.dumps([tenant, type_, unique.period.total_seconds(), period, *by])))
-
-
-def period_end(unique: Unique, now: datetime) -> datetime:
-    """The end of the period that contains `now`."""
-    return EPOCH + (_period(unique, now) + 1) * unique.period
-
-
-def _period(unique: Unique, now: datetime) -> int:
-    return (now - EPOCH) // unique.period
-
-
-def follow_up_id(parent: Job, index: int) -> str:
-    """The same id in every attempt to settle the success of `parent`, and another for a later job of its key."""
-    parts = [parent.tenant, parent.id, parent.created_at.isoformat(), index]
-    return str(uuid5(_FOLLOW_UP_IDS, json.dumps(parts)))
-
-
 #: Called with each checked job before it is written, except follow-ups. It raises to refuse the job, and may return it
 #: with a later time.
 Admit = Callable[[Job], Job]
@@ -155,6 +129,8 @@ class Submit:
         `PendingSubmission.insert` raises the other refusals, because it first looks for the job of an earlier
         submission with the same one.
         """
+        if former := self._former(submission, tenant):
+            return PendingSubmission(serial_key=None, insert=lambda: replay(former, _body_hash(submission)))
         try:
             job = self.prepare(submission, tenant=tenant, trace=trace)
         except _REFUSALS as refused:
@@ -170,6 +146,16 @@ class Submit:
             earlier = partial(self._found, tenant, job.id, job.body_hash, refused=refused)
             return PendingSubmission(serial_key=serial_key, insert=earlier)
         return PendingSubmission(serial_key=serial_key, insert=partial(self._insert_admitted, admitted, asked=job))
+
+    def _former(self, submission: Submission, tenant: str) -> Job | None:
+        """The job of a reserved key that an older version has accepted, under the id that only an event has now."""
+        key = submission.key
+        if key is None or not key.startswith(RESERVED_KEYS) or isinstance(submission, Publication | Opening):
+            return None
+        found = self._store.get(tenant, keyed_job_id(tenant, key))
+        if found is None or found.type in {EVENT_TYPE, BATCH_TYPE} or found.retention_over(self._clock()):
+            return None
+        return found
 
     def _insert_admitted(self, job: Job, *, asked: Job) -> Accepted:
         accepted = self._insert_once(self.insert, job)
@@ -247,11 +233,11 @@ class Submit:
         if submission.key is None:
             raise refused
         try:
-            body_hash = _hash(_body(submission, read_payload(submission.payload)[1]))
+            body_hash = _body_hash(submission)
         except (InvalidPayloadError, OverflowError):
             # No earlier check can have accepted this body.
             raise refused from None
-        return self._found(tenant, keyed_job_id(tenant, submission.key), body_hash, refused=refused)
+        return self._found(tenant, _id_of_key(submission, submission.key, tenant), body_hash, refused=refused)
 
     def _found(self, tenant: str, job_id: str, body_hash: str, *, refused: TidemillError) -> Accepted:
         """The job that an earlier submission made. Raises `refused` without one."""
@@ -278,7 +264,7 @@ class Submit:
         unique = submission.unique or (Unique(period=job_type.unique) if job_type.unique else None)
         body = _body(submission, value)
         if submission.key is not None:
-            job_id = keyed_job_id(tenant, submission.key)
+            job_id = _id_of_key(submission, submission.key, tenant)
         elif unique is not None:
             job_id = unique_job_id(tenant, job_type.name, unique, _hash(value), now=now)
             # The existing job is the answer to every submission of this id, also to one with other options.
@@ -329,6 +315,12 @@ def _as_delivered(delivery: Delivery) -> JobType:
         blocks=delivery.blocks,
         retention=delivery.retention,
     )
+
+
+def _id_of_key(submission: Submission, key: str, tenant: str) -> str:
+    """Only an event and a batch have the ids of their keys."""
+    own = isinstance(submission, Publication | Opening)
+    return keyed_job_id(tenant, key) if own else submitted_job_id(tenant, key)
 
 
 def _rounded_down(moment: datetime) -> datetime:
@@ -382,6 +374,11 @@ def _body(submission: Submission, payload: Any) -> dict[str, Any]:
         "batch": submission.batch,
     }
     return {name: value for name, value in body.items() if value is not None}
+
+
+def _body_hash(submission: Submission) -> str:
+    """Raises `InvalidPayloadError` and `OverflowError`."""
+    return _hash(_body(submission, read_payload(submission.payload)[1]))
 
 
 def _identity(submission: Submission, payload: Mapping[str, Any]) -> Mapping[str, Any]:

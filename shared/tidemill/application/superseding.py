@@ -8,9 +8,10 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
+from tidemill.application.job_ids import keyed_job_id, submitted_job_id
 from tidemill.application.job_store import SupersedeStore
 from tidemill.application.ports import Clock, Payloads
-from tidemill.application.submit import Accepted, keyed_job_id, replay
+from tidemill.application.submit import Accepted, replay
 from tidemill.application.undo import undo_id, undo_job
 from tidemill.application.unnamed_payloads import delete_unnamed
 from tidemill.domain.errors import SupersedeRefusedError, UndoFailedError, WriteRefusedError
@@ -88,7 +89,9 @@ class Superseder:
 
     def _earlier(self, job: Job) -> Job:
         name = job.supersedes or ""
-        found = self._find(job.tenant, keyed_job_id(job.tenant, name))
+        found = self._find(job.tenant, submitted_job_id(job.tenant, name)) or self._find(
+            job.tenant, keyed_job_id(job.tenant, name)
+        )
         if found is None and len(name) <= _LONGEST_ID:
             found = self._find(job.tenant, name)
         if found is None:

@@ -1,6 +1,6 @@
 """An event, the consumers that it reaches, and the submissions that carry it. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
@@ -19,6 +19,8 @@ FIRST_VERSION: Final = 1
 
 #: What a filter may compare a field of the data with.
 Scalar = str | int | bool | None
+#: By name of a top-level field, the values that it counts as.
+Seen = Mapping[str, Sequence[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,9 +49,10 @@ class Consumption:
     def takes(self, type_: str, version: int) -> bool:
         return self.type == type_ and self.version in {None, version}
 
-    def passes(self, data: Mapping[str, Any]) -> bool:
+    def passes(self, data: Seen) -> bool:
         return all(
-            name in data and any(_same(data[name], value) for value in allowed) for name, allowed in self.filter.items()
+            any(_same(found, value) for found in data.get(name, ()) for value in allowed)
+            for name, allowed in self.filter.items()
         )
 
 

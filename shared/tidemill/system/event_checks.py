@@ -14,6 +14,13 @@ from tidemill.system.job_type_loader import declared_at
 
 #: JSON types whose fields take values of other types, too.
 _WIDER: Final = {"number": {"integer"}}
+#: The JSON types of a field that may equal a value of a filter.
+_TYPES_OF_VALUES: Final = {
+    str: {"string"},
+    bool: {"boolean"},
+    int: {"integer", "number"},
+    type(None): {"null"},
+}
 
 
 def require_consumers(job_types: JobTypes) -> None:
@@ -43,10 +50,25 @@ def _faults(consumer: JobType, consumption: Consumption, taken: Iterable[EventTy
         )
     for event in known:
         schema = event.schema()
-        for name in sorted(set(consumption.filter) - set(_fields(schema))):
-            yield f"filters {_named(event)} by {name!r}, which is not one of its fields"
+        yield from _filter_faults(consumption, event, schema)
         for fault in _misfits(consumer.schema() if consumer.schema else {}, schema):
             yield f"cannot take {_named(event)}: {fault}"
+
+
+def _filter_faults(consumption: Consumption, event: EventType, schema: dict[str, Any]) -> Iterator[str]:
+    written = event.written_schema()
+    for name, allowed in consumption.filter.items():
+        field = next((field for field, names in event.names.items() if name in names), None)
+        if field is None and name not in _fields(schema):
+            yield f"filters {_named(event)} by {name!r}, which is not one of its fields"
+            continue
+        known = event.names.get(field or "", {name})
+        published = next((_fields(schema)[one] for one in sorted(known) if one in _fields(schema)), {})
+        forms = [_types(published, schema), _types(_fields(written).get(field or name, {}), written)]
+        types = set().union(*forms) if all(forms) else set()
+        for value in allowed if types else ():
+            if not _TYPES_OF_VALUES[type(value)] & types:
+                yield f"filters {_named(event)} by {name!r}: {value!r}, and it is of type {' or '.join(sorted(types))}"
 
 
 def _misfits(wanted: dict[str, Any], given: dict[str, Any]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from tests.simulation.world.world import World
 from tidemill import composition
 from tidemill.application.batches import cancel_batch, close_batch, open_batch
 from tidemill.application.control import Control
-from tidemill.application.submit import keyed_job_id
+from tidemill.application.job_ids import keyed_job_id
 from tidemill.domain.batches import FINAL_STATES, Batch
 from tidemill.domain.errors import BatchRefusedError, InvalidPayloadError, SignalRefusedError, TidemillError
 from tidemill.domain.job import Job

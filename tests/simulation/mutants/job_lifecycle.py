@@ -26,7 +26,7 @@ PROTOCOL: Final = (
     Mutant(
         "submit forgets the key",
         "tidemill.application.submit",
-        "            job_id = keyed_job_id(tenant, submission.key)\n",
+        "            job_id = _id_of_key(submission, submission.key, tenant)\n",
         "            job_id = self._new_id()\n",
     ),
     # Claim.

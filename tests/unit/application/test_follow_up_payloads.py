@@ -13,7 +13,8 @@ from tests.support.job_tables import Table
 from tests.support.single_job import INVOCATION, Clock, carried_out, tools
 from tidemill.application.attempt import Attempt
 from tidemill.application.attempt_report import Ending, Report
-from tidemill.application.submit import Submit, keyed_job_id
+from tidemill.application.job_ids import keyed_job_id
+from tidemill.application.submit import Submit
 from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError
 from tidemill.domain.job import Job
 from tidemill.domain.return_values import Done

@@ -24,9 +24,10 @@ from tests.support.builders import (
 )
 from tests.support.job_tables import Table
 from tests.support.single_job import Clock, Inline
+from tidemill.application.job_ids import follow_up_id, keyed_job_id
 from tidemill.application.job_types import JobType
 from tidemill.application.ports import JobStore
-from tidemill.application.submit import Accepted, Submit, follow_up_id, keyed_job_id
+from tidemill.application.submit import Accepted, Submit
 from tidemill.application.validation import DEEPEST_NESTING, LONGEST_NAME_BYTES
 from tidemill.domain.errors import (
     Fault,

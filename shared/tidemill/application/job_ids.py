@@ -1,0 +1,54 @@
+"""The ids that are derived: from an idempotency key, from `unique`, and from the parent of a follow-up job. Pure.
+
+Each kind of derived id has a UUID namespace of its own, so that ids of two kinds never collide.
+"""
+
+import json
+from datetime import datetime
+from typing import Final
+from uuid import NAMESPACE_OID, uuid5
+
+from tidemill.domain.job import Job
+from tidemill.domain.submission import Unique
+from tidemill.domain.time_constants import EPOCH
+
+_KEYED_IDS: Final = uuid5(NAMESPACE_OID, "tidemill.job")
+_RESERVED_IDS: Final = uuid5(NAMESPACE_OID, "tidemill.reserved")
+_UNIQUE_IDS: Final = uuid5(NAMESPACE_OID, "tidemill.unique")
+_FOLLOW_UP_IDS: Final = uuid5(NAMESPACE_OID, "tidemill.follow-up")
+#: The keys of the jobs of events and of batches begin so, and only these have the keyed ids of such keys.
+RESERVED_KEYS: Final = ("event/", "batch/")
+
+
+def keyed_job_id(tenant: str, key: str) -> str:
+    """The id of the job that has this idempotency key of this tenant."""
+    return str(uuid5(_KEYED_IDS, json.dumps([tenant, key])))
+
+
+def submitted_job_id(tenant: str, key: str) -> str:
+    """As `keyed_job_id`, for a key that a caller has chosen: it may look like that of an event."""
+    if not key.startswith(RESERVED_KEYS):
+        return keyed_job_id(tenant, key)
+    return str(uuid5(_RESERVED_IDS, json.dumps([tenant, key])))
+
+
+def unique_job_id(tenant: str, type_: str, unique: Unique, payload_hash: str, *, now: datetime) -> str:
+    """The id of the only job that `unique` allows in the period that contains `now`."""
+    period = _period(unique, now)
+    by = ["key", unique.key] if unique.key is not None else ["payload", payload_hash]
+    return str(uuid5(_UNIQUE_IDS, json.dumps([tenant, type_, unique.period.total_seconds(), period, *by])))
+
+
+def period_end(unique: Unique, now: datetime) -> datetime:
+    """The end of the period that contains `now`."""
+    return EPOCH + (_period(unique, now) + 1) * unique.period
+
+
+def _period(unique: Unique, now: datetime) -> int:
+    return (now - EPOCH) // unique.period
+
+
+def follow_up_id(parent: Job, index: int) -> str:
+    """The same id in every attempt to settle the success of `parent`, and another for a later job of its key."""
+    parts = [parent.tenant, parent.id, parent.created_at.isoformat(), index]
+    return str(uuid5(_FOLLOW_UP_IDS, json.dumps(parts)))
