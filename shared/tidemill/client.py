@@ -7,7 +7,7 @@ This module does not import aws-lambda-powertools.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,14 +31,20 @@ from tidemill.domain.errors import (
     UndoRefusedError,
 )
 from tidemill.domain.events import Event
+from tidemill.domain.job import Job
 from tidemill.domain.outcomes import TransactWrite
+from tidemill.domain.states import State
 from tidemill.domain.submission import Submission, Unique
 from tidemill.domain.tenants import LONGEST_TENANT, is_tenant
+from tidemill.domain.time_constants import EPOCH
 from tidemill.domain.trace_context import from_traceparent, trace_of, traceparent_of
 from tidemill.dynamodb import job_writes
+from tidemill.dynamodb.batch_pages import DynamoBatchPages
 from tidemill.dynamodb.document import split_key
 from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.job_store import DynamoJobStore
+from tidemill.dynamodb.listing import Wanted
+from tidemill.dynamodb.member_listing import MemberListing, has_members
 from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
 from tidemill.dynamodb.transactions import own
 from tidemill.names import BATCH_PACKAGE, EVENT_PACKAGE, INDEX_SHARDS, Env, Lane
@@ -102,6 +108,7 @@ class Tidemill:
         self._payloads = DynamoPayloads(client, table=table, bucket=bucket, new_token=ids.new_token)
         store = DynamoJobStore(client, table=table, retention=_NO_RETENTION, indexes=indexes)
         self._control = Control(store=store, clock=clock.now, new_token=ids.new_token)
+        self._members = MemberListing(DynamoBatchPages(client, table=table), read=store.get_many)
         self._undo = Undoer(store=store, payloads=self._payloads, clock=clock.now, find=self._control.find)
         self._submit = Submit(
             store=store,
@@ -227,6 +234,16 @@ class Tidemill:
         May be repeated. The program needs `dynamodb:UpdateItem` as well. Raises `SignalRefusedError` if it has ended.
         """
         return cancel_batch(self._control, self._tenant, batch_id) is not None
+
+    def jobs_of(self, job_id: str, *, state: State | None = None) -> Iterator[Job] | None:
+        """The jobs of a batch, or those of an event's consumers, in the order of their ids. None without such a job.
+
+        It reads as it goes, so that 10,000 jobs need not fit into memory. A job that cannot be read is left out.
+        """
+        whole = self._control.find(self._tenant, job_id)
+        if whole is None or not has_members(whole):
+            return None
+        return self._members.all(whole, Wanted(tenant=self._tenant, since=EPOCH, state=state), now=clock.now())
 
     def submit_many(self, submissions: Sequence[Submission], *, traceparent: str | None = None) -> list[Answer]:
         """One answer each, in their order: the value that `submit` returns, or the error that it raises.

@@ -4,7 +4,9 @@ from functools import cache, partial
 
 from tidemill import composition
 from tidemill.aws.secret_keys import RotatingKey, key_versions
+from tidemill.dynamodb.batch_pages import DynamoBatchPages
 from tidemill.dynamodb.listing import DynamoListing
+from tidemill.dynamodb.member_listing import MemberListing
 from tidemill.http.cursors import Cursors
 from tidemill.names import Env
 from tidemill.settings import setting
@@ -14,6 +16,12 @@ from tidemill.system import clock
 @cache
 def listing() -> DynamoListing:
     return DynamoListing(composition.dynamodb(), table=setting(Env.JOBS_TABLE), read=composition.store().get_many)
+
+
+@cache
+def member_listing() -> MemberListing:
+    batches = DynamoBatchPages(composition.dynamodb(), table=setting(Env.JOBS_TABLE))
+    return MemberListing(batches, read=composition.store().get_many)
 
 
 @cache

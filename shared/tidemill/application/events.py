@@ -1,15 +1,18 @@
 """From an event to the submission of its job. The consumers are fixed here: those that the publisher's code knows."""
 
+import json
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any, Final
 
 from tidemill.application.event_types import EventType
+from tidemill.application.job_ids import follow_up_id
 from tidemill.application.job_types import JobType, JobTypes
 from tidemill.application.submit import Accepted, Submit
 from tidemill.application.validation import read_payload
 from tidemill.domain.errors import Fault, InvalidPayloadError, TidemillError, UnloadedJobTypeError
 from tidemill.domain.events import LONGEST_EVENT_GROUP, LONGEST_EVENT_KEY, Event, Publication, Seen
+from tidemill.domain.job import Job
 from tidemill.names import EVENT_TYPE
 
 _SECOND: Final = timedelta(seconds=1)
@@ -51,6 +54,12 @@ def publication(event: Event, job_types: JobTypes) -> Publication:
     if faults or declared is None:
         raise InvalidPayloadError(faults)
     return _publication(event, data, consumers=[_facts(one) for one in _consumers(job_types, declared, seen)])
+
+
+def consumer_jobs(event: Job) -> dict[str, str]:
+    """The ids of the jobs that the job of an event has created, with the type of each. Empty before its success."""
+    consumers = json.loads(event.result)["consumers"] if event.result else []
+    return {follow_up_id(event, index): consumer for index, consumer in enumerate(consumers)}
 
 
 def _publication(event: Event, data: Any, *, consumers: list[dict[str, Any]]) -> Publication:

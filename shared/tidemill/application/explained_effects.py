@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from datetime import datetime
 from shlex import quote
 
-from tidemill.application.job_ids import follow_up_id
+from tidemill.application.events import consumer_jobs
 from tidemill.application.time_text import moment
+from tidemill.domain.batches import is_batch
+from tidemill.domain.events import is_event
 from tidemill.domain.job import Job
-from tidemill.names import BATCH_TYPE, EVENT_TYPE
 
 
 def effects(job: Job, now: datetime) -> Iterator[str]:
@@ -20,15 +21,14 @@ def effects(job: Job, now: datetime) -> Iterator[str]:
 
 
 def _consumers(job: Job) -> Iterator[str]:
-    if job.type != EVENT_TYPE or not job.result:
+    if not is_event(job) or not job.result:
         return
-    consumers = json.loads(job.result)["consumers"]
-    jobs = [f"{consumer} in job {follow_up_id(job, index)}" for index, consumer in enumerate(consumers)]
+    jobs = [f"{consumer} in job {job_id}" for job_id, consumer in consumer_jobs(job).items()]
     yield f"It reached {', '.join(jobs)}." if jobs else "No consumer takes it."
 
 
 def _members(job: Job) -> Iterator[str]:
-    if job.type == BATCH_TYPE and job.result:
+    if is_batch(job) and job.result:
         counts: dict[str, int] = json.loads(job.result)
         shown = ", ".join(f"{count} {state}" for state, count in counts.items())
         yield f"Its jobs: {shown}." if shown else "It has no jobs."

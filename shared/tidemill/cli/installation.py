@@ -31,11 +31,13 @@ from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause, Line
 from tidemill.dynamodb.attention_counts import AttentionCounts, Counted
 from tidemill.dynamodb.audit_items import DynamoAuditLog
+from tidemill.dynamodb.batch_pages import DynamoBatchPages
 from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.job_scan import DynamoJobScan
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.limits import DynamoLimits
 from tidemill.dynamodb.listing import DynamoListing
+from tidemill.dynamodb.member_listing import MemberListing
 from tidemill.dynamodb.owed_items import DynamoOwedWork
 from tidemill.dynamodb.passes import DynamoPasses
 from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
@@ -209,6 +211,11 @@ class Installation:
     @cached_property
     def listing(self) -> DynamoListing:
         return DynamoListing(clients.dynamodb(), table=self.deployment.jobs_table, read=self.store.get_many)
+
+    @cached_property
+    def member_listing(self) -> MemberListing:
+        batches = DynamoBatchPages(clients.dynamodb(), table=self.deployment.jobs_table)
+        return MemberListing(batches, read=self.store.get_many)
 
     @property
     def keeps_listing(self) -> bool:

@@ -33,6 +33,8 @@ _DEFAULT_RANGE: Final = timedelta(days=30)
 @click.option("--state", type=_STATES, metavar="STATE", help=f"Only jobs in this state: {', '.join(State)}.")
 @click.option("--type", "type_", metavar="TYPE", help="Only jobs of this type.")
 @click.option("--tag", metavar="TAG", help="Only jobs with this tag.")
+@click.option("--batch", metavar="ID", help="Only jobs of this batch.")
+@click.option("--event", metavar="ID", help="Only the jobs of the consumers of this event.")
 @click.option(
     "--since",
     type=TIMESTAMP_OR_AGE,
@@ -77,6 +79,8 @@ def list_(
     state: str | None,
     type_: str | None,
     tag: str | None,
+    batch: str | None,
+    event: str | None,
     since: datetime | None,
     until: datetime | None,
     limit: int,
@@ -96,11 +100,12 @@ def list_(
     With --tenant or --all-tenants, operators list the jobs of any tenant: the command reads the table. An index answers
     for dead and scheduled jobs, and for the jobs of one tenant where the stage keeps a list. Any other question scans
     the table, in no useful order and at a limited rate: 1,000 jobs of 1 KB cost 125 read units. The command says how
-    far it read, and the cursor with which to go on.
+    far it read, and the cursor with which to go on. With --batch or --event it reads the jobs of that one only, in the
+    order of their IDs.
     """
+    _require_one({"--batch": batch, "--event": event})
+    _require_one({"--tenant": tenant, "--all-tenants": all_tenants})
     if tenant or all_tenants:
-        if tenant and all_tenants:
-            raise click.UsageError("choose one of --tenant and --all-tenants")
         wanted = JobFilter(
             tenant=tenant,
             states=[State(state)] if state else [],
@@ -114,6 +119,7 @@ def list_(
             installation,
             Request(
                 wanted=wanted,
+                whole=batch or event,
                 limit=None if everything else limit,
                 cursor=cursor,
                 read_units=read_units,
@@ -124,12 +130,13 @@ def list_(
         return
     if error or cursor:
         raise click.UsageError("--error and --cursor require --tenant or --all-tenants")
-    if since is None and not everything:
+    if since is None and not (everything or batch or event):
         since = (until or clock.now()) - _DEFAULT_RANGE
     if since is not None and until is not None and since >= until:
         raise click.UsageError("--since must be before --until")
     times = {"since": since and timestamp(since), "until": until and timestamp(until)}
-    filters = {name: value for name, value in {"state": state, "type": type_, "tag": tag, **times}.items() if value}
+    asked = {"state": state, "type": type_, "tag": tag, "batch": batch, "event": event, **times}
+    filters = {name: value for name, value in asked.items() if value}
     pages = _pages(installation.api, filters, None if everything else limit)
     if as_json:
         for page in pages:
@@ -139,6 +146,11 @@ def list_(
         show_jobs(jobs)
     else:
         say("No matching jobs.")
+
+
+def _require_one(options: Mapping[str, object]) -> None:
+    if all(options.values()):
+        raise click.UsageError(f"choose one of {' and '.join(options)}")
 
 
 def _pages(api: HttpApi, filters: Mapping[str, str], limit: int | None) -> Iterator[Sequence[Any]]:

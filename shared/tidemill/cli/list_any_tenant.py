@@ -12,8 +12,9 @@ import click
 
 from tidemill.application.job_filter import JobFilter
 from tidemill.application.job_view import summary
+from tidemill.cli.any_tenant import read, tenant_of
 from tidemill.cli.dead_job_report import error_class
-from tidemill.cli.errors import report_unreadable, report_unreadable_item
+from tidemill.cli.errors import CommandError, report_unreadable, report_unreadable_item
 from tidemill.cli.formatting import count
 from tidemill.cli.installation import Installation
 from tidemill.cli.job_table import show_jobs
@@ -21,6 +22,7 @@ from tidemill.cli.output import say
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.listing import Position, Wanted
+from tidemill.dynamodb.member_listing import has_members
 from tidemill.system import clock
 
 _MAX_TIME: Final = datetime.max.replace(tzinfo=UTC)
@@ -33,6 +35,8 @@ class Request:
     """What to list. `limit` is None for all jobs."""
 
     wanted: JobFilter
+    #: The id of the batch or event whose jobs to list.
+    whole: str | None
     limit: int | None
     cursor: str | None
     read_units: int
@@ -42,7 +46,9 @@ class Request:
 
 def list_any_tenant(installation: Installation, request: Request) -> None:
     wanted, now = request.wanted, clock.now()
-    if request.cursor is None and wanted.states in ([State.DEAD], [State.SCHEDULED]):
+    if request.whole is not None:
+        jobs = _members(installation, request.whole, wanted, now)
+    elif request.cursor is None and wanted.states in ([State.DEAD], [State.SCHEDULED]):
         jobs = _indexed(installation, wanted, now)
     elif request.cursor is None and wanted.tenant is not None and installation.keeps_listing:
         jobs = _listed(installation, wanted, now)
@@ -65,13 +71,7 @@ def _indexed(installation: Installation, wanted: JobFilter, now: datetime) -> It
 
 def _listed(installation: Installation, wanted: JobFilter, now: datetime) -> Iterator[Job]:
     """The newest first."""
-    selection = Wanted(
-        tenant=wanted.tenant or "",
-        since=wanted.since or _MIN_TIME,
-        state=next(iter(wanted.states), None),
-        type=next(iter(wanted.types), None),
-        tag=wanted.tag,
-    )
+    selection = _selection(wanted)
     below: Position | None = Position(wanted.until or _MAX_TIME)
     while below is not None:
         page = installation.listing.page(selection, below=below, limit=_PAGE, now=now)
@@ -79,6 +79,30 @@ def _listed(installation: Installation, wanted: JobFilter, now: datetime) -> Ite
             report_unreadable(selection.tenant, job_id, error)
         yield from (job for job in page.jobs if job in wanted)
         below = page.end
+
+
+def _members(installation: Installation, job_id: str, wanted: JobFilter, now: datetime) -> Iterator[Job]:
+    """Those of a batch or an event, in the order of their ids. Raises `CommandError` if the job is neither."""
+    whole = read(installation, wanted.tenant or tenant_of(installation, job_id), job_id)
+    if not has_members(whole):
+        raise CommandError(
+            f"job {job_id} is neither a batch nor an event", remedy="`tidemill explain ID` says what it is."
+        )
+    below = Position(wanted.until or _MAX_TIME)
+    jobs = installation.member_listing.all(
+        whole, _selection(wanted), below=below, now=now, unreadable=report_unreadable
+    )
+    return (job for job in jobs if job in wanted)
+
+
+def _selection(wanted: JobFilter) -> Wanted:
+    return Wanted(
+        tenant=wanted.tenant or "",
+        since=wanted.since or _MIN_TIME,
+        state=next(iter(wanted.states), None),
+        type=next(iter(wanted.types), None),
+        tag=wanted.tag,
+    )
 
 
 def _scan(installation: Installation, request: Request, now: datetime) -> None:

@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
 
+from tidemill.domain.job import Job
 from tidemill.domain.submission import Submission
+from tidemill.names import EVENT_TYPE
 
 #: One transaction creates the jobs of all consumers. A job in a group takes up to four of its 100 entries, if it is the
 #: first that waits, and the event's own job takes one:
@@ -77,6 +79,10 @@ class Delivery(Submission):
 
     blocks: bool = False
     retention: timedelta | None = None
+
+
+def is_event(job: Job) -> bool:
+    return job.type == EVENT_TYPE
 
 
 def identity(submission: Submission, payload: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -3,6 +3,7 @@
 `GET /openapi.json` describes the API.
 """
 
+from datetime import datetime
 from functools import cache
 from http import HTTPStatus
 from typing import Any, Final
@@ -12,10 +13,12 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from tidemill import composition, query_composition
 from tidemill.application.job_view import summary
 from tidemill.domain.batches import is_batch
+from tidemill.dynamodb.listing import Page
+from tidemill.dynamodb.member_listing import KINDS
 from tidemill.http import openapi
 from tidemill.http.caller_identity import tenant
-from tidemill.http.job_response import answer, batch_answer
-from tidemill.http.list_query import read_query
+from tidemill.http.job_response import answer, batch_answer, whole_missing
+from tidemill.http.list_query import Asked, read_query
 from tidemill.http.problems import ProblemError
 from tidemill.http.router import json_response, resolver
 from tidemill.names import Env
@@ -39,7 +42,7 @@ def _app() -> APIGatewayHttpResolver:
         now = clock.now()
         parameters = app.current_event.query_string_parameters
         asked = read_query(parameters, tenant=owner, now=now, cursors=query_composition.cursors)
-        page = query_composition.listing().page(asked.wanted, below=asked.below, limit=asked.limit, now=now)
+        page = _page(asked, now)
         cursor = query_composition.cursors().write(page.end, bound_to=asked.bound_to) if page.end else None
         unreadable = [{"id": job_id, "error": str(error)} for job_id, error in page.unreadable.items()]
         body = {"jobs": [summary(job) for job in page.jobs], "unreadable": unreadable, "cursor": cursor}
@@ -62,6 +65,16 @@ def _app() -> APIGatewayHttpResolver:
         return json_response(HTTPStatus.OK, openapi.description(tokens=bool(setting(Env.JWT))))
 
     return app
+
+
+def _page(asked: Asked, now: datetime) -> Page:
+    if asked.whole is None:
+        return query_composition.listing().page(asked.wanted, below=asked.below, limit=asked.limit, now=now)
+    kind, job_id = asked.whole
+    whole = composition.control().find(asked.wanted.tenant, job_id)
+    if whole is None or not KINDS[kind](whole):
+        raise whole_missing(kind)
+    return query_composition.member_listing().page(whole, asked.wanted, below=asked.below, limit=asked.limit, now=now)
 
 
 def handle(event: dict[str, Any], context: Any) -> dict[str, Any]:

@@ -22,9 +22,17 @@ def answer(job: Job | None, payloads: Payloads) -> Response[str]:
     return json_response(HTTPStatus.OK, view(job, payload=payload_of(job, payloads)))
 
 
+def whole_missing(kind: str) -> ProblemError:
+    """The caller has no such job of this kind, one of `member_listing.KINDS`."""
+    kept = "ended ones are kept for a limited time"
+    detail = f"You own no {kind} with this id. Check the id and your credentials; {kept}."
+    if kind == "event":
+        return ProblemError(HTTPStatus.NOT_FOUND, "no-such-event", detail)
+    return ProblemError(HTTPStatus.NOT_FOUND, "no-such-batch", detail)
+
+
 def batch_answer(job: Job | None, look: Look | None = None) -> Response[str]:
     """The batch, with the counts of the look, or else those of its last run. Raises `ProblemError` without a batch."""
     if job is None or not is_batch(job):
-        detail = "You own no batch with this id. Check the id and your credentials; ended batches are kept for 30 days."
-        raise ProblemError(HTTPStatus.NOT_FOUND, "no-such-batch", detail)
+        raise whole_missing("batch")
     return json_response(HTTPStatus.OK, batch_view(job, look))

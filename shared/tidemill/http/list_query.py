@@ -9,10 +9,12 @@ from typing import Annotated, Final, Protocol
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from tidemill.application.validation import LONGEST_ID
 from tidemill.domain.errors import Fault
 from tidemill.domain.states import State
 from tidemill.domain.time_constants import EPOCH
 from tidemill.dynamodb.listing import Position, Wanted
+from tidemill.dynamodb.member_listing import KINDS
 from tidemill.http.cursors import CursorError, Cursors
 from tidemill.http.problems import ProblemError
 from tidemill.http.submission_form import Moment, Tag
@@ -56,6 +58,9 @@ class ListingQuery(BaseModel):
     state: State | None = None
     type: str | None = Field(None, min_length=1, max_length=LONGEST_TYPE)
     tag: Tag | None = None
+    #: One for each of `KINDS`.
+    batch: str | None = Field(None, min_length=1, max_length=LONGEST_ID)
+    event: str | None = Field(None, min_length=1, max_length=LONGEST_ID)
     since: Bound | None = None
     until: Bound | None = None
     limit: Annotated[int, BeforeValidator(_number), Field(le=LARGEST_PAGE)] = DEFAULT_PAGE
@@ -64,8 +69,14 @@ class ListingQuery(BaseModel):
     def bound_to(self, tenant: str) -> Sequence[str | None]:
         """The values that a cursor is valid for. `limit` is absent, so the page size may change between pages."""
         moments = [None if moment is None else moment.isoformat() for moment in (self.since, self.until)]
-        # Without a tag, a cursor of an earlier version stays valid during a deployment.
-        return [tenant, self.state, self.type, *moments, *([self.tag] if self.tag else [])]
+        # Without these, a cursor of an earlier version stays valid during a deployment.
+        added = [*([self.tag] if self.tag else []), *(part for whole in self.wholes.items() for part in whole)]
+        return [tenant, self.state, self.type, *moments, *added]
+
+    @property
+    def wholes(self) -> Mapping[str, str]:
+        """The id of the job whose members are wanted, by its kind."""
+        return {kind: job_id for kind in KINDS if (job_id := getattr(self, kind)) is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +84,8 @@ class Asked:
     """A parsed request for a page. The cursor of the next page is valid for `bound_to` only."""
 
     wanted: Wanted
+    #: Kind and id of the job whose members are wanted. None is all jobs.
+    whole: tuple[str, str] | None
     below: Position
     limit: int
     bound_to: Sequence[str | None]
@@ -90,6 +103,9 @@ def read_query(parameters: Mapping[str, str], *, tenant: str, now: datetime, cur
         query = ListingQuery.model_validate(parameters)
     except ValidationError as error:
         raise _invalid(faults(error)) from error
+    whole = next(iter(query.wholes.items()), None)
+    if len(query.wholes) > 1:
+        raise _invalid([Fault(f"/{kind}", "give one of these") for kind in query.wholes])
     until = min(query.until or now + _SKEW, now + _SKEW)
     since = query.since or EARLIEST
     if since >= until:
@@ -105,7 +121,7 @@ def read_query(parameters: Mapping[str, str], *, tenant: str, now: datetime, cur
             )
             raise _invalid([fault]) from error
     wanted = Wanted(tenant=tenant, since=since, state=query.state, type=query.type, tag=query.tag)
-    return Asked(wanted=wanted, below=below, limit=query.limit, bound_to=bound_to)
+    return Asked(wanted=wanted, whole=whole, below=below, limit=query.limit, bound_to=bound_to)
 
 
 def _position(cursor: str, bound_to: Sequence[str | None], cursors: KnownCursors) -> Position:

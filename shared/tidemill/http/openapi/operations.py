@@ -20,12 +20,8 @@ from tidemill.names import LARGEST_BATCH_BODY_BYTES, LARGEST_BODY_BYTES
 
 Operation = dict[str, Any]
 
-_JOB_ID: Final = {
-    "name": "id",
-    "in": "path",
-    "required": True,
-    "schema": {"type": "string", "format": "uuid"},
-}
+_ID: Final = {"type": "string", "format": "uuid"}
+_JOB_ID: Final = {"name": "id", "in": "path", "required": True, "schema": _ID}
 _SIGNAL_NAME: Final = {
     "name": "name",
     "in": "path",
@@ -64,6 +60,8 @@ _FILTERS: Final = [
     _parameter("state", ref("State"), "Only jobs in this state."),
     _parameter("type", {"type": "string", "minLength": 1, "maxLength": LONGEST_TYPE}, "Only jobs of this type."),
     _parameter("tag", {"type": "string", "pattern": f"^{TAG_PATTERN}$"}, "Only jobs with this tag."),
+    _parameter("batch", _ID, "Only jobs of this batch."),
+    _parameter("event", _ID, "Only the jobs of the consumers of this event."),
     _parameter("since", _MOMENT, "Only jobs submitted then or later."),
     _parameter("until", _MOMENT, "Only jobs submitted before then."),
     _parameter(
@@ -197,12 +195,13 @@ _LIST: Final[Operation] = {
     "operationId": "listJobs",
     "summary": "List jobs, newest first",
     "description": "The last page has a null `cursor`. A page before it may be short or empty, because one request "
-    "reads a limited number of jobs and days, also if the filters exclude them. A new job may appear with a delay.",
+    "reads a limited number of jobs and days, also if the filters exclude them. A new job may appear with a delay. "
+    "With `batch` or `event`, the order is that of the ids, and no job is delayed.",
     "parameters": _FILTERS,
     "responses": SECURED
     | {
         "200": good("A page of jobs.", "JobPage"),
-        "404": problems("listing-off"),
+        "404": problems("listing-off", "no-such-batch", "no-such-event"),
         "422": problems("invalid-query"),
     },
 }

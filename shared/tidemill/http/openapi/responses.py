@@ -15,6 +15,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "no-identity": "The caller is verified, but has no identity that can own a job.",
     "no-such-job": "The caller owns no job with this id, or its retention has ended.",
     "no-such-batch": "The caller owns no batch with this id, or its retention has ended.",
+    "no-such-event": "The caller owns no event with this id, or its retention has ended.",
     "not-found": "No such route.",
     "listing-off": "The stage has no index for listings.",
     "not-allowed-now": "The state of the job does not allow it.",
