@@ -1,13 +1,11 @@
 """Submit a job with one conditional write. The job document is also the idempotency record."""
 
 import contextlib
-import hashlib
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from tidemill.application.job_ids import (
     RESERVED_KEYS,
@@ -19,14 +17,13 @@ from tidemill.application.job_ids import (
 )
 from tidemill.application.job_types import JobType, JobTypes
 from tidemill.application.ports import Clock, NewToken, Payloads, SubmitStore
-from tidemill.application.validation import faults, read_payload
+from tidemill.application.submission_body import body_hash_of, body_of, checked, hash_of
 from tidemill.domain.batches import Callback, Opening, closed_at, is_batch
 from tidemill.domain.errors import (
     BatchRefusedError,
     Fault,
     InvalidPayloadError,
     KeyReusedError,
-    PayloadTooLargeError,
     QuotaExceededError,
     StoreUnavailableError,
     SubmissionPausedError,
@@ -36,14 +33,14 @@ from tidemill.domain.errors import (
     UnknownJobTypeError,
     WriteRefusedError,
 )
-from tidemill.domain.events import Delivery, Publication, identity
+from tidemill.domain.events import Delivery, Publication
 from tidemill.domain.job import Job
 from tidemill.domain.outcomes import state_until
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission, Unique
 from tidemill.domain.time_constants import EPOCH, MILLISECOND
-from tidemill.names import BATCH_TYPE, EVENT_TYPE, LARGEST_BODY_BYTES, Lane
+from tidemill.names import BATCH_TYPE, EVENT_TYPE, Lane
 
 #: A repeated submission may raise these only because it is late: its times have passed, or its type was removed.
 _REFUSALS: Final = (InvalidPayloadError, UnknownJobTypeError)
@@ -130,7 +127,7 @@ class Submit:
         submission with the same one.
         """
         if former := self._former(submission, tenant):
-            return PendingSubmission(serial_key=None, insert=lambda: replay(former, _body_hash(submission)))
+            return PendingSubmission(serial_key=None, insert=lambda: replay(former, body_hash_of(submission)))
         try:
             job = self.prepare(submission, tenant=tenant, trace=trace)
         except _REFUSALS as refused:
@@ -233,7 +230,7 @@ class Submit:
         if submission.key is None:
             raise refused
         try:
-            body_hash = _body_hash(submission)
+            body_hash = body_hash_of(submission)
         except (InvalidPayloadError, OverflowError):
             # No earlier check can have accepted this body.
             raise refused from None
@@ -260,13 +257,13 @@ class Submit:
     def _prepare(self, submission: Submission, *, tenant: str, trace: str, new_id: NewToken) -> Job:
         job_type = self._type_of(submission)
         now = self._clock()
-        payload, value = _checked(submission, job_type, now=now)
+        payload, value = checked(submission, job_type, now=now)
         unique = submission.unique or (Unique(period=job_type.unique) if job_type.unique else None)
-        body = _body(submission, value)
+        body = body_of(submission, value)
         if submission.key is not None:
             job_id = _id_of_key(submission, submission.key, tenant)
         elif unique is not None:
-            job_id = unique_job_id(tenant, job_type.name, unique, _hash(value), now=now)
+            job_id = unique_job_id(tenant, job_type.name, unique, hash_of(value), now=now)
             # The existing job is the answer to every submission of this id, also to one with other options.
             body = {"unique": job_id}
         else:
@@ -284,7 +281,7 @@ class Submit:
             type=job_type.name,
             lane=submission.lane or job_type.lane,
             payload=payload,
-            body_hash=_hash(body),
+            body_hash=hash_of(body),
             trace=trace,
             state=state_until(due, now=now, otherwise=State.QUEUED),
             generation=1,
@@ -328,63 +325,8 @@ def _rounded_down(moment: datetime) -> datetime:
     return moment - (moment - EPOCH) % MILLISECOND
 
 
-def _checked(submission: Submission, job_type: JobType, *, now: datetime) -> tuple[str, Any]:
-    found = faults(submission, job_type, now=now)
-    payload, value = "", None
-    try:
-        payload, value = read_payload(submission.payload)
-        # The decoded JSON, as its handler sees it: for example, a tuple is a list now.
-        job_type.parse(value)
-    except InvalidPayloadError as error:
-        found += error.faults
-    if found:
-        raise InvalidPayloadError(found)
-    # Without the facts of job types, which a deployment may change before the event is published again.
-    sent = payload
-    if isinstance(submission, Publication | Opening):
-        sent = read_payload(_identity(submission, submission.payload))[0]
-    if len(sent) > LARGEST_BODY_BYTES:
-        raise PayloadTooLargeError(len(sent), LARGEST_BODY_BYTES)
-    return payload, value
-
-
 def replay(job: Job, body_hash: str) -> Accepted:
     """The answer to a submission whose job exists. Raises `KeyReusedError` if that has another body."""
     if job.body_hash != body_hash:
         raise KeyReusedError("this idempotency key was used before with another body")
     return Accepted(job=job, replayed=True)
-
-
-def _body(submission: Submission, payload: Any) -> dict[str, Any]:
-    """The part of a submission that a replay must repeat. It holds the delay as given, not the resulting time."""
-    delay, run_at, deadline = submission.delay, submission.run_at, submission.deadline
-    body = {
-        "type": submission.type,
-        "payload": _identity(submission, payload),
-        "lane": submission.lane,
-        # A delay of zero is the same as none.
-        "delay": delay.total_seconds() if delay else None,
-        "run_at": run_at.astimezone(UTC).isoformat() if run_at else None,
-        "group": submission.group,
-        "deadline": deadline.astimezone(UTC).isoformat() if deadline else None,
-        "max_age": submission.max_age.total_seconds() if submission.max_age else None,
-        # Their order means nothing.
-        "tags": sorted(submission.tags) or None,
-        "supersedes": submission.supersedes,
-        "batch": submission.batch,
-    }
-    return {name: value for name, value in body.items() if value is not None}
-
-
-def _body_hash(submission: Submission) -> str:
-    """Raises `InvalidPayloadError` and `OverflowError`."""
-    return _hash(_body(submission, read_payload(submission.payload)[1]))
-
-
-def _identity(submission: Submission, payload: Mapping[str, Any]) -> Mapping[str, Any]:
-    return submission.asked if isinstance(submission, Opening) else identity(submission, payload)
-
-
-def _hash(value: Any) -> str:
-    canonical = json.dumps(value, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode("ascii")).hexdigest()

@@ -34,7 +34,12 @@ OUTSIDE: Final = (
         "            if attempt.report and isinstance(error, NewerSchemaError):\n"
         "                attempt._report = dataclasses.replace(attempt.report, put_back_until=None)\n",
     ),
-    Mutant("tags are not part of the body", modules.SUBMIT, '        "tags": sorted(submission.tags) or None,\n', ""),
+    Mutant(
+        "tags are not part of the body",
+        modules.SUBMISSION_BODY,
+        '        "tags": sorted(submission.tags) or None,\n',
+        "",
+    ),
     Mutant(
         "a follow-up inherits tags",
         modules.SUBMIT,

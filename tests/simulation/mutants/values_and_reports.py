@@ -6,7 +6,9 @@ from tests.simulation.mutants import modules
 from tests.simulation.mutants.apply import Mutant
 
 SHOWN: Final = (
-    Mutant("invalid submissions are accepted", modules.SUBMIT, "    if found:\n", "    if not found and found:\n"),
+    Mutant(
+        "invalid submissions are accepted", modules.SUBMISSION_BODY, "    if found:\n", "    if not found and found:\n"
+    ),
     Mutant(
         "a result may be larger",
         "tidemill.application.handler_results",
@@ -113,7 +115,7 @@ SHOWN: Final = (
     ),
     Mutant(
         "the delay of a submission is not part of its body",
-        modules.SUBMIT,
+        modules.SUBMISSION_BODY,
         '        "delay": delay.total_seconds() if delay else None,\n',
         "",
     ),

@@ -1,0 +1,72 @@
+"""The body of a submission: its checks, and what a repeated submission must have in common with the first."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from tidemill.application.job_types import JobType
+from tidemill.application.validation import faults, read_payload
+from tidemill.domain.batches import Opening
+from tidemill.domain.errors import InvalidPayloadError, PayloadTooLargeError
+from tidemill.domain.events import Publication, identity
+from tidemill.domain.submission import Submission
+from tidemill.names import LARGEST_BODY_BYTES
+
+
+def checked(submission: Submission, job_type: JobType, *, now: datetime) -> tuple[str, Any]:
+    """The payload as JSON text, and decoded from it. Raises `InvalidPayloadError` and `PayloadTooLargeError`."""
+    found = faults(submission, job_type, now=now)
+    payload, value = "", None
+    try:
+        payload, value = read_payload(submission.payload)
+        # The decoded JSON, as its handler sees it: for example, a tuple is a list now.
+        job_type.parse(value)
+    except InvalidPayloadError as error:
+        found += error.faults
+    if found:
+        raise InvalidPayloadError(found)
+    # Without the facts of job types, which a deployment may change before the event is published again.
+    sent = payload
+    if isinstance(submission, Publication | Opening):
+        sent = read_payload(_identity(submission, submission.payload))[0]
+    if len(sent) > LARGEST_BODY_BYTES:
+        raise PayloadTooLargeError(len(sent), LARGEST_BODY_BYTES)
+    return payload, value
+
+
+def body_of(submission: Submission, payload: Any) -> dict[str, Any]:
+    """The part of a submission that a replay must repeat. It holds the delay as given, not the resulting time."""
+    delay, run_at, deadline = submission.delay, submission.run_at, submission.deadline
+    body = {
+        "type": submission.type,
+        "payload": _identity(submission, payload),
+        "lane": submission.lane,
+        # A delay of zero is the same as none.
+        "delay": delay.total_seconds() if delay else None,
+        "run_at": run_at.astimezone(UTC).isoformat() if run_at else None,
+        "group": submission.group,
+        "deadline": deadline.astimezone(UTC).isoformat() if deadline else None,
+        "max_age": submission.max_age.total_seconds() if submission.max_age else None,
+        # Their order means nothing.
+        "tags": sorted(submission.tags) or None,
+        "supersedes": submission.supersedes,
+        "batch": submission.batch,
+    }
+    return {name: value for name, value in body.items() if value is not None}
+
+
+def body_hash_of(submission: Submission) -> str:
+    """Raises `InvalidPayloadError` and `OverflowError`."""
+    return hash_of(body_of(submission, read_payload(submission.payload)[1]))
+
+
+def _identity(submission: Submission, payload: Mapping[str, Any]) -> Mapping[str, Any]:
+    return submission.asked if isinstance(submission, Opening) else identity(submission, payload)
+
+
+def hash_of(value: Any) -> str:
+    """Equal for equal JSON."""
+    canonical = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode("ascii")).hexdigest()
