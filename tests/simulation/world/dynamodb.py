@@ -4,10 +4,12 @@ It evaluates the condition, update, filter and key condition expressions exactly
 https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/Welcome.html
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final
 
-from tests.simulation.world.dynamodb_table import Index, Item, Key, Schema, Table
+from tests.simulation.world.dynamodb_table import Index, Item, Key, Schema, Table, place_of
 from tests.simulation.world.errors import ServiceError, invalid
 from tests.simulation.world.expressions import Scope, condition
 from tests.simulation.world.faults import Fault, Faults
@@ -24,6 +26,7 @@ _LAG_MS: Final = 1000
 #: An eventually consistent read costs half a unit for each 4 KB.
 _BYTES_PER_UNIT: Final = 8192
 _LEAST_UNITS: Final = 0.5
+_EQUALITY: Final = re.compile(r"([#\w]+) = (:\w+)")
 
 
 class DynamoDB:
@@ -117,19 +120,25 @@ class DynamoDB:
 
     def query(self, request: Request) -> Answer:
         table = self.table(request["TableName"])
-        schema, rows = self._source(table, request)
         tested = condition(request["KeyConditionExpression"])
         _require_used(request, tested.placeholders)
-        matching = [(schema.of(item), key, item) for key, item in rows.items() if tested.holds(_scope(item, request))]
-        order = {key: (_sortable(position), key) for position, key, _ in matching}
-        found = [(key, item) for _, key, item in matching]
+        rows = (row for row in self._in_order(table, request) if tested.holds(_scope(row[1], request)))
+        # One more than a page, which says that it is not the last.
+        return self._page(table, request, list(islice(rows, self._page_size(request) + 1)))
+
+    def _in_order(self, table: Table, request: Request) -> Iterator[tuple[Key, Item]]:
+        """The rows that a query may match, from its start on."""
+        schema, rows = self._source(table, request)
         backward = not request.get("ScanIndexForward", True)
-        found.sort(key=lambda row: order[row[0]], reverse=backward)
-        if start := request.get("ExclusiveStartKey"):
-            # The entry itself may have left the index.
-            after = _sortable(schema.of(start)), table.key(start)
-            found = [row for row in found if (order[row[0]] < after if backward else order[row[0]] > after)]
-        return self._page(table, request, found)
+        start = request.get("ExclusiveStartKey")
+        after = place_of(schema, table.key(start), start) if start else None
+        partition = _partition_of(request, schema)
+        if "IndexName" in request and partition is not None:
+            return table.indexes[request["IndexName"]].rows(partition, after=after, backward=backward)
+        places = sorted((place_of(schema, key, item) for key, item in rows.items()), reverse=backward)
+        if after:
+            places = [place for place in places if (place < after if backward else place > after)]
+        return ((key, rows[key]) for _, key in places)
 
     def scan(self, request: Request) -> Answer:
         table = self.table(request["TableName"])
@@ -160,9 +169,12 @@ class DynamoDB:
         index.catch_up(self.now_ms)
         return index.schema, index.shown
 
+    def _page_size(self, request: Request) -> int:
+        return min(int(request.get("Limit", self.page_items)), self.page_items)
+
     def _page(self, table: Table, request: Request, rows: Sequence[tuple[Key, Item]]) -> Answer:
         """One page. It is cut before the filter applies, so it may be empty without being the last."""
-        limit = min(request.get("Limit", self.page_items), self.page_items)
+        limit = self._page_size(request)
         page, more = rows[:limit], len(rows) > limit
         items = [item for _, item in page]
         if filtered := request.get("FilterExpression"):
@@ -261,6 +273,10 @@ def _returned(request: Request, before: Item | None, after: Item | None) -> Answ
             return {}
 
 
-def _sortable(key: Key | None) -> tuple[Any, ...]:
-    """A sort key that orders numbers by value."""
-    return tuple((int(part), "") if part.lstrip("-").isdigit() else (0, part) for part in key or ())
+def _partition_of(request: Request, schema: Schema) -> str | None:
+    """The value that the key condition gives to the partition key; None if it does not say so in the plain form."""
+    names, values = request.get("ExpressionAttributeNames", {}), request.get("ExpressionAttributeValues", {})
+    for name, value in _EQUALITY.findall(request["KeyConditionExpression"]):
+        if names.get(name, name) == schema.names[0] and value in values:
+            return str(values[value].get(schema.types[0], ""))
+    return None

@@ -1,5 +1,7 @@
 """One table of the simulated DynamoDB: its items, its indexes and its stream."""
 
+from bisect import bisect_left, bisect_right, insort
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -8,6 +10,8 @@ from tests.simulation.world.errors import invalid
 
 Item = Mapping[str, Any]
 Key = tuple[str, ...]
+#: Where an item stands in the order of a query: its sortable key of the index, and its key in the table.
+Place = tuple[tuple[Any, ...], Key]
 
 #: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 LARGEST_ITEM_BYTES: Final = 400 * 1024
@@ -39,6 +43,8 @@ class Index:
     schema: Schema
     keys_only: bool = True
     shown: dict[Key, Item] = field(default_factory=dict)
+    #: Their places by the value of the partition key, in the order of a query.
+    places: dict[str, list[Place]] = field(default_factory=lambda: defaultdict(list))
     #: (time of the update, key of the item, new entry or None), in order for each item.
     coming: list[tuple[int, Key, Item | None]] = field(default_factory=list)
 
@@ -50,11 +56,27 @@ class Index:
             if shows_ms > now_ms or key in behind:
                 behind.add(key)
                 later.append(entry)
-            elif item is None:
-                self.shown.pop(key, None)
             else:
-                self.shown[key] = item
+                self._show(key, item)
         self.coming = later
+
+    def _show(self, key: Key, item: Item | None) -> None:
+        if before := self.shown.pop(key, None):
+            place = place_of(self.schema, key, before)
+            places = self.places[_partition(self.schema, before)]
+            del places[bisect_left(places, place)]
+        if item is not None:
+            self.shown[key] = item
+            insort(self.places[_partition(self.schema, item)], place_of(self.schema, key, item))
+
+    def rows(self, partition: str, *, after: Place | None, backward: bool) -> Iterator[tuple[Key, Item]]:
+        """Those of a partition in order, behind a place whose entry may have left the index."""
+        places = self.places[partition]
+        if backward:
+            places = places[: bisect_left(places, after)][::-1] if after else places[::-1]
+        elif after:
+            places = places[bisect_right(places, after) :]
+        return ((key, self.shown[key]) for _, key in places)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +191,16 @@ class Table:
             names = {*self.schema.names, *index.schema.names}
             wanted = {name: value for name, value in wanted.items() if name in names}
         index.coming.append((now_ms + self._lag(), key, wanted))
+
+
+def place_of(schema: Schema, key: Key, item: Item) -> Place:
+    """Numbers are ordered by value."""
+    position = schema.of(item) or ()
+    return tuple((int(part), "") if part.lstrip("-").isdigit() else (0, part) for part in position), key
+
+
+def _partition(schema: Schema, item: Item) -> str:
+    return str(item[schema.names[0]][schema.types[0]])
 
 
 def size(item: Item) -> int:
