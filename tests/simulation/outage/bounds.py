@@ -22,6 +22,7 @@ def broken_by(outage: Outage) -> Sequence[str]:
     holds: Mapping[str, bool] = {
         "too many calls": outage.calls <= outage.most_calls,
         "too many attempts": outage.attempts <= outage.most_attempts,
+        "too many claims": outage.claims <= outage.most_claims,
         "closed too late": outage.closed_after is not None and outage.closed_after <= CLOSES_WITHIN,
         "goodput too late": outage.goodput_after is not None and outage.goodput_after <= GOODPUT_WITHIN,
         "drained too late": outage.drained_after is not None and outage.drained_after <= outage.drain_bound,
@@ -37,6 +38,8 @@ def figures(outages: Sequence[Outage]) -> Iterator[str]:
     yield _row("of the calls that are allowed", [each.calls / each.most_calls for each in outages])
     yield _row("attempts used", [each.attempts for each in outages])
     yield _row("of the attempts that are allowed", [each.attempts / max(each.most_attempts, 1) for each in outages])
+    yield _row("claims while it is down", [each.claims for each in outages])
+    yield _row("of the claims that are allowed", [each.claims / each.most_claims for each in outages])
     yield _row("seconds until the breaker closed", [each.closed_after for each in outages])
     yield _row("seconds until 90 % of the capacity", [each.goodput_after for each in outages])
     yield _row("jobs that waited at its end", [each.backlog for each in outages])

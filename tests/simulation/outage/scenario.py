@@ -1,6 +1,6 @@
 """One seed: jobs come at a steady pace, their downstream is down for a while, and then their line drains."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -58,6 +58,9 @@ class Outage:
     #: Attempts that failed calls used up, and the failures that may come before the openings.
     attempts: int
     most_attempts: int
+    #: Claims of its jobs while it was down; the guide says how many there may be.
+    claims: int
+    most_claims: int
     closed_after: float | None
     goodput_after: float | None
     backlog: int
@@ -140,16 +143,22 @@ def _played(seed: int, variant: Variant, lasts_ms: int) -> Outage:
         closed_ms = watch.closed_at(until_ms)
         items = [item for item in world.jobs.items.values() if text_of(item, "type") in {DEPENDENT, _OTHER}]
         trips = sum(_trips_at(downstream, opened_ms, watch.closed_ms) for opened_ms in watch.opened_ms)
-        calls = [call.began_ms for call in downstream.calls]
-        counted = [at for at in calls if any(down.from_ms <= at < down.until_ms for down in downs)]
+
+        def while_down(times_ms: Iterable[int]) -> int:
+            return sum(any(down.from_ms <= at < down.until_ms for down in downs) for at in times_ms)
+
+        most_calls = trips + watch.openings * variant.slots + lasts_ms // PROBE_MS + len(downs)
         failed = [error for item in items for error in errors_of(item) if error["error_class"]["S"] in _ERRORS]
         return Outage(
             seed=seed,
             variant=variant,
-            calls=len(counted),
-            most_calls=trips + watch.openings * variant.slots + lasts_ms // PROBE_MS + len(downs),
+            calls=while_down(call.began_ms for call in downstream.calls),
+            most_calls=most_calls,
             attempts=len(failed),
             most_attempts=trips,
+            claims=while_down(watch.claimed_ms),
+            # A message that is on its lane is claimed once before its job is parked.
+            most_claims=most_calls + while_down(watch.submitted_ms) + sum(watch.live_at_openings),
             closed_after=None if closed_ms is None else (closed_ms - until_ms) / 1000,
             goodput_after=_goodput_after(downstream, until_ms, variant.per_second),
             backlog=backlog,

@@ -6,7 +6,7 @@ from typing import Final
 from tests.simulation.checks.violation import state_of, text_of
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.world import PAYMENTS, World
-from tidemill.domain.states import TERMINAL
+from tidemill.domain.states import TERMINAL, State
 
 DEPENDENT: Final = "sim.dependent"
 #: The worker of a probe is killed within so long, and not in the last minutes of the outage: a probe that is lost
@@ -28,6 +28,10 @@ class Watch:
         #: Each time at which the breaker closed, and each at which it opened.
         self.closed_ms: list[int] = []
         self.opened_ms: list[int] = []
+        #: When dependent jobs came, when a worker claimed one, and how many had not ended at each opening.
+        self.submitted_ms: list[int] = []
+        self.claimed_ms: list[int] = []
+        self.live_at_openings: list[int] = []
         #: Dependent jobs that have not ended, and all of these jobs.
         self.live = self.all_live = 0
         #: Workers that were killed with the probe.
@@ -52,11 +56,17 @@ class Watch:
         elif "state" in after:
             more = (state_of(after) not in TERMINAL) - ("state" in before and state_of(before) not in TERMINAL)
             self.all_live += more
-            self.live += more if text_of(after, "type") == DEPENDENT else 0
+            if text_of(after, "type") == DEPENDENT:
+                self.live += more
+                if "state" not in before:
+                    self.submitted_ms.append(self._world.scheduler.now_ms)
+                if state_of(after) is State.RUNNING and text_of(after, "owner") != text_of(before, "owner"):
+                    self.claimed_ms.append(self._world.scheduler.now_ms)
 
     def _moved(self, was: str, now: str) -> None:
         if was == "closed":
             self.opened_ms.append(self._world.scheduler.now_ms)
+            self.live_at_openings.append(self.live)
         elif now == "closed":
             self.closed_ms.append(self._world.scheduler.now_ms)
         elif now == "half-open":
