@@ -11,6 +11,7 @@ from tests.integration.test_limits import deliver, finish, live
 from tests.support.deployed_functions import TENANT, Mill
 from tests.support.http_events import call
 from tests.support.jobs.limited import meetings
+from tidemill import composition
 from tidemill.application.configuration import Configurator
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Line
@@ -123,6 +124,24 @@ def test_after_the_cap_is_removed_its_parked_jobs_run(mill: Mill) -> None:
     finish(mill, jobs)
 
     assert {mill.job(job_id).state for job_id in jobs} == {State.SUCCEEDED}
+
+
+def test_wake_knows_the_raised_cap_of_a_tenant_whose_hash_names_its_line(mill: Mill) -> None:
+    user = "AROA" + "T" * 300
+    tenant = f"111122223333:{user}"
+    iam = {"accountId": "111122223333", "userId": f"{user}:session", "callerId": f"{user}:session"}
+    change(mill, f"caps.{tenant}", 1)
+    body = json.dumps({"type": "test.scripted", "payload": {}})
+    jobs = [str(mill.post_text(body, iam=iam).body["id"]) for _ in range(4)]
+    mill.publish()
+    # One runs and hands its slot on, and the others are parked.
+    mill.work(mill.receive())
+    change(mill, f"caps.{tenant}", 5)
+
+    mill.wake()
+
+    states = Counter(job.state for job_id in jobs if (job := composition.store().get(tenant, job_id)))
+    assert states == {State.SUCCEEDED: 1, State.QUEUED: 3}
 
 
 def test_the_limit_of_a_type_counts_instead_of_the_cap(mill: Mill) -> None:

@@ -239,7 +239,7 @@ class Releaser:
         if line.cause is Cause.BREAKER and self._breakers:
             # At the time that the next job gets.
             return Limit(rate=self._breakers.drain_rate(line.key, at=max(now, state.promised)))
-        return self._configuration().limit_of(line, declared, now=now)
+        return self._configuration().limit_of(line, declared, last=state.last_tenant, now=now)
 
     def _waiting(self, line: Line, state: LimitState, parked: Job | None, *, most: int) -> tuple[list[Job], bool]:
         """The first jobs of the line, and whether it shows one that only a newer version can read."""

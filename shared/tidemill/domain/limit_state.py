@@ -62,6 +62,10 @@ class LimitState:
     #: Nothing was read: the first try of a run that knows only its own reservation.
     blind: bool = False
 
+    @property
+    def last_tenant(self) -> str | None:
+        return self.last[0] if self.last else None
+
     def over(self, now: datetime) -> list[str]:
         """The slots whose time is over."""
         return [name for name, until in (self.held or {}).items() if until <= now]

@@ -150,13 +150,12 @@ class RuntimeConfiguration:
                 arguments |= override.argument
         return TypeOverrides(**arguments) if arguments else NO_OVERRIDES
 
-    def limit_of(self, line: Line, declared: Limit | None, *, now: datetime) -> Limit | None:
-        """The limit in force in this line, whose item or type says `declared`."""
-        if line.capped is None:
+    def limit_of(self, line: Line, declared: Limit | None, *, last: str | None, now: datetime) -> Limit | None:
+        """The limit in force in this line, whose item or type says `declared`. `last` is the tenant of its last job."""
+        if (tenant := line.capped_tenant(last)) is None:
             return self.overrides_of(line.type, now=now).limit(declared) if line.type else declared
         if self.stale:
             return declared
-        tenant, _lane = line.capped
         # After a cap was removed, those that still wait for it come in order.
         return Limit(concurrency=self.cap_of(tenant, now=now) or LARGEST_CAP)
 

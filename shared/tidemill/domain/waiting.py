@@ -7,6 +7,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
+from tidemill.names import Lane
+
 #: A job is released after this long even if nothing else released it. If its cause stands, it is parked again, and
 #: keeps its place in the line. So a line that was lost is found again within a day and one reconcile.
 LONGEST_PARKED: Final = timedelta(days=1)
@@ -69,6 +71,13 @@ class Line:
         """The tenant and lane of a cap; None for others, and for a tenant so long that its hash replaces it."""
         parts = self._parts
         return (parts[_TENANT], parts[_LANE]) if isinstance(parts, dict) and {_TENANT, _LANE} <= parts.keys() else None
+
+    def capped_tenant(self, last: str | None) -> str | None:
+        """The tenant of a cap; None for others. A hash in its place is that of `last`: the tenant of the last job."""
+        if self.capped:
+            return self.capped[0]
+        hashed = self.cause is Cause.LIMIT and self._parts is None
+        return last if hashed and last and any(Line.for_cap(last, lane) == self for lane in Lane) else None
 
     @property
     def _parts(self) -> Any:

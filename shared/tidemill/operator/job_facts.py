@@ -100,7 +100,7 @@ class JobFacts:
 
     def _limit(self, line: Line, configuration: RuntimeConfiguration, now: datetime) -> LimitState:
         state = DynamoLimits(self._dynamodb, table=self._table).look(line)
-        return replace(state, limit=configuration.limit_of(line, state.limit, now=now))
+        return replace(state, limit=configuration.limit_of(line, state.limit, last=state.last_tenant, now=now))
 
     def _breaker(self, line: Line) -> Breaker:
         return DynamoBreakers(self._dynamodb, table=self._table).read(line.key, consistent=True)

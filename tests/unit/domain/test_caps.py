@@ -98,15 +98,32 @@ def test_a_long_tenant_has_a_line_too() -> None:
     assert (line.capped, len(line.key)) == (None, 64)
 
 
+@pytest.mark.parametrize(
+    ("line", "last", "tenant"),
+    [
+        (Line.for_cap("a", "bulk"), None, "a"),
+        (Line.for_cap("a", "bulk"), "b", "a"),
+        (Line.for_cap("t" * 512, "bulk"), "t" * 512, "t" * 512),
+        (Line.for_cap("t" * 512, "bulk"), "b", None),
+        (Line.for_cap("t" * 512, "bulk"), None, None),
+        (Line.for_limit('["mail.send", "a"]'), "a", None),
+        (Line.for_limit("k" * 512), "k" * 512, None),
+        (Line.for_pause("lane=bulk"), "a", None),
+    ],
+)
+def test_the_last_job_tells_the_tenant_whose_hash_names_the_line(line: Line, last: str | None, tenant: str) -> None:
+    assert line.capped_tenant(last) == tenant
+
+
 def test_the_limit_of_a_line_is_the_present_cap() -> None:
     line, configuration = Line.for_cap("a", "bulk"), configured(capped("caps.a", 5, until=NOW + SECOND))
 
-    assert configuration.limit_of(line, TWO, now=NOW) == Limit(concurrency=5)
+    assert configuration.limit_of(line, TWO, last=None, now=NOW) == Limit(concurrency=5)
     # It has ended, and those that still wait for it come in order.
-    assert configuration.limit_of(line, TWO, now=NOW + timedelta(days=1)) == Limit(concurrency=LARGEST_CAP)
+    assert configuration.limit_of(line, TWO, last=None, now=NOW + timedelta(days=1)) == Limit(concurrency=LARGEST_CAP)
 
 
 def test_without_a_recent_read_the_last_known_cap_counts() -> None:
     stale = RuntimeConfiguration(stale=True)
-    assert stale.limit_of(Line.for_cap("a", "bulk"), TWO, now=NOW) == TWO
-    assert NOTHING_SET.limit_of(Line.for_cap("t" * 512, "bulk"), TWO, now=NOW) == TWO
+    assert stale.limit_of(Line.for_cap("a", "bulk"), TWO, last="a", now=NOW) == TWO
+    assert NOTHING_SET.limit_of(Line.for_cap("t" * 512, "bulk"), TWO, last=None, now=NOW) == TWO
