@@ -46,8 +46,8 @@ _FAULTS_SECONDS: Final = (120, 120, 600, 3600, 8 * 3600, 30 * 3600)
 _OBJECTS_PER_COLLECTION: Final = 100_000
 #: Long enough that reconcile gives up the jobs of an emptied lane.
 _EMPTIED_SECONDS: Final = 10 * 86_400
-#: Wake alone takes 1,000,000 of them while a lane is emptied and the store answers nothing but errors.
-_MOST_STEPS: Final = 4_000_000
+#: Wake and reconcile take 600,000 of them while a lane is emptied and the store answers nothing but errors.
+_MOST_STEPS: Final = 1_000_000
 #: With the longer time, batches have several messages.
 _POLL_MS: Final = (20, 20, 3_000)
 #: Share of seeds with a batch.

@@ -41,6 +41,9 @@ _WINDOW_MS: Final = WAKE_WINDOW_SECONDS * 1000
 _LONG_LATE_MS: Final = 1_800_000
 _RECONCILE_MS: Final = RECONCILE_INTERVAL_SECONDS * 1000
 _SWEEP_MS: Final = 3 * 3_600_000
+#: Two days of calls, one after the other, that had only owed work to do. A store that hardly ever answers leaves it
+#: undone for as long as faults last: ten days, if a lane is emptied. Calling each minute adds nothing until they end.
+_MOST_CALLS_FOR_OWED_WORK: Final = 2 * 24 * 60
 #: An invocation may be late by less than the retry window of the schedule, and within the length of a seed.
 _LATEST_MS: Final = 2 * 3_600_000
 #: Share of seeds with periodic jobs, and their most scheduled times.
@@ -56,6 +59,7 @@ class EventBridgeScheduler:
         self._next_wake_ms = 0
         self._wake_parts = Random(f"wake {world.seed}").choice(world.deployment.wake_parts)
         self._next_sweep_ms = 0
+        self._calls_for_owed_work = 0
         #: Type and scheduled time of each call of `tick` so far.
         self.ticked: list[tuple[str, str]] = []
         #: The number of invocations that have not reached Lambda yet.
@@ -116,6 +120,8 @@ class EventBridgeScheduler:
             self._world.scheduler.at(minute_ms, self._wake, minute_ms)
         elif item and (wake_ms := _wake_ms(item)) is not None:
             minute_ms = (max(wake_ms, self._world.scheduler.now_ms) // _WAKE_MS + 1) * _WAKE_MS
+            if self._store_hardly_answers and item["pk"]["S"].startswith(OWED_PREFIX):
+                minute_ms = max(minute_ms, self._next_wake_ms + _LONG_LATE_MS)
             self._world.scheduler.at(minute_ms, self._wake, minute_ms)
 
     def _wake(self, minute_ms: int) -> None:
@@ -128,14 +134,23 @@ class EventBridgeScheduler:
             event = {WAKE_PART: str(part), WAKE_PARTS: str(self._wake_parts)}
             self._call("wake", event, window_seconds=PROMPT_SECONDS)
         now_ms = world.scheduler.now_ms
-        wakes_ms = [wake_ms for item in world.jobs.items.values() if (wake_ms := _wake_ms(item)) is not None]
-        soon = [each for each in wakes_ms if each <= now_ms + _WAKE_MS]
+        wakes_ms = [
+            (wake_ms, key) for (key,), item in world.jobs.items.items() if (wake_ms := _wake_ms(item)) is not None
+        ]
+        soon = [(wake_ms, key) for wake_ms, key in wakes_ms if wake_ms <= now_ms + _WAKE_MS]
         strained = any(map(_is_strained, world.jobs.items.values()))
+        only_owed = all(key.startswith(OWED_PREFIX) for _, key in soon)
+        self._calls_for_owed_work = self._calls_for_owed_work + 1 if only_owed else 0
         if soon or strained:
             # A job that no deployed version can read stays scheduled. Invoking `wake` each minute adds nothing.
-            prompt = strained or max(soon) > now_ms - _WINDOW_MS - _LONG_LATE_MS
+            late = max(soon, default=(0, ""))[0] <= now_ms - _WINDOW_MS - _LONG_LATE_MS
+            prompt = strained or not (late or self._store_hardly_answers)
             pause_ms = _WAKE_MS if prompt else _LONG_LATE_MS
             world.scheduler.at(minute_ms + pause_ms, self._wake, minute_ms + pause_ms)
+
+    @property
+    def _store_hardly_answers(self) -> bool:
+        return self._calls_for_owed_work > _MOST_CALLS_FOR_OWED_WORK and not self._world.faults.stopped
 
     def _call(self, verb: str, event: Any, *, window_seconds: int) -> None:
         faults, scheduler = self._world.faults, self._world.scheduler

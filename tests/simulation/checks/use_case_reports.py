@@ -1,5 +1,6 @@
 """Checks of the reports that publish, wake and reconcile print: they count what these functions wrote and sent."""
 
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -89,11 +90,12 @@ class UseCaseReportChecks:
                 # A failure ends the sweep of a queue, and the report leaves out what the sweep did before.
                 partial.add(by)
         done = self._done(until_ms)
+        woken_ms = [change.at_ms for change in self._world.trace.changes if _left_its_wait(change)]
         for by, counts in reported.items():
             for what in sorted({*counts, *done[by]} - {_ADVANCED}):
                 # A wake that finds the job queued as it would have left it takes that for its own write.
                 others = what in {_WOKEN, _RELEASED}
-                most = self._woken_until(until_ms[by]) if others else done[by][what]
+                most = bisect_right(woken_ms, until_ms[by]) if others else done[by][what]
                 most += shared[by] if what == _NUDGED else 0
                 # SQS answers that it deleted the message.
                 lost = what == _DELETED and (self._world.faults.counted[Fault.DELETE_LOST] or self._deleted_too_late)
@@ -124,11 +126,6 @@ class UseCaseReportChecks:
                 writers[change.key, number_of(change.after, "generation")].add(change.by)
         wrote = [writers[f"{job.tenant}#{job.id}", job.generation] for job in report.resent]
         return sum(bool(found) and by not in found for found in wrote)
-
-    def _woken_until(self, until_ms: int) -> int:
-        """The number of jobs that left the schedule or their line by then."""
-        moves = [_moved(change) for change in self._world.trace.changes if change.at_ms <= until_ms]
-        return sum(move is not None and move[0] in _LEFT_BY_WAKE and move[1] is State.QUEUED for move in moves)
 
     def what_is_handed_over_is_stored(self) -> None:
         """A failed step of publish is stored as owed work by the same function, or the stream keeps its record."""
@@ -174,6 +171,12 @@ def _moved(change: Change) -> tuple[State | None, State | None] | None:
     before, after = change.before, change.after
     same = before and after and "state" in after and before["created_at"] == after["created_at"]
     return (state_of(before), state_of(after)) if same else None
+
+
+def _left_its_wait(change: Change) -> bool:
+    """Whether the job was queued from the schedule or from its line."""
+    moved = _moved(change)
+    return moved is not None and moved[0] in _LEFT_BY_WAKE and moved[1] is State.QUEUED
 
 
 def _nudged_at(change: Change) -> bool:

@@ -64,19 +64,13 @@ class WakeReportChecks:
         """The lead of the earliest job that a call has woken, counted from the beginning of the call."""
         if any(self._world.faults.counted[fault] for fault in (Fault.ANSWER_LOST, Fault.UNANSWERED)):
             return  # It takes a repeated write for its own.
+        all_woken = [change for change in self._world.trace.changes if _was_woken(change)]
         for began_ms, ended_ms, by, report in self._calls_of_wake():
-            woken = [
-                change
-                for change in self._world.trace.changes
-                if change.by == by and began_ms < change.at_ms <= ended_ms and _was_woken(change)
-            ]
+            woken = [change for change in all_woken if change.by == by and began_ms < change.at_ms <= ended_ms]
             lanes = Counter(text_of(change.after, "lane") for change in woken)
             what = f"{by} woke {dict(lanes)}, and reported {dict(report.jobs)}"
             require(lanes <= Counter(report.jobs), "reports count what was done", what, "*")
-            others = sum(
-                began_ms - LONGEST_INDEX_LAG_MS <= change.at_ms <= ended_ms and _was_woken(change)
-                for change in self._world.trace.changes
-            )
+            others = sum(began_ms - LONGEST_INDEX_LAG_MS <= change.at_ms <= ended_ms for change in all_woken)
             # A wake that finds the job queued at the same generation takes that for its own write.
             require(sum(report.jobs.values()) <= others, "reports count what was done", what, "*")
             if not woken or report.ahead is None or lanes != Counter(report.jobs):
