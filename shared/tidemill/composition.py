@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from tidemill.application.migration import Migrator
     from tidemill.application.owed import Taker
     from tidemill.application.publish import Publisher
+    from tidemill.application.replay import Replayer
     from tidemill.application.wake import Waker
     from tidemill.dynamodb.archive_files import BucketArchive
     from tidemill.dynamodb.owed_items import DynamoOwedWork
@@ -291,6 +292,32 @@ def migrator(*, rate: int, read_units: int) -> "Migrator":
         jobs=ReadPace(rate, clock=clock.now, pause=time.sleep),
         job_types=known_job_types(),
         clock=clock.now,
+    )
+
+
+def replayer(*, tenant: str | None, rate: int, read_units: int) -> "Replayer":
+    """For one run of a replay. `rate` is the most events per second, and `read_units` those of a scan."""
+    from tidemill.application.read_pace import ReadPace
+    from tidemill.application.replay import Replayer
+    from tidemill.application.scanned_events import ScannedEvents
+    from tidemill.dynamodb.job_scan import DynamoJobScan
+    from tidemill.dynamodb.listed_events import ListedEvents
+
+    table = setting(Env.JOBS_TABLE)
+    events: ListedEvents | ScannedEvents
+    if tenant is not None and indexes().listed:
+        events = ListedEvents(dynamodb(), table=table, tenant=tenant, read=store().get_many)
+    else:
+        scan = DynamoJobScan(dynamodb(), table=table)
+        events = ScannedEvents(scan, ReadPace(read_units, clock=clock.now, pause=time.sleep))
+    return Replayer(
+        events=events,
+        store=store(),
+        payloads=payloads(),
+        submit=submit(),
+        jobs=ReadPace(rate, clock=clock.now, pause=time.sleep),
+        clock=clock.now,
+        new_token=ids.new_token,
     )
 
 

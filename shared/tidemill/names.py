@@ -71,6 +71,13 @@ class Env(StrEnum):
     STACK = "TIDEMILL_STACK"
     #: Id and URL of the API of jobs, which the canary calls; absent where callers send tokens.
     API_ID = "TIDEMILL_API_ID"
+    #: Of the function of a source: its name in the code, the tenant of its events, and the URLs of its queues.
+    SOURCE = "TIDEMILL_SOURCE"
+    SOURCE_TENANT = "TIDEMILL_SOURCE_TENANT"
+    SOURCE_QUEUE = "TIDEMILL_SOURCE_QUEUE"
+    SOURCE_DEAD_LETTERS = "TIDEMILL_SOURCE_DEAD_LETTERS"
+    #: The bus to which a sink sends events. Read by work.
+    EVENT_BUS = "TIDEMILL_EVENT_BUS"
     API_URL = "TIDEMILL_API_URL"
 
 
@@ -208,6 +215,11 @@ MIGRATION_TENANT: Final = "migration"
 #: The job type of an event, which creates the jobs of its consumers, and the package that every stage adds to its own.
 EVENT_TYPE: Final = "tidemill.event"
 EVENT_PACKAGE: Final = "tidemill.fan_out"
+
+#: The job type of `tidemill replay`, in the same package, and the tenant of its jobs.
+REPLAY_TYPE: Final = "tidemill.replay"
+#: It cannot equal a caller's tenant, so no caller can replay events.
+REPLAY_TENANT: Final = "replay"
 
 #: The job type of a batch, which waits for its jobs, and the package that every stage adds to its own.
 BATCH_TYPE: Final = "tidemill.batch"

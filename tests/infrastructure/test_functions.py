@@ -114,7 +114,11 @@ RIGHTS: dict[str, Rights] = {
     | _of_files("DeleteObject"),
     "work-critical": _worker(Lane.CRITICAL),
     "work": _worker(Lane.DEFAULT),
-    "work-bulk": _worker(Lane.BULK) | _of_jobs("Scan") | CLICK_ENRICH | CLICK_REPORTS,
+    "work-bulk": _worker(Lane.BULK)
+    | _of_jobs("Scan")
+    | _of_jobs("Query", index=LISTING_INDEX)
+    | CLICK_ENRICH
+    | CLICK_REPORTS,
     "shorten": {("dynamodb:PutItem", "ShortenerLinksTable"), ("dynamodb:UpdateItem", "ShortenerLinksTable")},
     "redirect": {("dynamodb:GetItem", "ShortenerLinksTable"), (READ_SECRET, "ShortenerAddressKey")}
     | _of_jobs("GetItem", "PutItem", "DeleteItem"),

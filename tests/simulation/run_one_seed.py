@@ -25,6 +25,7 @@ from tests.simulation.actors.operators import Operators
 from tests.simulation.actors.overriding_operators import OverridingOperators
 from tests.simulation.actors.pausing_operators import PausingOperators
 from tests.simulation.actors.probing_operators import ProbingOperators
+from tests.simulation.actors.replaying_operators import ReplayingOperators
 from tests.simulation.actors.selecting_operators import SelectingOperators
 from tests.simulation.actors.signallers import Signallers
 from tests.simulation.actors.tenants import Tenants
@@ -137,7 +138,7 @@ def _run(world: World) -> float:
     operators.plan(faults_end_ms)
     pausing = PausingOperators(world)
     pausing.plan(faults_end_ms, periodic=eventbridge.ticks)
-    _plan_operators(world, faults_end_ms)
+    _plan_operators(world, checks, faults_end_ms)
     invalid.plan(min(faults_end_ms, scheduler.now_ms + workload.window_ms))
     Tenants(world).plan(min(faults_end_ms, scheduler.now_ms + workload.window_ms + _TENANTS_ACT_WITHIN_MS))
     sweeper.begin()
@@ -183,13 +184,14 @@ def _plan_callers(world: World, checks: Checks) -> None:
     CappingOperators(world).plan()
 
 
-def _plan_operators(world: World, until_ms: int) -> None:
+def _plan_operators(world: World, checks: Checks, until_ms: int) -> None:
     """Those with a chance of their own, who leave all else as it is in seeds without them."""
     OverridingOperators(world).plan(until_ms)
     ForcingOperators(world).plan(until_ms)
     SelectingOperators(world).plan(until_ms + _ASKED_AFTER_MS)
     ProbingOperators(world).plan(until_ms)
     MigratingOperators(world).plan(until_ms)
+    ReplayingOperators(world, checks.replays).plan(until_ms + _ASKED_AFTER_MS)
 
 
 def _submit(world: World, workload: Workload, until_ms: int) -> None:

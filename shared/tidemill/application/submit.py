@@ -179,6 +179,11 @@ class Submit:
         hops = 0 if isinstance(submission, Callback) else parent.hops + 1
         return replace(job, parent=parent.id, hops=hops)
 
+    def prepare_replay(self, delivery: Delivery, event: Job, *, job_id: str, trace: str) -> Job:
+        """As `prepare`, for the job of one consumer that gets a stored event again."""
+        job = self._prepare(delivery, tenant=event.tenant, trace=trace, new_id=lambda: job_id)
+        return replace(job, parent=event.id, hops=event.hops + 1)
+
     def put_away(self, follow_up: Job) -> Job:
         """Store a large payload; return the job as it is to be written. Call it last: an error leaves an orphan."""
         return self._payloads.put_away(follow_up)

@@ -38,7 +38,7 @@ from tidemill.cdk.publisher import Publisher
 from tidemill.cdk.scheduled_functions import ScheduledFunctions
 from tidemill.cdk.storage import Storage
 from tidemill.cdk.tags import tag
-from tidemill.names import ATTENTION_INDEX, PAYLOADS_PREFIX, Output
+from tidemill.names import ATTENTION_INDEX, LISTING_INDEX, PAYLOADS_PREFIX, Output
 
 
 class Pipeline(Construct):
@@ -195,8 +195,11 @@ class Pipeline(Construct):
         # It deletes the payload of a follow-up job that does not come into being.
         self.storage.files.allow(lane.worker, [GET_FILE, PUT_FILE, DELETE_FILE], of=[PAYLOADS_PREFIX])
         if config.name == names.Lane.BULK:
-            # Migrations run there.
+            # Migrations and replays run there.
             self.storage.allow(lane.worker, SCAN)
+            if self.config.listing:
+                # Replays of a tenant's events, too.
+                lane.worker.allow([QUERY], [self.storage.jobs.index_arn(LISTING_INDEX)])
         return lane
 
     def _publish(self, functions: FunctionFactory) -> Publisher:

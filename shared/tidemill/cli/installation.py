@@ -42,7 +42,15 @@ from tidemill.dynamodb.owed_items import DynamoOwedWork
 from tidemill.dynamodb.passes import DynamoPasses
 from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
 from tidemill.dynamodb.table_scan import DynamoTableScan
-from tidemill.names import INDEX_SHARDS, LISTING_INDEX, MIGRATION_PACKAGE, MIGRATION_TENANT, Lane
+from tidemill.names import (
+    EVENT_PACKAGE,
+    INDEX_SHARDS,
+    LISTING_INDEX,
+    MIGRATION_PACKAGE,
+    MIGRATION_TENANT,
+    REPLAY_TENANT,
+    Lane,
+)
 from tidemill.operator import alias_moves, deployment, function_versions, held_lines, system_status
 from tidemill.operator.configuration_source import configuration_store
 from tidemill.operator.deployment import Deployment, FunctionStack
@@ -137,6 +145,17 @@ class Installation:
             self.deployment.jobs_table,
             tenant=MIGRATION_TENANT,
             job_packages=[MIGRATION_PACKAGE],
+            client=clients.dynamodb(),
+            listed=False,
+        )
+
+    @cached_property
+    def replays(self) -> Tidemill:
+        """Submits the jobs of `tidemill replay`."""
+        return Tidemill.at(
+            self.deployment.jobs_table,
+            tenant=REPLAY_TENANT,
+            job_packages=[EVENT_PACKAGE],
             client=clients.dynamodb(),
             listed=False,
         )

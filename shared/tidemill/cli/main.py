@@ -32,6 +32,7 @@ from tidemill.cli.reconcile import reconcile
 from tidemill.cli.recover import recover
 from tidemill.cli.redrive import redrive
 from tidemill.cli.repair import repair
+from tidemill.cli.replay import replay
 from tidemill.cli.retry import retry
 from tidemill.cli.rollback import rollback
 from tidemill.cli.schedules import schedules
@@ -101,6 +102,7 @@ for command in (
     batch,
     undo,
     backfill,
+    replay,
     retry,
     dlq,
     redrive,

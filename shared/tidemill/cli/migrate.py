@@ -1,9 +1,7 @@
 """`tidemill migrate`: rewrite the payloads of a job type with a function of the app."""
 
-import json
 import re
 from collections.abc import Mapping
-from time import sleep
 from typing import Any, Final
 
 import click
@@ -14,15 +12,14 @@ from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import count, visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.job_filter_options import read_units_option
-from tidemill.cli.output import say, show, show_json
+from tidemill.cli.operator_job import require_success, result_of, watched
+from tidemill.cli.output import show, show_json
 from tidemill.cli.parameter_types import reason_text
 from tidemill.domain.job import Job
-from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
 from tidemill.migration.job import MigrationRequest
 from tidemill.names import MIGRATION_TENANT, MIGRATION_TYPE
 
-_PAUSE_SECONDS: Final = 2.0
 #: Of the result, for the audit entry. All are numbers.
 _COUNTS: Final = ("rewritten", "unchanged", "failed", "left")
 
@@ -87,8 +84,8 @@ def migrate(
     options = request.model_dump()
     with audited(installation, "migrate", options=options, counts=lambda: _counts(result), reason=reason):
         job = installation.migrations.submit(Submission(type=MIGRATION_TYPE, payload=options)).job
-        ended_job = _watched(installation, job.id)
-        result |= json.loads(ended_job.result or ended_job.checkpoint or "{}")
+        ended_job = watched(installation, MIGRATION_TENANT, job.id, name="migration", summary=_saved)
+        result |= result_of(ended_job)
         if as_json:
             show_json({"id": job.id, "state": ended_job.state, **result})
         else:
@@ -96,35 +93,8 @@ def migrate(
         _require_success(ended_job, result)
 
 
-def _watched(installation: Installation, job_id: str) -> Job:
-    """Show the progress until the job has ended."""
-    shown = ""
-    try:
-        while True:
-            job = installation.store.get(MIGRATION_TENANT, job_id)
-            if job is None:
-                raise CommandError(f"migration {job_id} is gone", remedy="Run the command again.")
-            if job.state.terminal:
-                return job
-            text = _progress(job)
-            if text != shown:
-                say(text)
-                shown = text
-            sleep(_PAUSE_SECONDS)
-    except KeyboardInterrupt:
-        place = f"{job_id} --tenant {MIGRATION_TENANT}"
-        say(f"The migration continues: `tidemill get {place}` shows it, `tidemill cancel {place}` ends it.")
-        raise
-
-
-def _progress(job: Job) -> str:
-    text = f"{job.id}  {job.state}"
-    if job.checkpoint:
-        saved = json.loads(job.checkpoint)
-        text += f", pass {saved['number']}: {_summary(saved)}"
-    if job.state is State.RETRYING and job.errors:
-        text += f"; {visible(job.errors[-1].error_class)}: {visible(job.errors[-1].message)}"
-    return text
+def _saved(saved: Mapping[str, Any]) -> str:
+    return f"pass {saved['number']}: {_summary(saved)}"
 
 
 def _counts(result: Mapping[str, Any]) -> dict[str, int]:
@@ -147,8 +117,7 @@ def _show(result: Mapping[str, Any], *, dry_run: bool) -> None:
 
 def _require_success(job: Job, result: Mapping[str, Any]) -> None:
     logs = f"`tidemill logs {job.id}` lists each."
-    if job.state is not State.SUCCEEDED:
-        raise CommandError(f"migration {job.id} is {job.state}", remedy="Run the command again to continue.")
+    require_success(job, name="migration")
     if failed := result.get("failed", 0):
         raise CommandError(f"{count(failed, 'payload')} could not be migrated", remedy=logs)
     if left := result.get("left", 0):

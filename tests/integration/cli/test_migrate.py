@@ -38,7 +38,7 @@ def system(server: Loopback, mill: Mill, environment: pytest.MonkeyPatch) -> Mil
     s3.create_bucket(Bucket="files", CreateBucketConfiguration={"LocationConstraint": REGION})
     environment.setattr(clients, "s3", lambda: s3)
     environment.setattr(clients, "sts", partial(client, "sts"))
-    environment.setattr("tidemill.cli.migrate.sleep", lambda _seconds: mill.run())
+    environment.setattr("tidemill.cli.operator_job.sleep", lambda _seconds: mill.run())
     return mill
 
 
@@ -154,7 +154,7 @@ def test_ctrl_c_says_that_the_migration_continues(
     def interrupt(_seconds: float) -> None:
         raise KeyboardInterrupt
 
-    environment.setattr("tidemill.cli.migrate.sleep", interrupt)
+    environment.setattr("tidemill.cli.operator_job.sleep", interrupt)
     result = run("migrate", _TYPE, "--with", _ADD, "--yes")
 
     assert result.exit_code == 130

@@ -39,6 +39,7 @@ from tests.simulation.checks.passes import PassChecks
 from tests.simulation.checks.pauses import PauseChecks
 from tests.simulation.checks.payloads import PayloadChecks
 from tests.simulation.checks.read_documents import ReadDocumentChecks
+from tests.simulation.checks.replays import ReplayChecks
 from tests.simulation.checks.schedules import ScheduleChecks
 from tests.simulation.checks.signals import SignalChecks
 from tests.simulation.checks.slowdowns import SlowdownChecks
@@ -115,6 +116,7 @@ class Checks:
         self._backfills = BackfillChecks(world)
         self._steps = StepChecks(world)
         self.events = EventChecks(world)
+        self.replays = ReplayChecks(world)
         self.batches = BatchChecks(world)
         self._explanations = ExplanationChecks(world)
         self.versions = VersionCompatibilityChecks(world)

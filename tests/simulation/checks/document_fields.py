@@ -14,6 +14,7 @@ from tests.simulation.checks.violation import (
     errors_of,
     has_expired,
     number_of,
+    replay_of,
     require,
     run_ended,
     state_of,
@@ -83,7 +84,7 @@ class DocumentFieldChecks:
         # Each version of the code spreads jobs over a number of partitions of its own.
         listed = text_of(after, LISTING_KEY) in {f"{tenant}#{number % shards}" for shards in INDEX_SHARDS}
         require(listed, "jobs are listed", "no listing will show it", key)
-        own = "parent" not in after or "tags" not in after
+        own = "parent" not in after or "tags" not in after or replay_of(after) is not None
         require(own, "a follow-up has its own tags", f"tags: {after.get('tags')}", key)
         lasts = job_type(text_of(after, "type")).retention
         kept = number_of(after, "retention") == (math.ceil(lasts.total_seconds()) if lasts else 0)

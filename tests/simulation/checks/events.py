@@ -6,7 +6,16 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tests.simulation.checks.table_watch import watch_jobs
-from tests.simulation.checks.violation import Item, number_of, require, run_ended, state_of, tenant_of, text_of
+from tests.simulation.checks.violation import (
+    Item,
+    number_of,
+    replay_of,
+    require,
+    run_ended,
+    state_of,
+    tenant_of,
+    text_of,
+)
 from tests.simulation.jobs.event_types import SOME
 from tests.simulation.world.world import World
 from tidemill.domain.events import Event
@@ -65,6 +74,8 @@ class EventChecks:
             event, reached = json.loads(text_of(after, "payload")), self._events[_life(key, after)]
             reached.count = event["data"]["count"]
             reached.listed = [consumer["type"] for consumer in event["consumers"]]
+        if replay_of(after) is not None:
+            return
         other = f"{tenant_of(key)}#{text_of(after, 'parent')}"
         parent = self._world.jobs.items.get((other,)) or {}
         if text_of(parent, "type") == "sim.announces":

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tests.simulation.world.task_scheduler import Scheduler
+from tidemill.application.replay import REPLAY_TAG
 from tidemill.domain.states import State
 
 Item = Mapping[str, Any]
@@ -86,6 +87,11 @@ def tenant_of(key: str) -> str:
 
 def tags_of(item: Item) -> list[str]:
     return [tag["S"] for tag in item.get("tags", {"L": []})["L"]]
+
+
+def replay_of(item: Item) -> str | None:
+    """The tag of the replay that made it; None for any other job."""
+    return next((tag for tag in tags_of(item) if tag.partition(":")[0] == REPLAY_TAG), None)
 
 
 def errors_of(item: Item) -> list[dict[str, Any]]:

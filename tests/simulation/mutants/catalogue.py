@@ -22,6 +22,7 @@ from tests.simulation.mutants.operations import OPERATION
 from tests.simulation.mutants.operators_reads import READ
 from tests.simulation.mutants.passes import PASS
 from tests.simulation.mutants.pauses import PAUSES
+from tests.simulation.mutants.replays import REPLAYED
 from tests.simulation.mutants.signals import SIGNALLED
 from tests.simulation.mutants.steps import STEPPED
 from tests.simulation.mutants.undos import UNDONE
@@ -45,6 +46,7 @@ MUTANTS: Final = (
         *CAPPED,
         *STEPPED,
         *PUBLISHED,
+        *REPLAYED,
         *BATCHED,
     ),
 )

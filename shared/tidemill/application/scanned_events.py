@@ -1,0 +1,30 @@
+"""The events of all tenants, in no order, by a scan of the whole table at a limited rate."""
+
+import math
+from collections.abc import Iterator
+from datetime import datetime
+
+from tidemill.application.job_filter import JobFilter
+from tidemill.application.job_search import JobScan, JobSearch
+from tidemill.application.read_pace import ReadPace
+from tidemill.application.replay import EventPage, Replay
+from tidemill.domain.job import Job
+from tidemill.names import EVENT_TYPE
+
+
+class ScannedEvents:
+    """`StoredEvents` of any stage. `reads` bounds the read units."""
+
+    ordered = False
+
+    def __init__(self, scan: JobScan, reads: ReadPace) -> None:
+        self._scan = scan
+        self._search = JobSearch(scan, reads)
+
+    def pages(self, wanted: Replay, *, after: str | None, now: datetime) -> Iterator[EventPage]:
+        events = JobFilter(types=(EVENT_TYPE,), tenant=wanted.tenant, since=wanted.since, until=wanted.until)
+        for step in self._search.steps(events, now=now, after=after, most_jobs=None, most_units=math.inf):
+            yield EventPage(events=step.jobs, unreadable=step.unreadable, cursor=step.cursor)
+
+    def cursor_after(self, event: Job) -> str:
+        return self._scan.cursor_after(event)

@@ -1,0 +1,60 @@
+"""Watches a job of the engine that does the work of an operator's command: a migration, or a replay."""
+
+import json
+from collections.abc import Callable, Mapping
+from time import sleep
+from typing import Any, Final
+
+from tidemill.cli.errors import CommandError
+from tidemill.cli.formatting import visible
+from tidemill.cli.installation import Installation
+from tidemill.cli.output import say
+from tidemill.domain.job import Job
+from tidemill.domain.states import State
+
+_PAUSE_SECONDS: Final = 2.0
+
+
+def watched(
+    installation: Installation, tenant: str, job_id: str, *, name: str, summary: Callable[[Mapping[str, Any]], str]
+) -> Job:
+    """Show the progress until the job has ended. `name` is "migration", and `summary` shows what it has saved."""
+    shown = ""
+    try:
+        while True:
+            job = installation.store.get(tenant, job_id)
+            if job is None:
+                raise CommandError(f"{name} {job_id} is gone", remedy="Run the command again.")
+            if job.state.terminal:
+                return job
+            text = _progress(job, summary)
+            if text != shown:
+                say(text)
+                shown = text
+            sleep(_PAUSE_SECONDS)
+    except KeyboardInterrupt:
+        place = f"{job_id} --tenant {tenant}"
+        say(f"The {name} continues: `tidemill get {place}` shows it, `tidemill cancel {place}` ends it.")
+        raise
+
+
+def result_of(job: Job) -> dict[str, Any]:
+    """What an ended job reports, or what it saved last."""
+    result: dict[str, Any] = json.loads(job.result or job.checkpoint or "{}")
+    return result
+
+
+def require_success(job: Job, *, name: str) -> None:
+    if job.state is State.SUCCEEDED:
+        return
+    why = f": {visible(job.errors[-1].message)}" if job.errors else ""
+    raise CommandError(f"{name} {job.id} is {job.state}{why}", remedy="Run the command again to continue.")
+
+
+def _progress(job: Job, summary: Callable[[Mapping[str, Any]], str]) -> str:
+    text = f"{job.id}  {job.state}"
+    if job.checkpoint:
+        text += f", {summary(json.loads(job.checkpoint))}"
+    if job.state is State.RETRYING and job.errors:
+        text += f"; {visible(job.errors[-1].error_class)}: {visible(job.errors[-1].message)}"
+    return text

@@ -1,0 +1,178 @@
+"""`tidemill replay`: give the stored events of a type to one consumer again."""
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+import click
+
+from tidemill.application.replay import Verdict
+from tidemill.cli.audit import audited
+from tidemill.cli.confirm import confirmed, require_confirmation
+from tidemill.cli.errors import CommandError
+from tidemill.cli.formatting import count, visible
+from tidemill.cli.installation import Installation
+from tidemill.cli.job_filter_options import read_units_option
+from tidemill.cli.operator_job import require_success, result_of, watched
+from tidemill.cli.output import say, show, show_json
+from tidemill.cli.parameter_types import TIMESTAMP_OR_AGE, reason_text
+from tidemill.domain.job import Job
+from tidemill.domain.submission import Submission
+from tidemill.fan_out.replay import NAME_PATTERN, ReplayRequest
+from tidemill.names import REPLAY_TENANT, REPLAY_TYPE
+from tidemill.system import clock
+
+#: Why an event made no job now, in the order in which they are shown.
+_TEXTS: Final = {
+    Verdict.EARLIER: "replayed before",
+    Verdict.FILTERED: "not for this consumer",
+    Verdict.REACHED: "reached it when published",
+    Verdict.UNFINISHED: "not delivered yet",
+    Verdict.UNORDERED: "in a group, for which --tenant and a listing are needed",
+    Verdict.REFUSED: "refused by its payload model",
+    Verdict.UNREADABLE: "unreadable",
+}
+
+
+def _name(_: click.Context, __: click.Parameter, name: str) -> str:
+    if name and not re.fullmatch(NAME_PATTERN, name):
+        raise click.BadParameter("use at most 24 characters of a-z, 0-9, '.', '_' and '-'")
+    return name
+
+
+@click.command()
+@click.argument("consumer", metavar="TYPE")
+@click.option("--event", required=True, metavar="EVENT", help="The type of the events.")
+@click.option("--version", type=click.IntRange(min=1), metavar="VERSION", help="Only events of this version.")
+@click.option("--tenant", help="Only events of this tenant, in the order of their times.")
+@click.option("--since", type=TIMESTAMP_OR_AGE, required=True, metavar="TIME", help="Published then or later: 2d.")
+@click.option("--until", type=TIMESTAMP_OR_AGE, metavar="TIME", help="Published before; default: now.")
+@click.option("--missed", is_flag=True, help="Only events that did not reach the consumer when they were published.")
+@click.option(
+    "--again",
+    "name",
+    default="",
+    callback=_name,
+    metavar="NAME",
+    help="A second replay, also of events that a replay without this name has delivered.",
+)
+@click.option(
+    "--rate",
+    type=click.IntRange(min=1),
+    default=50,
+    show_default=True,
+    metavar="NUMBER",
+    help="At most so many events per second.",
+)
+@read_units_option
+@click.option("--reason", default="", callback=reason_text, metavar="TEXT", help="Why, for the audit entry.")
+@click.option("--dry-run", is_flag=True, help="Print the plan, and submit no job.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation, and make no plan.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+@click.pass_obj
+def replay(
+    installation: Installation,
+    *,
+    consumer: str,
+    event: str,
+    version: int | None,
+    tenant: str | None,
+    since: datetime,
+    until: datetime | None,
+    missed: bool,
+    name: str,
+    rate: int,
+    read_units: int,
+    reason: str,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Give stored events to one consumer again.
+
+    A job of lane bulk makes, for each event of the type that was published within the times and passes the filter of
+    the consumer, one job of the consumer on lane bulk. No other consumer gets one. An event that the payload model of
+    the consumer refuses is reported.
+
+    Safe to repeat and to run concurrently: each event makes at most one job of the consumer, also in a replay of other
+    times. --again NAME makes one more. Ctrl-C stops the display; the replay continues.
+
+    Without --tenant, it scans the whole table, and leaves out the events of groups, whose order it does not know.
+
+    `tidemill cancel --type TYPE --tag replay` stops the jobs of a wrong replay; with --again, --tag replay:NAME.
+    `tidemill audit` shows who replayed what.
+
+    Example: tidemill replay mail.confirm --event order.placed --since 2d --reason "the template was broken"
+    """
+    require_confirmation(yes=yes or dry_run, alternative=", or --dry-run to see the plan")
+    request = ReplayRequest(
+        consumer=consumer,
+        event=event,
+        version=version,
+        tenant=tenant,
+        since=since,
+        until=until or clock.now(),
+        missed=missed,
+        name=name,
+        dry_run=dry_run,
+        rate=rate,
+        read_units=read_units,
+    )
+    if not dry_run and not yes:
+        plan = _run(installation, request.model_copy(update={"dry_run": True}))
+        require_success(plan, name="replay")
+        found = result_of(plan)
+        say(f"{_summary(found, verb='to replay')}.")
+        if not _number(found, Verdict.REPLAYED):
+            show("Nothing was changed.")
+            return
+        if not confirmed(f"Replay {count(_number(found, Verdict.REPLAYED), 'event')} to {consumer}?", yes=False):
+            return
+    result: dict[str, Any] = {}
+    options = request.model_dump(mode="json", exclude_defaults=True)
+    with audited(installation, "replay", options=options, counts=lambda: _counts(result), reason=reason):
+        job = _run(installation, request)
+        result |= result_of(job)
+        if as_json:
+            show_json({"id": job.id, "state": job.state, **_counts(result), "failures": result.get("failures", [])})
+        else:
+            _show(result, verb="to replay" if dry_run else "replayed")
+        _require_success(job, result)
+
+
+def _run(installation: Installation, request: ReplayRequest) -> Job:
+    payload = request.model_dump(mode="json")
+    job = installation.replays.submit(Submission(type=REPLAY_TYPE, payload=payload)).job
+    verb = "to replay" if request.dry_run else "replayed"
+    return watched(installation, REPLAY_TENANT, job.id, name="replay", summary=lambda saved: _summary(saved, verb=verb))
+
+
+def _number(result: Mapping[str, Any], verdict: Verdict) -> int:
+    number: int = result.get("counts", {}).get(verdict, 0)
+    return number
+
+
+def _counts(result: Mapping[str, Any]) -> dict[str, int]:
+    return {verdict: _number(result, verdict) for verdict in Verdict}
+
+
+def _summary(result: Mapping[str, Any], *, verb: str) -> str:
+    others = [f"{_number(result, verdict)} {text}" for verdict, text in _TEXTS.items() if _number(result, verdict)]
+    return ", ".join([f"{count(_number(result, Verdict.REPLAYED), 'event')} {verb}", *others])
+
+
+def _show(result: Mapping[str, Any], *, verb: str) -> None:
+    show(f"{_summary(result, verb=verb)}.")
+    for failure in result.get("failures", ()):
+        show(f"event {visible(failure['id'])} of tenant {visible(failure['tenant'])}: {visible(failure['error'])}")
+
+
+def _require_success(job: Job, result: Mapping[str, Any]) -> None:
+    require_success(job, name="replay")
+    faults = _number(result, Verdict.REFUSED) + _number(result, Verdict.UNREADABLE)
+    if faults:
+        raise CommandError(
+            f"{count(faults, 'event')} could not be given to the consumer",
+            remedy="Let its payload model accept them, and run the command again: it replays only these.",
+        )
