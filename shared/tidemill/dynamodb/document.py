@@ -83,7 +83,7 @@ def _encode_fields(value: Any, fields: Mapping[str, _Form]) -> Item:
 
 
 def _decode_fields(item: Item, fields: Mapping[str, _Form]) -> dict[str, Any]:
-    return {name: fields[name].decode(held) for name, held in item.items() if name in fields}
+    return {name: form.decode(held) for name, held in item.items() if (form := fields.get(name))}
 
 
 _TEXT: Final = _Form(text, lambda value: str(value["S"]))

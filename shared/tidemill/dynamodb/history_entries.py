@@ -1,6 +1,7 @@
 """The flight recorder as attribute values: one short text for each transition, and how many of them are kept."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from tidemill.aws.attribute_values import text
@@ -15,6 +16,8 @@ WRITE_UNIT_BYTES: Final = 1024
 #: What the next run adds to a document: the entries of its claim and its settle, and its owner.
 NEXT_RUN_BYTES: Final = 200
 _NOTHING: Final = "-"
+#: Both images of a stream record, and each later read of a job, have the same entries again.
+_ENTRIES_KEPT: Final = 1024
 
 
 def history(entries: Sequence[Transition]) -> Item:
@@ -23,7 +26,7 @@ def history(entries: Sequence[Transition]) -> Item:
 
 def transitions(value: Item) -> tuple[Transition, ...]:
     """Leaves out what it cannot read: the history must not make a document unreadable."""
-    found = (_transition(entry) for entry in value["L"])
+    found = [_transition(entry["S"]) for entry in value["L"]]
     return tuple(entry for entry in found if entry)
 
 
@@ -69,9 +72,10 @@ def _text(entry: Transition) -> str:
     return " ".join(parts if entry.cause == _plain_cause(entry.state) else [*parts, entry.cause])
 
 
-def _transition(value: Item) -> Transition | None:
+@lru_cache(maxsize=_ENTRIES_KEPT)
+def _transition(entry: str) -> Transition | None:
     try:
-        at, state, attempt, worker, *cause = value["S"].split(" ", 4)
+        at, state, attempt, worker, *cause = entry.split(" ", 4)
         return Transition(
             at=EPOCH + int(at) * MILLISECOND,
             state=state,
