@@ -44,7 +44,8 @@ _DEPLOYMENT: Final = Deployment()
 _FRUGAL_DEPLOYMENT: Final = Deployment(stage=replace(_DEPLOYMENT.stage, payload_item_bytes=1024))
 _SEEDS_PER_FRUGAL: Final = 4
 _FAULTS_SECONDS: Final = (120, 120, 600, 3600, 8 * 3600, 30 * 3600)
-_OBJECTS_PER_COLLECTION: Final = 100_000
+#: More than a seed has at once.
+_OBJECTS_PER_COLLECTION: Final = 1_000_000
 #: Long enough that reconcile gives up the jobs of an emptied lane.
 _EMPTIED_SECONDS: Final = 10 * 86_400
 #: Wake and reconcile take 600,000 of them while a lane is emptied and the store answers nothing but errors.
@@ -79,7 +80,12 @@ class Result:
 
 def simulate(seed: int) -> Result:
     """The same seed and the same code always give the same result, including the hash."""
-    with _few_collections(), World(seed, _FRUGAL_DEPLOYMENT if seed % _SEEDS_PER_FRUGAL == 0 else _DEPLOYMENT) as world:
+    with _one_collection():
+        return _simulated(seed)
+
+
+def _simulated(seed: int) -> Result:
+    with World(seed, _FRUGAL_DEPLOYMENT if seed % _SEEDS_PER_FRUGAL == 0 else _DEPLOYMENT) as world:
         violation: Violation | None = None
         rested_at = 0.0
         try:
@@ -103,12 +109,13 @@ def simulate(seed: int) -> Result:
 
 
 @contextmanager
-def _few_collections() -> Iterator[None]:
-    """A seed makes few cycles. With the usual threshold, a tenth of its time goes to looking for them."""
+def _one_collection() -> Iterator[None]:
+    """Look for cycles once, when the world is over: a look during the seed finds few cycles and takes longer."""
     usual = gc.get_threshold()
     gc.set_threshold(_OBJECTS_PER_COLLECTION, *usual[1:])
     try:
         yield
+        gc.collect(0)
     finally:
         gc.set_threshold(*usual)
 

@@ -33,8 +33,10 @@ from tests.simulation.world.world import World
 from tidemill.application.explain import explain
 from tidemill.application.explanation import Answer, Reason
 from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError
+from tidemill.domain.job import Job
 from tidemill.domain.states import TERMINAL, State
 from tidemill.domain.waiting import Line
+from tidemill.dynamodb.job_reader import JobReader
 from tidemill.operator.job_facts import JobFacts
 
 #: One look in so many steps of the world.
@@ -66,6 +68,22 @@ class _Direct:
         return lambda **request: call(request)
 
 
+class _DecodedJobs(JobReader):
+    """Decodes each document once: a write replaces the document in the table, and leaves the former one as it was."""
+
+    def __init__(self, client: Any, items: Mapping[tuple[str, ...], Item]) -> None:
+        super().__init__(client, table=JOBS_TABLE)
+        self._items = items
+        self._decoded: dict[str, tuple[Item | None, Job | None]] = {}
+
+    def get(self, tenant: str, job_id: str) -> Job | None:
+        key = f"{tenant}#{job_id}"
+        item = self._items.get((key,))
+        if key not in self._decoded or self._decoded[key][0] is not item:
+            self._decoded[key] = item, super().get(tenant, job_id)
+        return self._decoded[key][1]
+
+
 class ExplanationChecks:
     """Watches the jobs table of one world."""
 
@@ -84,6 +102,7 @@ class ExplanationChecks:
             queues={name: queue.url for name, queue in world.lanes.items()},
             clock=lambda: _EPOCH + timedelta(milliseconds=world.scheduler.now_ms),
         )
+        self._facts._jobs = _DecodedJobs(dynamodb, world.jobs.items)
         world.jobs.watchers.append(self._changed)
 
     def look(self) -> None:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any, Final
 
 from tests.simulation.checks.violation import Item, maps_of, tags_of
@@ -136,6 +137,7 @@ def _ends_of_runs(errors: Iterable[Mapping[str, Any]]) -> list[tuple[int, str, s
     return [(error["attempt"], error["class"], error["message"]) for error in errors if error["class"] != "Crashed"]
 
 
+@lru_cache(maxsize=1024)
 def time_text(milliseconds: int) -> str:
     """RFC 3339."""
     return (_EPOCH + timedelta(milliseconds=milliseconds)).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -26,14 +26,18 @@ def watch_jobs(
 ) -> None:
     """Each check of `changed` gets the key of a job and its document before and after; `inserted` that of a new job."""
 
-    def check_job(key: str, record: Record) -> None:
+    def check_job(record: Record) -> None:
         before, after = record.before, record.after
         if not after or "state" not in after:
             return
-        if before is None or before["created_at"] != after["created_at"]:
-            inserted(key, after)
-        else:
-            for check in changed:
-                check(key, before, after)
+        key = record.keys["pk"]["S"]
+        try:
+            if before is None or before["created_at"] != after["created_at"]:
+                inserted(key, after)
+            else:
+                for check in changed:
+                    check(key, before, after)
+        except Violation as violation:
+            world.scheduler.fail(violation)
 
-    watch_items(world, check_job)
+    world.jobs.watchers.append(check_job)

@@ -118,11 +118,11 @@ class UseCaseReportChecks:
 
         If both did so in one millisecond of their clocks, the later one takes the write of the other for its own.
         """
-        if not isinstance(report, Taken):
+        if not isinstance(report, Taken) or not report.resent:
             return 0
         writers: defaultdict[tuple[str, int], set[str]] = defaultdict(set)
         for change in self._world.trace.changes:
-            if _moved(change) and _nudged_at(change) and 0 <= at_ms - change.at_ms <= _INVOCATION_MS:
+            if 0 <= at_ms - change.at_ms <= _INVOCATION_MS and _moved(change) and _nudged_at(change):
                 writers[change.key, number_of(change.after, "generation")].add(change.by)
         wrote = [writers[f"{job.tenant}#{job.id}", job.generation] for job in report.resent]
         return sum(bool(found) and by not in found for found in wrote)

@@ -145,6 +145,9 @@ def _patches() -> list[Patch]:
         # All environments share the client, and it emits no event: registering once is enough.
         (throttled_writes, "watch", functools.cache(throttled_writes.watch)),
         (time, "sleep", _threads("sleep")),
+        # Where a line was written, and by which thread, is in no line of ours, and takes long to find out.
+        # https://docs.python.org/3/howto/logging.html#optimization
+        *((logging, name, None) for name in ("_srcfile", "logThreads", "logProcesses", "logMultiprocessing")),
         (BaseClient, "_make_api_call", _call),
     ]
 

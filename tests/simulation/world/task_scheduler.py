@@ -64,7 +64,8 @@ class Scheduler:
         self.interrupted: set[str] = set()
         self._heap: list[tuple[int, float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._number = 0
-        self._tasks: list[Task] = []
+        #: Those that have not ended, in the order in which they began.
+        self._tasks: dict[Task, None] = {}
         self._current: Task | None = None
 
     @property
@@ -87,7 +88,7 @@ class Scheduler:
     def spawn(self, process: Process, run: Callable[[], None], *, delay_ms: int = 0) -> Task:
         task = Task(process, run)
         process.tasks.append(task)
-        self._tasks.append(task)
+        self._tasks[task] = None
         task.awaits = token = object()
         self.after(delay_ms, self._wake, task, token, None)
         return task
@@ -107,7 +108,7 @@ class Scheduler:
 
     def end(self) -> None:
         """Unwind all tasks, so that the garbage collector does not unwind them during the next world."""
-        for task in self._tasks:
+        for task in list(self._tasks):
             task.process.alive = False
             self._unwind(task.process)
 
@@ -173,6 +174,7 @@ class Scheduler:
         # A task that ends removes itself from the list.
         while process.tasks:
             task = process.tasks.pop(0)
+            self._tasks.pop(task, None)
             task.awaits = None
             if task.greenlet:
                 self._switch(task, task.greenlet.throw, Killed)
@@ -188,3 +190,4 @@ class Scheduler:
             self._current = None
         if task.greenlet.dead and task in task.process.tasks:
             task.process.tasks.remove(task)
+            del self._tasks[task]
