@@ -12,8 +12,6 @@ from tests.support.deployed_functions import Mill, forget
 from tests.support.documented_job_types import job_types_of
 from tests.support.http_events import Answer, call
 from tidemill import Run, Submission, composition
-from tidemill.application.explain import explain
-from tidemill.application.explanation import Facts
 from tidemill.application.job_types import JobTypes
 from tidemill.batch import job
 from tidemill.batch.job import watch
@@ -27,6 +25,7 @@ from tidemill.dynamodb.batch_pages import DynamoBatchPages
 from tidemill.entrypoints import control, query, submit
 from tidemill.names import BATCH_PACKAGE, BATCH_TYPE, Env
 
+JSON = {"content-type": "application/json"}
 CALLBACKS = {
     "on_success": {"type": "test.scripted", "payload": {"callback": "success"}},
     "on_failure": {"type": "test.scripted", "payload": {"callback": "failure"}},
@@ -338,60 +337,3 @@ def test_the_import_of_the_guide_is_published_once_its_rows_are_stored(
     assert seen(batch).body["counts"] == {"succeeded": 5}
     (published,) = (job for job_id in _ids(mill) if (job := mill.job(job_id)).parent == batch)
     assert (published.type, published.result) == ("import.publish", '{"published":"7"}')
-
-
-def cancelled(batch_id: str) -> Answer:
-    return call(control, "POST", f"/batches/{batch_id}/cancel")
-
-
-@pytest.mark.parametrize("closed_before", [False, True])
-def test_a_cancel_of_the_whole_cancels_the_jobs_that_have_not_ended(mill: Mill, *, closed_before: bool) -> None:
-    mill.script.handler = fail_if_asked
-    batch = an_open_batch()
-    done, dead = mill.accepted(batch=batch), mill.accepted({"fails": True}, batch=batch)
-    mill.run()
-    later = mill.accepted(batch=batch, delay_seconds=3600)
-    if closed_before:
-        closed(batch)
-
-    for _ in range(2):
-        assert cancelled(batch).body["cancel_requested_at"]
-    mill.run()
-
-    assert mill.post(batch=batch).status == 409
-    states = [mill.job(job_id).state for job_id in (done, dead, later, batch)]
-    assert states == [State.SUCCEEDED, State.CANCELLED, State.CANCELLED, State.CANCELLED]
-    assert called(mill, batch) == []
-    assert seen(batch).body["counts"] == {"cancelled": 2, "succeeded": 1}
-    cancel = mill.job(later).cancel
-    assert cancel
-    assert batch in cancel.reason
-
-
-def test_a_cancel_reaches_the_jobs_of_inner_batches(mill: Mill) -> None:
-    outer = an_open_batch()
-    inner = str(opened({**CALLBACKS, "batch": outer}).body["id"])
-    job = mill.accepted(batch=inner, delay_seconds=3600)
-    mill.run()
-
-    cancelled(outer)
-    mill.run()
-
-    assert {mill.job(job_id).state for job_id in (outer, inner, job)} == {State.CANCELLED}
-    assert called(mill, inner) == called(mill, outer) == []
-
-
-def test_a_batch_that_has_ended_cannot_be_cancelled(mill: Mill) -> None:
-    batch = an_open_batch()
-    closed(batch)
-    mill.run()
-    assert cancelled(batch).status == 409
-    assert cancelled("no-batch").status == 404
-
-
-def test_the_explanation_of_a_batch_has_its_counts(mill: Mill) -> None:
-    batch = an_open_batch()
-    mill.accepted(batch=batch)
-    closed(batch)
-    mill.run()
-    assert "Its jobs: 1 succeeded." in str(explain(Facts(job=mill.job(batch), now=mill.now())))

@@ -30,6 +30,7 @@ from tidemill.domain.errors import (
     UnloadedJobTypeError,
     WriteRefusedError,
 )
+from tidemill.domain.history import version_of
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import DeadLetter, Job, Reference, reference_of
 from tidemill.domain.outcomes import Failed, Outcome, Parked
@@ -298,6 +299,8 @@ class Attempt:
             except Exception:
                 steps.require_sound()
                 raise
+            if changed := steps.of_another_version(value, version_of(self._worker)):
+                return self._gates.left_to_another_version(job, changed)
             steps.end(value)
             # The jobs that follow belong to the trace of this run.
             return skipped.marked(outcome_of_value(value, replace(job, trace=context.trace), self._context.submit))

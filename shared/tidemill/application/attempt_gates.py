@@ -135,7 +135,7 @@ class Gates:
         if isinstance(self._unknown, UnloadedJobTypeError):
             return self.parked_for_type(job, self._unknown)
         if self._unknown:
-            return self._left_to_another_version(job, self._unknown)
+            return self.left_to_another_version(job, self._unknown)
         return None
 
     def parked_for_type(self, job: Job, unloaded: UnloadedJobTypeError) -> Outcome:
@@ -176,7 +176,7 @@ class Gates:
         try:
             self.payload = self.known_type().parse(json.loads(self._context.payloads.load(job)))
         except InvalidPayloadError as refusal:
-            return self._left_to_another_version(job, refusal)
+            return self.left_to_another_version(job, refusal)
         return None
 
     def downstreams_work(self, _job: Job) -> None:
@@ -251,7 +251,7 @@ class Gates:
                 return None
         except NewerSchemaError as newer:
             # The version that wrote the other document can tell.
-            return self._left_to_another_version(job, newer)
+            return self.left_to_another_version(job, newer)
         except TransactionConflictError:
             # Others write the earlier job at this moment: look again.
             pass
@@ -264,7 +264,8 @@ class Gates:
             raise AssertionError("the gate `type_known` comes before this")
         return self._job_type
 
-    def _left_to_another_version(self, job: Job, refusal: TidemillError) -> Outcome:
+    def left_to_another_version(self, job: Job, refusal: TidemillError) -> Outcome:
+        """Held for a worker of another version, without using up an attempt. Dead after `MOST_HOLDS_OF_A_VERSION`."""
         if (holds := job.held_by(HoldCause.VERSION)) >= MOST_HOLDS_OF_A_VERSION:
             return replace(Failed.because(refusal), death=DeathReason.PERMANENT)
         held = self._context.held_below(min(2.0 ** (holds + 1), LONGEST_VERSION_HOLD_SECONDS), HoldCause.VERSION)

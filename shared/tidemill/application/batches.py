@@ -61,16 +61,17 @@ def open_batch(batch: Batch, submit: Submit, *, tenant: str, trace: str) -> Acce
 def close_batch(control: Control, tenant: str, batch_id: str, *, now: datetime) -> Job | None:
     """Let no more jobs join, and return the batch; None if the tenant has no such batch.
 
-    Its job closes the pages, so a job that was about to join may still do so.
+    Its job closes the pages, so a job that was about to join may still do so. A batch whose workers crashed too often
+    may be dead before its close, and keeps the close for its redrive.
 
-    Raises `InvalidPayloadError` if it was closed before, and `SignalRefusedError` if it has ended.
+    Raises `InvalidPayloadError` if it was closed before, and `SignalRefusedError` if it was cancelled.
     """
     batch = control.find(tenant, batch_id)
     if batch is None or not is_batch(batch):
         return None
     if (closed := closed_at(batch, now=now)) is not None:
         raise InvalidPayloadError([Fault("/id", f"the batch was closed before, at {closed.isoformat()}")])
-    return control.signal(tenant, batch_id, CLOSED, data=True)
+    return control.signal(tenant, batch_id, CLOSED, data=True, kept_dead=True)
 
 
 def cancel_batch(control: Control, tenant: str, batch_id: str) -> Job | None:

@@ -57,15 +57,16 @@ class Control:
                 return None
             raise NotAllowedNowError("cancelled", refused.current) from refused
 
-    def signal(self, tenant: str, job_id: str, name: str, data: Any) -> Job | None:
+    def signal(self, tenant: str, job_id: str, name: str, data: Any, *, kept_dead: bool = False) -> Job | None:
         """Give the job the data (JSON) under this name, and return it. It runs at once if it waits for that.
 
-        The first value counts, and the same again changes nothing. Raises `InvalidPayloadError`,
-        `PayloadTooLargeError`, and `SignalRefusedError` for another value and for a job that has ended.
+        `kept_dead`: a dead job keeps it for the run after a redrive. The first value counts, and the same again changes
+        nothing. Raises `InvalidPayloadError`, `PayloadTooLargeError`, and `SignalRefusedError` for another value and
+        for a job that has ended.
         """
         text = _signal_text(name, data)
         while (job := self.find(tenant, job_id)) is not None:
-            found = answer(job, name, text)
+            found = answer(job, name, text, kept_dead=kept_dead)
             if found is Answer.REPEATED:
                 return job
             if found in _REFUSALS:

@@ -12,14 +12,16 @@ from tidemill.domain.errors import (
     CancelRequestedError,
     LeaseLostError,
     StepError,
+    StepsChangedError,
     StoreUnavailableError,
     TidemillError,
     WriteRefusedError,
 )
+from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import Job
 from tidemill.domain.return_values import WORK_NOT_DONE, Continue
 from tidemill.domain.signals import NAME_PATTERN, is_name
-from tidemill.domain.steps import LARGEST_STEPS_BYTES, MOST_STEPS, Step, require_same_order
+from tidemill.domain.steps import LARGEST_STEPS_BYTES, MOST_STEPS, Step, recording_version, require_same_order
 
 
 class Steps:
@@ -63,6 +65,20 @@ class Steps:
         """Raises what a step has raised of its own: the handler may have caught it, or have raised another error."""
         if self._fault:
             raise self._fault
+
+    def of_another_version(self, value: Any, version: str) -> StepsChangedError | None:
+        """The error of a success that lacks the last of the recorded steps, if another version of the code added these.
+
+        In the same version it is a defect. `version` is that of this run; empty if unknown.
+        """
+        self.require_sound()
+        recorded = self._job.steps
+        if isinstance(value, (*WORK_NOT_DONE, Continue)) or len(self._asked) >= len(recorded):
+            return None
+        recorded_by = recording_version(recorded[-1], self._job.history)
+        # Its holds push the claim of the recording run out of the history.
+        other = self._job.held_by(HoldCause.VERSION) > 0 if not recorded_by else recorded_by != version
+        return StepsChangedError([each.name for each in recorded], self._asked) if version and other else None
 
     def end(self, value: Any) -> None:
         """The handler has returned `value`. A success must have asked for each recorded step."""

@@ -82,11 +82,16 @@ class Transition:
     @property
     def version(self) -> str:
         """Of the code that claimed the job. Empty if unknown, and for other transitions."""
-        return self.worker.partition("/")[2]
+        return version_of(self.worker)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "cause", self.cause[:LONGEST_CAUSE])
         object.__setattr__(self, "worker", self.worker[:LONGEST_WORKER])
+
+
+def version_of(worker: str) -> str:
+    """Of its code, as the history shows it. Empty if unknown."""
+    return worker[:LONGEST_WORKER].partition("/")[2]
 
 
 def with_attempts(history: Sequence[Transition], *, attempt: int) -> tuple[Transition, ...]:

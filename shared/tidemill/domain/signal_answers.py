@@ -23,11 +23,11 @@ class Answer(StrEnum):
     TOO_MANY = auto()
 
 
-def answer(job: Job, name: str, data: str) -> Answer:
-    """What `job` does with this signal."""
+def answer(job: Job, name: str, data: str, *, kept_dead: bool = False) -> Answer:
+    """What `job` does with this signal. `kept_dead`: a dead job keeps it for the run after a redrive."""
     if any(signal.name == name and same_json(signal.data, data) for signal in job.signals):
         return Answer.REPEATED
-    if job.state in TERMINAL:
+    if job.state in TERMINAL and not (kept_dead and job.state is State.DEAD):
         return Answer.ENDED
     if unused(job.signals, name):
         return Answer.OTHER_VALUE

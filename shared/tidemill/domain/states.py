@@ -96,6 +96,7 @@ TRANSITIONS: Final[Mapping[Write, Mapping[State | None, frozenset[State]]]] = {
     Write.SIGNAL: {
         **{state: frozenset({state}) for state in State if state not in TERMINAL},
         State.PARKED: frozenset({State.PARKED, State.QUEUED}),  # queued: it waits for this signal
+        State.DEAD: frozenset({State.DEAD}),  # the close of a batch, which a redrive finds
     },
     Write.NUDGE: {
         State.QUEUED: frozenset({State.QUEUED, State.DEAD}),  # dead: too many nudges without a claim

@@ -1,6 +1,9 @@
 """Programs that open a batch, submit its jobs, some of them twice or late, and close or cancel it."""
 
 from collections.abc import Callable
+from contextlib import suppress
+from copy import copy
+from datetime import datetime
 from functools import partial
 from random import Random
 from typing import Any, Final
@@ -13,8 +16,16 @@ from tidemill import composition
 from tidemill.application.batches import cancel_batch, close_batch, open_batch
 from tidemill.application.control import Control
 from tidemill.application.job_ids import keyed_job_id
+from tidemill.application.ports import Payloads
+from tidemill.application.submit import Submit
 from tidemill.domain.batches import FINAL_STATES, Batch
-from tidemill.domain.errors import BatchRefusedError, InvalidPayloadError, SignalRefusedError, TidemillError
+from tidemill.domain.errors import (
+    BatchRefusedError,
+    InvalidPayloadError,
+    NotAllowedNowError,
+    SignalRefusedError,
+    TidemillError,
+)
 from tidemill.domain.job import Job
 from tidemill.domain.submission import Submission
 from tidemill.system import clock
@@ -29,17 +40,43 @@ _NESTED: Final = 0.3
 _CANCELLED: Final = 0.2
 _TWICE: Final = 0.3
 _LATE: Final = 0.3
+#: The owner redrives a dead batch at random times, once most of its jobs can succeed.
+_REDRIVEN: Final = 0.7
+#: Of all batches: each of their jobs can succeed then.
+_REPAIRABLE: Final = 0.5
+_REPAIRABLE_TYPES: Final = ("sim.effect", "sim.repaired")
+_TYPES: Final = ("sim.effect", "sim.effect", "sim.plain", "sim.permanent", "sim.repaired")
+_REDRIVES: Final = 3
+_REPAIRED_MINUTES: Final = 5
+_REDRIVEN_MS: Final = 3_600_000
 #: For longer than any faults last.
 _CLOSED_AGAIN_MS: Final = 600_000
 _MOST_CLOSES: Final = 300
 #: In milliseconds around the close: such a job may find the batch open or closed.
 _ABOUT_CLOSE: Final = (-50, 50)
 
+#: So many programs that submit a job are suspended between their read of the batch and their write, and for so long.
+_SUSPENDED: Final = 0.2
+_SUSPENDED_MS: Final = 30_000
+
 _Close = Callable[[Control, str, str], Job | None]
 
 
 def _close_now(control: Control, tenant: str, batch_id: str) -> Job | None:
     return close_batch(control, tenant, batch_id, now=clock.now())
+
+
+class _SuspendedPayloads:
+    """Of a program that is suspended just before it writes a job."""
+
+    def __init__(self, payloads: Payloads, suspend: Callable[[], None]) -> None:
+        self._payloads = payloads
+        self._suspend = suspend
+        self.load, self.delete = payloads.load, payloads.delete
+
+    def put_away(self, job: Job, *, now: datetime | None = None) -> Job:
+        self._suspend()
+        return self._payloads.put_away(job, now=now)
 
 
 class BatchOpeners:
@@ -63,6 +100,9 @@ class BatchOpeners:
             act = cancel_batch if random.random() < _CANCELLED else _close_now
             scheduler.at(close_ms, self._begin_to_close, tenant, name, act)
             outer = name
+            for _ in range(_REDRIVES if random.random() < _REDRIVEN else 0):
+                at_ms = close_ms + random.randint(_REPAIRED_MINUTES * 60_000, _REDRIVEN_MS)
+                self._in_process(at_ms, name, partial(self._redrive, tenant, name))
 
     def _in_process(self, at_ms: int, name: str, act: Callable[[], None]) -> None:
         def begin() -> None:
@@ -94,17 +134,22 @@ class BatchOpeners:
             return
         self._checks.opened[tenant, name] = batch_id
         close_ms = max(close_ms, scheduler.now_ms)
+        repairable = random.random() < _REPAIRABLE
         for number in range(random.randint(0, _MOST_JOBS)):
-            member = self._member(batch_id, f"{name}-{number}")
+            member = self._member(batch_id, f"{name}-{number}", repairable=repairable)
             for _ in range(2 if random.random() < _TWICE else 1):
                 at_ms = random.randint(scheduler.now_ms, close_ms)
                 at_ms = close_ms + random.randint(*_ABOUT_CLOSE) if random.random() < _LATE else at_ms
                 self._in_process(max(at_ms, scheduler.now_ms), name, partial(self._submit, tenant, member, name))
 
-    def _member(self, batch_id: str, key: str) -> Submission:
+    def _member(self, batch_id: str, key: str, *, repairable: bool) -> Submission:
         random = self._random
-        type_ = random.choice(["sim.effect", "sim.effect", "sim.plain", "sim.permanent"])
-        plan = {"fails": random.choice([0, 0, 1, 6]), "seconds": random.choice([0.0, 0.1])}
+        type_ = random.choice(_REPAIRABLE_TYPES if repairable else _TYPES)
+        plan = {
+            "fails": random.choice([0, 0, 1, 0 if repairable else 6]),
+            "seconds": random.choice([0.0, 0.1]),
+            "count": _REPAIRED_MINUTES,
+        }
         group = random.choice([None, None, "berlin"])
         return Submission(type=type_, payload=plan, key=key, batch=batch_id, group=group)
 
@@ -115,10 +160,19 @@ class BatchOpeners:
             # The outer one was closed before.
             return None
 
+    def _suspended(self, ms: int) -> Submit:
+        payloads = _SuspendedPayloads(composition.payloads(), lambda: self._world.scheduler.sleep(ms))
+        submit = copy(composition.submit())
+        submit._payloads = payloads
+        return submit
+
     def _submit(self, tenant: str, member: Submission, name: str) -> None:
+        ms = self._random.randint(0, _SUSPENDED_MS) if self._random.random() < _SUSPENDED else 0
+        submit = partial(self._suspended, ms) if ms else composition.submit
+
         def act() -> None:
             try:
-                accepted = composition.submit()(member, tenant=tenant, trace=name)
+                accepted = submit()(member, tenant=tenant, trace=name)
             except (BatchRefusedError, InvalidPayloadError) as refused:
                 self._world.log(name, f"{member.key} came too late: {refused}")
             else:
@@ -132,6 +186,13 @@ class BatchOpeners:
                 close(composition.control(), tenant, batch_id)
             except (InvalidPayloadError, SignalRefusedError) as refused:
                 self._world.log(name, f"not closed: {refused}")
+
+        self._done(name, act)
+
+    def _redrive(self, tenant: str, name: str) -> None:
+        def act() -> None:
+            with suppress(NotAllowedNowError):
+                composition.control().redrive(tenant, keyed_job_id(tenant, f"batch/{name}"))
 
         self._done(name, act)
 

@@ -21,7 +21,7 @@ def stepwise_jobs(seed: int) -> list[tuple[int, Submission]]:
 
 def _job(random: Random, number: int) -> Submission:
     return Submission(
-        type=random.choice(["sim.stepwise", "sim.stepwise", "sim.stepwise", "sim.reordered"]),
+        type=random.choice(["sim.stepwise", "sim.stepwise", "sim.lengthened", "sim.reordered"]),
         payload={
             "fails": random.choice([0, 1, 2, 9]),
             "seconds": random.choice([0, 1, 9]),

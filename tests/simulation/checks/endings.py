@@ -8,12 +8,13 @@ from tests.simulation.checks.violation import Item, errors_of, number_of, requir
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import FAR_OFF_MS, LARGEST_SKEW_MS
 from tests.simulation.world.world import World
+from tidemill.application.attempt_gates import MOST_HOLDS_OF_A_VERSION
 from tidemill.domain.states import State
 from tidemill.names import BATCH_TYPE, EVENT_TYPE
 
 #: Types whose handlers end a job in this way.
 _GIVING_UP: Final = frozenset({"sim.give-up", BATCH_TYPE})
-_PERMANENT: Final = frozenset({"sim.permanent", "sim.unstorable", "sim.reordered"})
+_PERMANENT: Final = frozenset({"sim.permanent", "sim.repaired", "sim.unstorable", "sim.reordered"})
 
 
 class EndingChecks:
@@ -44,6 +45,8 @@ class EndingChecks:
         elif death == "gave up":
             caused = ran and kind in _GIVING_UP
         elif death == "permanent error":
+            waited = kind != "sim.lengthened" or number_of(before, "holds") >= MOST_HOLDS_OF_A_VERSION
+            require(waited, "a job waits for the version that added a step", f"{after.get('errors')}", key)
             caused = (ran and kind in _PERMANENT) or (not ran and "supersedes" in before) or self._world.rollout.planned
         elif death == "result cannot be stored":
             caused = ran and (kind == "sim.unstorable" or "payload_at" in after or "padding" in after["payload"]["S"])

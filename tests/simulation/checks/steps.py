@@ -12,7 +12,7 @@ from tidemill.domain.states import State
 _ONCE: Final = "a recorded step does not run again"
 _KEPT: Final = "a recorded step is not lost"
 _ORDER: Final = "the recorded steps are the first that a run asks for"
-_TYPES: Final = frozenset({"sim.stepwise", "sim.reordered"})
+_TYPES: Final = frozenset({"sim.stepwise", "sim.lengthened", "sim.reordered"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,6 +96,15 @@ def permanent(plan: Plan, run: Run) -> None:
         raise PermanentJobError("never")
 
 
+@job_type("sim.repaired", payload=Plan)
+def repaired(plan: Plan, run: Run) -> Done:
+    """Dies until what it needs is repaired, `count` minutes after its submission."""
+    with running(run):
+        if clock.now() < run.submitted_at + timedelta(minutes=plan.count):
+            raise PermanentJobError("never")
+        return Done(writes=[effect(run)])
+
+
 @job_type("sim.give-up", payload=Plan)
 def gives_up(plan: Plan, run: Run) -> Any:
     with running(run):

@@ -12,7 +12,7 @@ from tidemill import Continue, Done, Run, Snooze, WaitFor, job_type
 _A_MINUTE: Final = timedelta(minutes=1)
 
 
-def _take(plan: Plan, run: Run, seen: HandlerRun, names: Sequence[str]) -> Any:
+def take_steps(plan: Plan, run: Run, seen: HandlerRun, names: Sequence[str]) -> Any:
     """Some runs end after their first step. Attempt n fails after n steps."""
 
     def act(name: str, *, key: str) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def _take(plan: Plan, run: Run, seen: HandlerRun, names: Sequence[str]) -> Any:
 @job_type("sim.stepwise", payload=Plan, max_attempts=4, backoff_cap_seconds=20)
 def stepwise(plan: Plan, run: Run) -> Any:
     with running(run) as seen:
-        return _take(plan, run, seen, [f"step-{number}" for number in range(plan.count)])
+        return take_steps(plan, run, seen, [f"step-{number}" for number in range(plan.count)])
 
 
 @job_type("sim.reordered", payload=Plan, max_attempts=4, backoff_cap_seconds=20)
@@ -43,4 +43,4 @@ def reordered(plan: Plan, run: Run) -> Any:
     """From its second run on, it asks for its steps in another order, as another version may."""
     with running(run) as seen:
         names = [f"step-{number}" for number in range(plan.count)]
-        return _take(plan, run, seen, names if run.attempt == 1 and not run.hops else names[::-1])
+        return take_steps(plan, run, seen, names if run.attempt == 1 and not run.hops else names[::-1])

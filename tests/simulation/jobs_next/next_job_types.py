@@ -1,12 +1,14 @@
 """A type that the next version adds, and one whose payload it changes, so that each version rejects the other's."""
 
 import time
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from tests.simulation.jobs.event_types import EVENT, hearing
 from tests.simulation.jobs.handler_runs import BrokenError, effect, running
 from tests.simulation.jobs.job_types import Plan
+from tests.simulation.jobs.step_types import take_steps
 from tidemill import Done, Run, Submission, consumes, job_type
 
 
@@ -35,6 +37,13 @@ def added(plan: Plan, run: Run) -> Done:
 def changed(_invoice: Invoice, run: Run) -> Done:
     with running(run):
         return Done(writes=[effect(run)])
+
+
+@job_type("sim.lengthened", payload=Plan, max_attempts=4, backoff_cap_seconds=20)
+def lengthened(plan: Plan, run: Run) -> Any:
+    """It has a step more than in the present version."""
+    with running(run) as seen:
+        return take_steps(plan, run, seen, [f"step-{number}" for number in range(plan.count + 1)])
 
 
 #: A consumer that the deployment adds.

@@ -133,7 +133,7 @@ OUTSIDE: Final = (
         "a job of a broken job file is left to another version",
         modules.GATES,
         "            return self.parked_for_type(job, self._unknown)\n",
-        "            return self._left_to_another_version(job, self._unknown)\n",
+        "            return self.left_to_another_version(job, self._unknown)\n",
     ),
     Mutant(
         "wake never hears of a broken job file",

@@ -32,6 +32,12 @@ STEPPED: Final = (
         '            name != "step-1" and self._record(Step(name=name',
     ),
     Mutant(
+        "an older version ends a job with a step that it lacks",
+        modules.STEPS,
+        "if version and other else None",
+        "if False else None",
+    ),
+    Mutant(
         "steps in another order go on",
         modules.DOMAIN_STEPS,
         "    if list(asked[:common]) != names[:common]:\n",

@@ -1,0 +1,124 @@
+"""Batches that are cancelled as a whole, and batches that died before their close."""
+
+from datetime import timedelta
+
+import pytest
+
+from tests.integration.test_batches import (
+    CALLBACKS,
+    JSON,
+    an_open_batch,
+    called,
+    closed,
+    fail_if_asked,
+    opened,
+    redriven,
+    seen,
+)
+from tests.support.deployed_functions import Mill, forget
+from tests.support.http_events import Answer, call
+from tidemill import GiveUp
+from tidemill.application.explain import explain
+from tidemill.application.explanation import Facts
+from tidemill.batch import job
+from tidemill.domain import batches
+from tidemill.domain.states import State
+from tidemill.entrypoints import control
+from tidemill.names import BATCH_PACKAGE, Env
+
+
+@pytest.fixture(autouse=True)
+def _batch_type(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(Env.JOB_PACKAGES, f"tests.support.jobs,{BATCH_PACKAGE}")
+    monkeypatch.setattr(batches, "_LONGEST_PAUSE", timedelta(0))
+    monkeypatch.setattr(job, "_BETWEEN_CANCELS", timedelta(0))
+    forget()
+
+
+def cancelled(batch_id: str) -> Answer:
+    return call(control, "POST", f"/batches/{batch_id}/cancel")
+
+
+@pytest.mark.parametrize("closed_before", [False, True])
+def test_a_cancel_of_the_whole_cancels_the_jobs_that_have_not_ended(mill: Mill, *, closed_before: bool) -> None:
+    mill.script.handler = fail_if_asked
+    batch = an_open_batch()
+    done, dead = mill.accepted(batch=batch), mill.accepted({"fails": True}, batch=batch)
+    mill.run()
+    later = mill.accepted(batch=batch, delay_seconds=3600)
+    if closed_before:
+        closed(batch)
+
+    for _ in range(2):
+        assert cancelled(batch).body["cancel_requested_at"]
+    mill.run()
+
+    assert mill.post(batch=batch).status == 409
+    states = [mill.job(job_id).state for job_id in (done, dead, later, batch)]
+    assert states == [State.SUCCEEDED, State.CANCELLED, State.CANCELLED, State.CANCELLED]
+    assert called(mill, batch) == []
+    assert seen(batch).body["counts"] == {"cancelled": 2, "succeeded": 1}
+    cancel = mill.job(later).cancel
+    assert cancel
+    assert batch in cancel.reason
+
+
+def test_a_cancel_reaches_the_jobs_of_inner_batches(mill: Mill) -> None:
+    outer = an_open_batch()
+    inner = str(opened({**CALLBACKS, "batch": outer}).body["id"])
+    job = mill.accepted(batch=inner, delay_seconds=3600)
+    mill.run()
+
+    cancelled(outer)
+    mill.run()
+
+    assert {mill.job(job_id).state for job_id in (outer, inner, job)} == {State.CANCELLED}
+    assert called(mill, inner) == called(mill, outer) == []
+
+
+def test_a_batch_that_has_ended_cannot_be_cancelled(mill: Mill) -> None:
+    batch = an_open_batch()
+    closed(batch)
+    mill.run()
+    assert cancelled(batch).status == 409
+    assert cancelled("no-batch").status == 404
+
+
+def test_the_explanation_of_a_batch_has_its_counts(mill: Mill) -> None:
+    batch = an_open_batch()
+    mill.accepted(batch=batch)
+    closed(batch)
+    mill.run()
+    assert "Its jobs: 1 succeeded." in str(explain(Facts(job=mill.job(batch), now=mill.now())))
+
+
+def test_a_batch_that_died_before_its_close_can_be_closed_and_goes_on_after_its_redrive(
+    mill: Mill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = an_open_batch()
+    member = mill.accepted(batch=batch)
+    # As a batch whose workers crash: its first run uses up its attempts.
+    with monkeypatch.context() as crashing:
+        crashing.setattr(job, "WaitFor", lambda *_, **__: GiveUp("a crash"))
+        mill.run()
+    assert (mill.job(batch).state, mill.job(member).state) == (State.DEAD, State.SUCCEEDED)
+
+    assert closed(batch).body["closed_at"]
+    again = closed(batch)
+    assert (again.status, again.body["errors"][0]["pointer"]) == (422, "#/id")
+    assert (mill.job(batch).state, mill.post(batch=batch).status) == (State.DEAD, 409)
+    mill.run()
+    assert called(mill, batch) == []
+
+    assert redriven(batch).status == 200
+    mill.run()
+    assert (mill.job(batch).state, called(mill, batch)) == (State.SUCCEEDED, ["complete", "success"])
+
+
+def test_a_signal_to_another_dead_job_is_refused(mill: Mill) -> None:
+    mill.script.handler = fail_if_asked
+    dead = mill.accepted({"fails": True})
+    mill.run()
+    answer = call(control, "POST", f"/jobs/{dead}/signals/closed", body="true", headers=JSON)
+    assert answer.status == 409
+    assert mill.job(dead).signals == ()
