@@ -85,6 +85,11 @@ class CachedConfiguration:
                 self._read_again()
             return self._known
 
+    @property
+    def confirmed(self) -> bool:
+        """Whether the last read succeeded, so that `current` is not older than it says."""
+        return self._known_at is not None and self._known_at == self._read_at
+
     def _fresh(self) -> bool:
         # A clock that was set back must not keep the value for ever.
         return self._read_at is not None and timedelta(0) <= self._clock() - self._read_at < self._lasts

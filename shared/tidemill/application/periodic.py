@@ -1,12 +1,17 @@
 """Periodic jobs: the submission that a call of the scheduler makes, or why it makes none. Pure."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
 from tidemill.application.job_types import JobType
 from tidemill.domain.pauses import CATCH_UP_TAG, Pause
 from tidemill.domain.runtime_configuration import RuntimeConfiguration
 from tidemill.domain.submission import Submission
+
+#: Lambda tries a failed call again after one minute, and once more two minutes later.
+#: https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html
+_LAST_TRY_AFTER: Final = timedelta(minutes=2, seconds=30)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +44,16 @@ def submission(
         return pause
     # Publish parks it until the end of the pause, if that is still to come.
     return Submission(type=name, key=f"{name} catch-up {pause.since.isoformat()}", tags=[CATCH_UP_TAG])
+
+
+def may_act_unconfirmed(call: Call, *, now: datetime) -> bool:
+    """Whether the call is answered although the configuration could not be read.
+
+    A pause may have begun or ended since, and the scheduled time would get a second job. So the first tries wait for
+    a read. The last one acts, because what cannot be read for minutes must not stop the periodic jobs.
+    """
+    scheduled = _time(call.scheduled_at)
+    return call.requested or scheduled is None or now - scheduled >= _LAST_TRY_AFTER
 
 
 def _time(text: str) -> datetime | None:

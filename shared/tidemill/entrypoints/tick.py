@@ -9,8 +9,9 @@ from datetime import UTC
 from typing import Any
 
 from tidemill import composition
-from tidemill.application.periodic import Call, submission
+from tidemill.application.periodic import Call, may_act_unconfirmed, submission
 from tidemill.application.validation import payload_faults
+from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.pauses import Pause
 from tidemill.names import (
     SCHEDULE_TENANT,
@@ -35,7 +36,12 @@ def handle(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
     if TICK_PAYLOAD in event:
         return {"faults": payload_faults(job_type, event[TICK_PAYLOAD])}
     call = Call(scheduled_at=scheduled_at, requested=TICK_REQUESTED in event)
-    wanted = submission(call, job_type, composition.configuration().current(), now=now)
+    settings = composition.configuration()
+    wanted = submission(call, job_type, settings.current(), now=now)
+    if not settings.confirmed and not may_act_unconfirmed(call, now=now):
+        raise StoreUnavailableError(
+            "the runtime configuration could not be read, so a pause of the schedule may be unknown; Lambda tries again"
+        )
     if isinstance(wanted, Pause):
         telemetry.time_skipped(job_type, scheduled_at, wanted)
         return {}

@@ -24,6 +24,8 @@ _PREFIX: Final = "pauses."
 _SECOND: Final = timedelta(seconds=1)
 #: A function uses what it has read for 5 seconds. With slower changes, it may not know of one in time.
 _PROMPT: Final = ACTS_WITHIN - 6 * _SECOND
+#: A call that cannot read the configuration fails. One that is older acts by the last values, or by none.
+_ACTS_UNREAD_AFTER: Final = timedelta(minutes=2)
 
 
 @dataclass(slots=True)
@@ -52,6 +54,8 @@ class ScheduleChecks:
         self._standing: dict[str, _Paused] = {}
         #: Whether a change of the configuration took so long that a function may have missed it.
         self._slow = False
+        #: Scheduled times of which a call may have acted without a read.
+        self._unsure: set[tuple[str, str]] = set()
         watch_items(world, self._changed)
         world.async_invocations["tick"].answer_watchers.append(self._answer)
 
@@ -62,7 +66,7 @@ class ScheduleChecks:
             require(time in self._answered or time in discarded, _ONE_JOB, f"{time} has none", f"{SCHEDULE_TENANT}#")
         answered = set().union(*self._answered.values())
         # A call that did not know of a pause may have failed after its insert, and the next one knew.
-        unsure = bool(discarded) or self._slow or self._unread()
+        unsure = bool(discarded) or self._slow or bool(self._unsure)
         for id_ in self._inserted:
             require(id_ in answered or unsure, _ONE_JOB, "it has no scheduled time", f"{SCHEDULE_TENANT}#{id_}")
 
@@ -93,13 +97,15 @@ class ScheduleChecks:
     def _answer(self, event: Any, answer: Any) -> None:
         time, id_ = _time_of(event), answer["id"]
         self._answered[time].add(id_)
-        if self._slow or self._unread():
+        at = datetime.fromisoformat(time[1])
+        if self._unread() and self._now() - at >= _ACTS_UNREAD_AFTER:
+            self._unsure.add(time)
+        if self._slow or time in self._unsure:
             return
         key = f"{SCHEDULE_TENANT}#{id_}"
         require(len(self._answered[time]) == 1, _ONE_JOB, f"{time} has another job, too", key)
         job = self._inserted[id_]
         names = {f"schedule={time[0]}", f"type={time[0]}", f"lane={text_of(job, 'lane')}", f"tenant={SCHEDULE_TENANT}"}
-        at = datetime.fromisoformat(time[1])
         # The end of a pause in the table is a little later than by the clock of its operator.
         sure = [one.target for one in self._pauses if one.target in names and one.holds(at) and one.holds(at + _PROMPT)]
         perhaps = any(one.target in names and one.holds(at) for one in self._pauses)
@@ -108,7 +114,7 @@ class ScheduleChecks:
         require(not makes_up or perhaps, _PAUSED, f"{time[1]} has no job of its own, and no pause", key)
 
     def _unread(self) -> bool:
-        """Whether a tick could not read something: perhaps the configuration, whose last values hold."""
+        """Whether a tick could not read something: perhaps the configuration."""
         return any(name.startswith("tick") and times for name, times in self._world.sdk.gave_up.items())
 
     def _now(self) -> datetime:

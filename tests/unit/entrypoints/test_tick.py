@@ -10,11 +10,12 @@ from tests.support.deployed_functions import Mill, mill_on
 from tests.support.faulty_client import Fault
 from tests.support.job_tables import Table
 from tidemill import composition
-from tidemill.application.configuration import CACHED_FOR, Configurator
+from tidemill.application.configuration import CACHED_FOR, CachedConfiguration, Configurator
 from tidemill.application.job_types import JobTypes
 from tidemill.domain.errors import StoreUnavailableError, UnknownJobTypeError
 from tidemill.domain.job import Job
 from tidemill.domain.pauses import ACTS_WITHIN
+from tidemill.domain.runtime_configuration import NOTHING_SET, RuntimeConfiguration
 from tidemill.domain.states import State
 from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.dynamodb.document import decode
@@ -231,3 +232,50 @@ def test_a_store_that_does_not_answer_raises_and_the_next_try_makes_the_one_job(
         _tick()
     _tick()
     assert len(_jobs(mill)) == 1
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["never read", "read before"])
+def test_a_call_that_cannot_read_the_settings_waits_for_its_next_try(
+    mill: Mill, monkeypatch: pytest.MonkeyPatch, known: bool
+) -> None:
+    settings = _settings_that_fail(mill, monkeypatch, reads=int(known))
+    if known:
+        settings.current()
+    _pause(mill, "schedule=test.noop")
+    inside = _time(mill)
+    for _ in range(2):
+        with pytest.raises(StoreUnavailableError, match="Lambda tries again"):
+            _tick(inside)
+
+    assert not _jobs(mill)
+
+
+def test_settings_that_stay_unreadable_stop_no_periodic_job(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
+    _settings_that_fail(mill, monkeypatch, reads=0)
+    scheduled = _time(mill)
+    # The last try of Lambda: one minute and two minutes after the ones before.
+    mill.late += timedelta(minutes=3)
+    _tick(scheduled)
+    _tick(scheduled)
+
+    assert len(_jobs(mill)) == 1
+
+
+def test_an_operator_s_run_needs_no_settings(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
+    _settings_that_fail(mill, monkeypatch, reads=0)
+    handle({TICK_TYPE: "test.noop", TICK_SCHEDULED_AT: _time(mill), TICK_REQUESTED: "true"}, Call())
+    assert len(_jobs(mill)) == 1
+
+
+def _settings_that_fail(mill: Mill, monkeypatch: pytest.MonkeyPatch, *, reads: int) -> CachedConfiguration:
+    """After so many reads."""
+    left = [NOTHING_SET] * reads
+
+    def read() -> RuntimeConfiguration:
+        if not left:
+            raise StoreUnavailableError("down")
+        return left.pop()
+
+    settings = CachedConfiguration(read, clock=mill.now, failed=lambda _error: None)
+    monkeypatch.setattr(composition, "configuration", lambda: settings)
+    return settings
