@@ -271,6 +271,10 @@ def test_an_unknown_type_is_refused_with_the_known_types(mill: Mill) -> None:
     assert mill.stored() == 0
 
 
+def test_a_misspelt_type_is_refused_with_the_most_similar_one(mill: Mill) -> None:
+    assert mill.post(job_type="test.nop").body["detail"] == "unknown job type 'test.nop'; did you mean 'test.noop'?"
+
+
 @pytest.mark.parametrize("key", ["", "x" * 256, "with space", "tab\t", "ünicode", "\x7f"])
 def test_a_key_outside_visible_ascii_is_refused(mill: Mill, key: str) -> None:
     _is_problem(mill.post(key=key), 400, "invalid-key")

@@ -50,7 +50,7 @@ def pause(
 
     TARGET is lane=bulk, type=mail.welcome, tenant=NAME, group=NAME with --tenant, or limit=KEY as `tidemill explain`
     and `tidemill status` show it. It acts within 10 seconds, or within 60 where the stage has AppConfig as its source.
-    Runs that have begun go on. A name that nothing has is a warning.
+    Runs that have begun go on. A name that nothing has is a warning: before the question, or at the end with --yes.
 
     Paused jobs are accepted and parked. They use no attempt, and a job submitted meanwhile is not sent to its lane. The
     jobs of a group keep their order. A deadline counts on.
@@ -65,6 +65,8 @@ def pause(
     present = configurator.read()
     end = f"until {readable_time(until)}" if until else "until it is resumed"
     say(visible(f"Pause {found} {end}{', and refuse new jobs' if reject_new else ''}."))
+    if not yes:
+        _warn_if_unknown(installation, found)
     if not confirmed("Pause it now?", yes=yes):
         return
     value = value_of(reject_new=reject_new, per_second=rate)
@@ -72,9 +74,9 @@ def pause(
         present, PAUSE_PREFIX + str(found), value, by=installation.caller, reason=reason, until=until
     )
     _show({"paused": str(found), "until": until and timestamp(until), "version": changed.version}, as_json=as_json)
-    # Last, because in an incident the pause must not wait for these reads.
-    for why in unknown(installation, found):
-        say(visible(f"Warning: {found} may be misspelt: {why}."), style="bold yellow")
+    if yes:
+        # Last, because in an incident the pause must not wait for these reads.
+        _warn_if_unknown(installation, found)
 
 
 @click.command()
@@ -121,6 +123,11 @@ def resume(
         drain_rate=drain_rate(rate) if rate else None,
     )
     _show({"resumed": str(found), "waiting": waiting.number, "version": changed.version}, as_json=as_json)
+
+
+def _warn_if_unknown(installation: Installation, target: Target) -> None:
+    for why in unknown(installation, target):
+        say(visible(f"Warning: {target} may be misspelt: {why}."), style="bold yellow")
 
 
 def _target(text: str, tenant: str | None) -> Target:

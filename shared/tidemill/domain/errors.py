@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from tidemill.domain.signals import require_name
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 MOST_WAITS_FOR_INPUT: Final = 3
 #: 30 days. A handler that must wait longer should fail, or submit a new job.
 LONGEST_RETRY_AFTER_SECONDS: Final = 30 * 86_400.0
+#: Names of one app often begin alike. A smaller share of equal characters would suggest unrelated types.
+_SIMILAR: Final = 0.85
 #: The longest text of an error that is stored.
 _LONGEST_ERROR: Final = 300
 
@@ -176,9 +179,21 @@ class UnknownJobTypeError(TidemillError):
     """This code does not know a job type of that name. `known` lists the names that it knows."""
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
-        super().__init__(f"unknown job type {name!r}; known types: {', '.join(sorted(known)) or 'none'}")
+        #: The most similar name that it knows; None if none is similar.
+        self.similar = next(iter(get_close_matches(name, known, n=1, cutoff=_SIMILAR)), None)
+        known_types = f"known types: {', '.join(sorted(known)) or 'none'}"
+        super().__init__(f"{_unknown_type(name, self.similar)}{' ' if self.similar else '; '}{known_types}")
         self.name = name
         self.known = known
+
+    @property
+    def summary(self) -> str:
+        """Without the known types."""
+        return _unknown_type(self.name, self.similar)
+
+
+def _unknown_type(name: str, similar: str | None) -> str:
+    return f"unknown job type {name!r}{f'; did you mean {similar!r}?' if similar else ''}"
 
 
 class UnloadedJobTypeError(UnknownJobTypeError):

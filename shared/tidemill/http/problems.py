@@ -172,7 +172,7 @@ def _fragment(path: str) -> str:
 
 def _detail(error: Exception) -> str:
     """Leaves out what `_faults` says."""
-    return f"unknown job type {error.name!r}" if isinstance(error, UnknownJobTypeError) else str(error)
+    return error.summary if isinstance(error, UnknownJobTypeError) else str(error)
 
 
 def _faults(error: Exception) -> Sequence[Fault]:

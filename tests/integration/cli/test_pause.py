@@ -186,6 +186,15 @@ def test_a_name_that_nothing_has_is_a_warning(cloud: Cloud, target: str, warning
     assert (warning or "") in result.stderr.replace("\n", " ")
 
 
+@pytest.mark.usefixtures("cloud", "interactive")
+def test_the_warning_comes_before_the_question() -> None:
+    result = run("pause", "type=test.jbo", typed="n\n")
+
+    assert result.stderr.index("may be misspelt") < result.stderr.index("Pause it now?")
+    assert result.stderr.count("Warning") == 1
+    assert settings() == {}
+
+
 @pytest.mark.usefixtures("cloud")
 def test_a_pause_acts_if_the_table_cannot_be_scanned(monkeypatch: pytest.MonkeyPatch) -> None:
     def denied(*_: object, **__: object) -> None:

@@ -36,6 +36,12 @@ DEAD = a_job(state=State.DEAD)
         (TransactionTooLargeError(101, 100), "needs 101 transaction entries, but the limit is 100", {}),
         (NotAllowedNowError("cancelled", DEAD), "a job that is dead cannot be cancelled", {"current": DEAD}),
         (UnknownJobTypeError("c", ("b", "a")), "unknown job type 'c'; known types: a, b", {"known": ("b", "a")}),
+        (
+            UnknownJobTypeError("mail.welcom", ("mail.send", "mail.welcome")),
+            "unknown job type 'mail.welcom'; did you mean 'mail.welcome'? known types: mail.send, mail.welcome",
+            {"similar": "mail.welcome"},
+        ),
+        (UnknownJobTypeError("mail.other", ("mail.send",)), "'mail.other'; known types: mail.send", {"similar": None}),
         (UnknownJobTypeError("c", ()), "known types: none", {"name": "c"}),
         (
             PayloadTooLargeError(3, 2),
