@@ -11,7 +11,7 @@ from typing import Final
 from demo.figures.strain_model import BEGINNING, CAPACITY, Call, Event, Model
 from tidemill.application.configuration import nothing_set
 from tidemill.application.foreground import Foreground, Governor
-from tidemill.domain.governor import Governed, Starts, window_is_over
+from tidemill.domain.governor import Governed, Starts, changed, window_is_over
 from tidemill.domain.strain import slowdown
 from tidemill.names import Lane
 
@@ -39,8 +39,7 @@ class _Item:
         return self.governed
 
     def move(self, seen: Governed, level: int, *, now: datetime) -> Governed:
-        version = seen.version + 1
-        self.governed = Governed(level=level, since=now, version=version, window_from=now, minute_from=now)
+        self.governed = changed(seen, level, now=now)
         return self.governed
 
     def begin_minute(self, seen: Governed, *, now: datetime) -> None:

@@ -2,11 +2,13 @@
 
 It also computes how fast a foreground beside the jobs is, with and without the governor. It needs no AWS:
 `demo.figures.strain_model` is a model. It fails if the goodput with the limit falls beyond saturation, if a metastable
-start does not drain in time, or if the governor does not keep the foreground fast. It draws the plots of the guides.
+start does not drain in time, if the governor does not keep the foreground fast, or if its level swings. It draws the
+plots of the guides.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -37,6 +39,11 @@ GOVERNED_WARM_UP_SECONDS: Final = 120.0
 KEPT: Final = 0.75
 #: Beyond saturation, the goodput of the jobs stays above this share of its largest value.
 LEVEL: Final = 0.8
+#: How long the level is watched, and how often it may swing: rise after a fall, although the load stays the same.
+WATCHED_SECONDS: Final = 1800.0
+MOST_SWINGS: Final = 2
+#: A level could swing where the load is near the capacity. Far above it, the level is at its highest all the time.
+WATCHED_LOADS: Final = LOADS[: LOADS.index(2) + 1]
 _ROOT: Final = Path(__file__).parents[2]
 PLOT: Final = _ROOT / "docs/guides/strain-goodput.svg"
 FOREGROUND_PLOT: Final = _ROOT / "docs/guides/strain-foreground.svg"
@@ -115,6 +122,22 @@ def measure_foreground(
     return [Governing(load, share(load, governed=True), share(load, governed=False)) for load in loads]
 
 
+def measure_swings(loads: Sequence[float] = WATCHED_LOADS, *, watched: float = WATCHED_SECONDS) -> dict[float, int]:
+    """How often the governor's level swings at each load."""
+    swings = {}
+    for load in loads:
+        model = ForegroundModel(offered=load * CAPACITY, adaptive=False, governed=True)
+        model.run_until(watched)
+        swings[load] = swings_of([level for _, level in model.changes])
+    return swings
+
+
+def swings_of(levels: Sequence[int]) -> int:
+    """The rises that follow a fall."""
+    changes = [after - before for before, after in pairwise([0, *levels])]
+    return sum(first < 0 < second for first, second in pairwise(changes))
+
+
 def unkept(points: Sequence[Governing]) -> list[Governing]:
     """The points at which the governor does not keep the foreground fast, or the jobs near their best goodput."""
     best = max(point.governed.goodput for point in points)
@@ -153,6 +176,11 @@ def _foreground() -> None:
         f"{point.governed.in_time:.0%} and {point.governed.goodput:.1f} at {point.load:g} x" for point in unkept(points)
     )
     require(not failed, f"the governor does not keep the foreground and the goodput: {failed}")
+    swings = measure_swings()
+    most = max(swings.values())
+    watched = f"in {WATCHED_SECONDS / 60:.0f} minutes of a steady load, up to {WATCHED_LOADS[-1]:g} x"
+    Console().print(f"the governor's level swings at most {most} times {watched}")
+    require(most <= MOST_SWINGS, f"the governor's level swings, by load: {swings}")
 
 
 def _limits() -> None:

@@ -45,10 +45,12 @@ def test_a_change_of_the_level_is_made_once(governor: DynamoGovernor) -> None:
     )
     assert governor.move(seen, 1, now=NOW + 2 * SECOND) is None
     assert governor.read() == after
-    fallen = governor.move(after, 0, now=NOW + 90 * SECOND)
+    counted = governor.add(Starts(total=180), now=NOW + 89 * SECOND)
+    fallen = governor.move(counted, 0, now=NOW + 91 * SECOND)
     assert fallen is not None
-    assert (fallen.level, fallen.version, fallen.raised_by) == (0, 2, LATE)
-    assert governor.move(after, 0, now=NOW + 91 * SECOND) is None
+    assert (fallen.level, fallen.version, fallen.raised_by, fallen.usual) == (0, 2, LATE, 20)
+    assert governor.read() == fallen
+    assert governor.move(after, 0, now=NOW + 92 * SECOND) is None
 
 
 def test_a_minute_begins_once_and_leaves_the_level_and_the_window(governor: DynamoGovernor) -> None:

@@ -7,7 +7,7 @@ The processes that count have clocks of their own. What falls is decided by coun
 30 seconds make a level last for so much longer or shorter, and no more.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -26,6 +26,8 @@ STRAINED_ABOVE: Final = 0.1
 CALM_BELOW: Final = 0.02
 #: The level falls by one after a calm minute. Another minute begins after one that was not calm.
 FALLS_AFTER: Final = timedelta(seconds=60)
+#: For so long after a fall, the starts that were counted before it tell the share of late ones.
+KNOWN_FOR: Final = timedelta(minutes=10)
 #: A level means nothing after so long without a start, a minute or a change: no process has governed it since.
 EXPIRES_AFTER: Final = timedelta(minutes=5)
 
@@ -60,6 +62,8 @@ class Governed:
     #: The starts of all processes since `minute_from`. Above level 0, the minutes follow each other.
     minute: Starts = Starts()
     minute_from: datetime = EPOCH
+    #: The starts of all processes in a window, as counted in the minute that lowered the level last.
+    usual: int = 0
     #: The number of changes of the level.
     version: int = 0
 
@@ -80,12 +84,27 @@ def next_level(seen: Governed, *, now: datetime) -> int:
     level = in_force(seen, now=now)
     # A process whose clock was far ahead wrote a time that lies far ahead: it must not keep the level until then.
     since = seen.since if seen.since - now < FALLS_AFTER else EPOCH
-    late = seen.starts.late >= LATE_AT_LEAST and seen.starts.late > seen.starts.total * STRAINED_ABOVE
+    total = seen.starts.total
+    if level == NO_STRAIN and now - since < KNOWN_FOR:
+        # Only processes that saw a late start report below level 1, so their share is larger than the true one.
+        total = max(total, seen.usual)
+    late = seen.starts.late >= LATE_AT_LEAST and seen.starts.late > total * STRAINED_ABOVE
     if late and not window_is_over(seen, now=now) and now - since >= WINDOW:
         return min(level + 1, HIGHEST_LEVEL)
     if now - max(since, seen.minute_from) >= FALLS_AFTER and seen.minute.calm:
         return max(level - 1, NO_STRAIN)
     return level
+
+
+def changed(seen: Governed, level: int, *, now: datetime) -> Governed:
+    """After a change of the level. The next change needs starts of its own."""
+    after = replace(seen, level=level, since=now, version=seen.version + 1)
+    if level > in_force(seen, now=now):
+        after = replace(after, raised_by=seen.starts)
+    else:
+        lasted = max(now - seen.minute_from, FALLS_AFTER)
+        after = replace(after, usual=round(seen.minute.total * (WINDOW / lasted)))
+    return replace(after, starts=Starts(), window_from=now, minute=Starts(), minute_from=now)
 
 
 def minute_begins(seen: Governed, *, now: datetime) -> bool:

@@ -9,7 +9,7 @@ from tidemill.aws.attribute_values import milliseconds, number, text
 from tidemill.aws.clients import Item, translated
 from tidemill.aws.conditional_writes import refusing_item
 from tidemill.domain.errors import StoreUnavailableError
-from tidemill.domain.governor import WINDOW, Governed, Starts, window_is_over
+from tidemill.domain.governor import WINDOW, Governed, Starts, changed, window_is_over
 from tidemill.dynamodb.document import from_milliseconds
 from tidemill.names import JOB_KEY, STRAIN_KEY
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _KEY: Final[Item] = {JOB_KEY: text(STRAIN_KEY)}
 _TIMES: Final = ("since", "window_from", "minute_from")
-_NUMBERS: Final = ("level", "version")
+_NUMBERS: Final = ("level", "version", "usual")
 #: How often starts are added. Each try uses the item that refused the one before.
 _TRIES: Final = 4
 
@@ -103,18 +103,19 @@ def _counting(expression: str, condition: str, starts: Starts, now: datetime) ->
 
 
 def _change(seen: Governed, level: int, now: datetime) -> dict[str, Any]:
+    after = changed(seen, level, now=now)
     values = {
-        "level": number(level),
-        "since": milliseconds(now),
-        "version": number(seen.version + 1),
-        # The next change needs starts of its own.
+        "level": number(after.level),
+        "since": milliseconds(after.since),
+        "version": number(after.version),
         "late": number(0),
         "total": number(0),
-        "window_from": milliseconds(now),
+        "window_from": milliseconds(after.window_from),
+        "raised_late": number(after.raised_by.late),
+        "raised_total": number(after.raised_by.total),
+        "usual": number(after.usual),
         **_new_minute(now),
     }
-    if level > seen.level:
-        values |= {"raised_late": number(seen.starts.late), "raised_total": number(seen.starts.total)}
     placeholders = {f":{name}": value for name, value in values.items()}
     if seen.version:
         # Another process has changed the level since it was read.

@@ -17,6 +17,8 @@ _LATE_AT_LEAST: Final = 5
 _CALM_PART: Final = 50
 _RISES_AFTER_MS: Final = 10_000
 _FALLS_AFTER_MS: Final = 60_000
+#: For so long after a fall, the starts of the minute before it tell the share of the late ones.
+_KNOWN_MS: Final = 600_000
 _EXPIRES_AFTER_MS: Final = 300_000
 #: Without starts, a call of wake ends the minute that had late ones, and a later one lowers the level. One of them may
 #: fail.
@@ -56,6 +58,9 @@ class GovernorChecks:
             late, total = number_of(record.after, "raised_late"), number_of(record.after, "raised_total")
             self._require((late, total) in self._seen, f"raised by {late} late of {total} that were not counted")
             self._require(late >= _LATE_AT_LEAST and late * 10 > total, f"raised by {late} late of {total}")
+            usual = number_of(record.before, "usual")
+            known = not before and since_ms < _KNOWN_MS - self._skews_ms
+            self._require(not known or late * 10 > usual, f"raised by {late} late of {usual} starts that are usual")
             first = len(self.changes) == 1
             self._require(first or since_ms >= _RISES_AFTER_MS - self._skews_ms, f"raised {since_ms} ms after a change")
         else:
@@ -63,6 +68,8 @@ class GovernorChecks:
             late, total = number_of(record.before, "minute_late"), number_of(record.before, "minute_total")
             calm = late == 0 or late * _CALM_PART < total
             self._require(calm or expired, f"lowered after a minute with {late} late of {total}")
+            usual = number_of(record.after, "usual")
+            self._require(usual * 6 <= total + 6, f"{usual} starts of a window are usual, after a minute with {total}")
         self.changes.append((now_ms, after))
         self._seen.clear()
 

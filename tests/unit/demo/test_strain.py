@@ -14,6 +14,8 @@ from demo.figures.strain import (
     falls,
     measure,
     measure_foreground,
+    measure_swings,
+    swings_of,
     unkept,
 )
 from demo.figures.strain_model import CAPACITY, Model
@@ -94,6 +96,26 @@ def test_the_governor_keeps_the_foreground_fast_under_a_load_that_drowns_it_with
     assert light.governed == light.ungoverned
     assert heavy.ungoverned.in_time < 0.1
     assert heavy.governed.goodput > 5 * heavy.ungoverned.goodput
+
+
+@pytest.mark.parametrize(
+    ("levels", "swings"),
+    [([], 0), ([1, 2, 3], 0), ([1, 2, 1, 0], 0), ([1, 0, 1], 1), ([1, 2, 1, 2, 1, 0, 1], 2), ([2, 1, 3], 1)],
+)
+def test_a_rise_after_a_fall_is_a_swing(levels: list[int], swings: int) -> None:
+    assert swings_of(levels) == swings
+
+
+def test_a_steady_load_swings_no_level() -> None:
+    assert measure_swings((0.3, 5), watched=300) == {0.3: 0, 5: 0}
+
+
+def test_a_level_that_swings_fails_the_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strain, "measure_foreground", lambda: [Governing(1, Share(0.9, 25), Share(0, 2))])
+    monkeypatch.setattr(strain, "measure_swings", lambda: {0.5: strain.MOST_SWINGS + 1})
+    monkeypatch.setattr(type(strain.PLOT), "write_text", lambda *_: None)
+    with pytest.raises(WaitError, match="swings"):
+        strain._foreground()
 
 
 @pytest.mark.parametrize("failed", [Share(0.7, 25), Share(0.9, 15)])

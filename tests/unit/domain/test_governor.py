@@ -13,9 +13,11 @@ from tidemill.domain.governor import (
     EXPIRES_AFTER,
     FALLS_AFTER,
     GOVERNOR_SETTING,
+    KNOWN_FOR,
     WINDOW,
     Governed,
     Starts,
+    changed,
     in_force,
     minute_begins,
     next_level,
@@ -54,6 +56,30 @@ def test_each_level_gets_a_window_to_act() -> None:
     late_still = replace(RAISED, window_from=RAISED.since + WINDOW)
     assert next_level(late_still, now=RAISED.since + WINDOW) == 2
     assert next_level(replace(late_still, level=HIGHEST_LEVEL), now=RAISED.since + WINDOW) == HIGHEST_LEVEL
+
+
+def test_the_starts_of_the_minute_before_a_fall_tell_the_share_of_late_ones_for_ten_minutes() -> None:
+    # 600 starts in 60 seconds are 100 in a window.
+    fell = changed(replace(LASTING, level=1, minute=Starts(late=6, total=600)), 0, now=NOW + FALLS_AFTER)
+    few_report = replace(fell, starts=Starts(late=10, total=10), window_from=fell.since + 9 * WINDOW)
+    more = replace(few_report, starts=Starts(late=11, total=11))
+
+    assert (fell.usual, fell.level) == (100, 0)
+    assert next_level(few_report, now=fell.since + 9 * WINDOW) == 0
+    assert next_level(more, now=fell.since + 9 * WINDOW) == 1
+    later = fell.since + KNOWN_FOR
+    assert next_level(replace(few_report, window_from=later), now=later) == 1
+
+
+def test_a_minute_that_lasted_two_counts_half_of_its_starts() -> None:
+    fell = changed(replace(LASTING, minute=Starts(total=600)), 2, now=NOW + 2 * FALLS_AFTER)
+    assert (fell.usual, changed(fell, 3, now=NOW + 3 * FALLS_AFTER).usual) == (50, 50)
+
+
+def test_a_rise_from_an_expired_level_names_the_starts_that_raised_it() -> None:
+    later = NOW + EXPIRES_AFTER
+    expired = replace(LASTING, starts=LATE.starts, window_from=NOW)
+    assert changed(expired, 1, now=later).raised_by == LATE.starts
 
 
 def test_the_level_falls_one_by_one_after_a_calm_minute() -> None:
