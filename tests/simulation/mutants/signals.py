@@ -51,8 +51,8 @@ SIGNALLED: Final = (
     Mutant(
         "a late signal is kept",
         modules.SIGNAL_ANSWERS,
-        "if job.state in TERMINAL:",
-        "if False:",
+        "if job.state in TERMINAL and not",
+        "if False and not",
     ),
     Mutant(
         "a used signal is not marked",
