@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tidemill.application.batches import cancel_batch, close_batch, open_batch
 from tidemill.application.control import Control
+from tidemill.application.debouncing import Debouncer
 from tidemill.application.events import publish
 from tidemill.application.job_types import JobTypes
 from tidemill.application.submit import Accepted, Submit
@@ -117,6 +118,7 @@ class Tidemill:
             clock=clock.now,
             new_id=ids.new_job_id,
             supersede=Superseder(store=store, payloads=self._payloads, clock=clock.now).accept,
+            debounce=Debouncer(store=store, payloads=self._payloads, clock=clock.now).accept,
         )
         self._tenant = tenant
         self._table = table
@@ -178,7 +180,10 @@ class Tidemill:
         `InvalidPayloadError` with the path of each fault, `PayloadTooLargeError`, `KeyReusedError`,
         `SupersedeRefusedError`, or `MissingResourceError` for a wrong name; nothing was written then. After
         `StoreUnavailableError` or `TransactionConflictError`, submit the same again: with a key or `unique`, it makes
-        no second job. One that supersedes another needs `dynamodb:UpdateItem` as well.
+        no second job. One that supersedes another or is debounced needs `dynamodb:UpdateItem` as well.
+
+        A debounced submission that became part of the job of an earlier one is `replayed`, and `Accepted.job` says when
+        that begins now.
         """
         return self._submit(submission, tenant=self._tenant, trace=_trace(trace, traceparent))
 
@@ -269,6 +274,9 @@ class Tidemill:
         if submission.supersedes is not None:
             message = "the earlier job is marked in a separate transaction; use submit"
             raise InvalidPayloadError([Fault("/supersedes", message)])
+        if submission.debounce is not None:
+            message = "the job of an earlier submission may have to be changed in its place; use submit"
+            raise InvalidPayloadError([Fault("/debounce_seconds", message)])
         job = self._submit.prepare(submission, tenant=self._tenant, trace=_trace(None, traceparent))
         # Store the payload before the transaction. Without the transaction it belongs to no job, and reconcile deletes
         # it.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from tidemill.application.breakers import Breakers
 from tidemill.application.configuration import CachedConfiguration
 from tidemill.application.control import Control
+from tidemill.application.debouncing import Debouncer
 from tidemill.application.foreground import Governor
 from tidemill.application.job_types import JobTypes
 from tidemill.application.release import Releaser
@@ -155,6 +156,7 @@ def _submit(admit: Admit) -> Submit:
         insert_once=idempotency.insert_once,
         admit=admit,
         supersede=superseder().accept,
+        debounce=debouncer().accept,
     )
 
 
@@ -201,6 +203,11 @@ def batch_members() -> "BatchMembers":
 @cache
 def superseder() -> Superseder:
     return Superseder(store=store(), payloads=payloads(), clock=clock.now)
+
+
+@cache
+def debouncer() -> Debouncer:
+    return Debouncer(store=store(), payloads=payloads(), clock=clock.now)
 
 
 @cache

@@ -149,6 +149,11 @@ TERMINAL_STATES: Final = ("succeeded", "dead", "cancelled", "expired")
 PAYLOAD_LOCATION_ATTRIBUTE: Final = "payload_at"
 #: Only jobs have it that block their group once they are dead. The stream sends publish the removal of such a dead job.
 BLOCKS_ATTRIBUTE: Final = "blocks"
+#: Only debounced jobs have it. The stream sends publish the changes of those whose payload is stored elsewhere, since
+#: another one may have replaced it.
+BURST_ATTRIBUTE: Final = "burst"
+#: States in which such a job may take a payload, and which are not in `DISPATCHED_STATES`.
+REPLACEABLE_STATES: Final = ("scheduled", "parked")
 #: Sparse index over what waits for the scheduler, a release or an operator: scheduled, parked and dead jobs, owed work,
 #: and the lines that parked jobs may wait in.
 ATTENTION_INDEX: Final = "attention"

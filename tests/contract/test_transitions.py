@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from tests.support.builders import (
+    A_BURST,
     A_SIGNAL,
     A_STEP,
     A_WAIT,
@@ -67,6 +68,18 @@ def _next_in_group(*, in_seconds: int) -> Prepare:
         return job
 
     return prepare
+
+
+def _debounced(store: DynamoJobStore, table: Table, state: State | None) -> Job:
+    job = replace(_alone(store, table, state), burst=A_BURST)
+    if state:
+        table.put(job)
+    return job
+
+
+def _join(store: DynamoJobStore, job: Job, state: State) -> Job:
+    changed = replace(job, state=state, due=job.due and job.due + SECOND)
+    return store.join_burst(job, changed, by="later", now=LATE, replaces=True)
 
 
 def _as_owner(job: Job) -> Job:
@@ -133,6 +146,10 @@ CASES: dict[tuple[Write, State], tuple[Prepare, Call]] = {
         (Write.REWRITE, state): (_alone, lambda store, job: store.rewrite(job, replace(job, payload='{"v":2}')))
         for state in State
         if state is not State.RUNNING
+    },
+    **{
+        (Write.JOIN, state): (_debounced, lambda store, job, state=state: _join(store, job, state))  # type: ignore[misc]
+        for state in (State.SCHEDULED, State.QUEUED, State.RETRYING, State.PARKED)
     },
     (Write.BACKFILL, State.SUCCEEDED): (
         _alone,

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.infrastructure.conftest import Resource, Synthesise, Synthesised
+from tests.support.builders import A_BURST
 from tidemill.domain.dispatch import dispatch
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
@@ -209,6 +210,14 @@ def test_the_filter_passes_the_deletion_of_a_dead_job_that_blocks_its_group(dev:
     assert _passes(dev, _job(state, group="g", blocks=True), None) == (state is State.DEAD)
     assert not _passes(dev, _job(state, group="g"), None)
     assert not _passes(dev, _job(state, blocks=True), None)
+
+
+@pytest.mark.parametrize("state", [State.SCHEDULED, State.QUEUED, State.RETRYING, State.PARKED])
+def test_the_filter_passes_every_state_in_which_a_payload_may_have_been_replaced(
+    dev: Synthesised, state: State
+) -> None:
+    before = _job(State.QUEUED, payload_at="item/1", burst=A_BURST)
+    assert _passes(dev, before, _job(state, payload_at="item/2", burst=A_BURST))
 
 
 def test_a_stored_payload_costs_no_call_before_its_job_is_deleted(dev: Synthesised) -> None:

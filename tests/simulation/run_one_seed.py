@@ -15,6 +15,7 @@ from tests.simulation.actors.batch_callers import BatchCaller
 from tests.simulation.actors.batch_openers import BatchOpeners
 from tests.simulation.actors.callers import Caller, PlannedSubmission, Workload, further_submissions
 from tests.simulation.actors.capping_operators import CappingOperators
+from tests.simulation.actors.debouncers import Debouncers
 from tests.simulation.actors.event_publishers import EventPublishers
 from tests.simulation.actors.eventbridge_scheduler import EventBridgeScheduler
 from tests.simulation.actors.flooding_tenants import FloodingTenants
@@ -186,6 +187,7 @@ def _plan_callers(world: World, checks: Checks) -> None:
     BackfillingOperators(world).plan()
     EventPublishers(world, checks.events).plan()
     BatchOpeners(world, checks.batches).plan()
+    Debouncers(world, checks.bursts).plan()
     FloodingTenants(world, checks.floods.flood).plan()
     UrgentBursts(world).plan()
     CappingOperators(world).plan()

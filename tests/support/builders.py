@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from tidemill.application.job_types import JobType, JobTypes, Run
 from tidemill.application.ports import JobStore
+from tidemill.domain.burst import Burst
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import AttemptError, DeadLetter, DeathReason, Job, Reference
 from tidemill.domain.outcomes import Settlement
@@ -75,6 +76,7 @@ A_SIGNAL: Final = Signal(name="approval", at=NOW, data='{"by":"ada"}')
 AN_UNDO: Final = Undo(type="test.undo", lane=Lane.DEFAULT, payload='{"n":1}', tags=("a",), blocks=True)
 A_STEP: Final = Step(name="charge", at=NOW, attempt=1, result='{"id":7}')
 SKIPPED: Final = (Skipped(name="geo", type="test.geo"), Skipped(name="agent", type="test.agent"))
+A_BURST: Final = Burst(name="burst", key="ada", until=NOW + timedelta(hours=2), sent_for=NOW, last="first")
 A_WAIT: Final = Wait(cause=Cause.LIMIT, key="test.job#a", since=NOW)
 #: A settlement into each state that settle may write.
 SETTLEMENTS: Final = {

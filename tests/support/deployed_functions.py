@@ -21,10 +21,12 @@ from tidemill.aws import clients
 from tidemill.domain.job import Job
 from tidemill.entrypoints import publish, query, submit, wake, work
 from tidemill.names import (
+    BURST_ATTRIBUTE,
     DISPATCHED_STATES,
     GROUP_ATTRIBUTE,
     GROUP_STATES,
     PAYLOAD_LOCATION_ATTRIBUTE,
+    REPLACEABLE_STATES,
     STATE_ATTRIBUTE,
     TERMINAL_STATES,
     Env,
@@ -223,6 +225,7 @@ def _passes(record: Mapping[str, Any]) -> bool:
         state in DISPATCHED_STATES
         or (state in GROUP_STATES and GROUP_ATTRIBUTE in after)
         or (before.get(STATE_ATTRIBUTE, {}).get("S") in TERMINAL_STATES and PAYLOAD_LOCATION_ATTRIBUTE in before)
+        or (state in REPLACEABLE_STATES and {PAYLOAD_LOCATION_ATTRIBUTE, BURST_ATTRIBUTE} <= before.keys())
     )
 
 

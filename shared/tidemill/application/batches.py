@@ -30,6 +30,7 @@ _NOT_OF_CALLBACKS: Final = {
     "deadline": "deadline",
     "supersedes": "supersedes",
     "batch": "batch",
+    "debounce": "debounce_seconds",
 }
 
 

@@ -11,6 +11,7 @@ from shlex import quote
 from typing import Final
 
 from tidemill.application.explain_breaker import parked_by_breaker
+from tidemill.application.explained_burst import debounced
 from tidemill.application.explained_effects import effects
 from tidemill.application.explanation import Answer, Facts, Reason
 from tidemill.application.time_text import moment
@@ -146,6 +147,8 @@ def _not_due(facts: Facts) -> Answer:
     elif job.claimed_at and job.hops:
         text = f"Its handler asked to run again {when} (a snooze or a continuation)."
         reason = Reason.HANDLER_DELAY
+    elif job.burst:
+        text, reason = debounced(job.burst, when, now), Reason.DELAYED
     else:
         text, reason = f"It was submitted to run {when}.", Reason.DELAYED
     return _said(reason, text, *via, until=job.due)

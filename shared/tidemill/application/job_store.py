@@ -254,6 +254,27 @@ class SupersedeStore(UndoStore, _Read, Protocol):
         """As `ControlStore.cancel`."""
 
 
+class BurstStore(_Read, Protocol):
+    """For debounced jobs."""
+
+    def job_of_burst(self, tenant: str, name: str) -> str | None:
+        """The id of the job that the last burst of this name began, read consistently."""
+
+    def begin_burst(self, job: Job, *, after: str | None) -> Job:
+        """Insert the job of a new burst, whose name leads to it from then on; return it as written.
+
+        `after` is the job to which the name leads now. Refused if another burst has begun since. Raises
+        `TransactionConflictError` if other submissions were faster for a second.
+        """
+
+    def join_burst(self, job: Job, changed: Job, *, by: str, now: datetime, replaces: bool) -> Job:
+        """Write the time that a later submission gave to `job`, as it was read, and with `replaces` the payload.
+
+        Returns the job as written. `by` is fresh for each submission. Refused if a worker has claimed the job since, or
+        another write has moved it or the payload that it has stored apart.
+        """
+
+
 class BackfillStore(_Read, Protocol):
     """For backfill."""
 
@@ -305,6 +326,7 @@ class JobStore(
     ReconcileStore,
     ControlStore,
     SupersedeStore,
+    BurstStore,
     BackfillStore,
     PurgeStore,
     OwedStore,

@@ -23,6 +23,8 @@ _PLAIN: Final[Mapping[str, str]] = {
     Why.CONFLICT: "{run} was given back, because other transactions conflicted with it",
     Why.UNANSWERED: "the claim of {run} was given back, because its worker got no answer",
     Why.RESTORED: "{run} was given back, because the table was restored to a moment at which it ran",
+    Why.MOVED: "a later submission moved it, and {burst.moves} have so far",
+    Why.REPLACED: "a later submission replaced its payload, and {burst.replacements} have so far",
     Why.DUE: "its time was near, so wake put it on its lane",
     Why.TURN: "it became the head of its group",
     Why.ROOM: "it was released from its line",
@@ -56,7 +58,7 @@ def story(job: Job) -> list[Event]:
 def _told(entry: Transition, job: Job) -> str:
     run = "a run" if entry.attempt is None else f"attempt {entry.attempt}"
     if entry.cause in _PLAIN:
-        return _PLAIN[entry.cause].format(run=run)
+        return _PLAIN[entry.cause].format(run=run, burst=job.burst)
     match entry.cause:
         case Why.ACCEPTED:
             text = _submitted(job)
@@ -133,7 +135,9 @@ def _untold(job: Job) -> Iterator[Event]:
 
 def _submitted(job: Job) -> str:
     parts = [f"submitted to the lane {job.lane}"]
-    if job.run_at:
+    if job.burst:
+        parts.append(f"debounced, for {span(job.burst.until - job.created_at)} at most")
+    elif job.run_at:
         parts.append(f"to run {span(job.run_at - job.created_at)} later")
     if job.group:
         parts.append(f"as number {job.sequence} of the group {job.group}")

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from tidemill.application.ports import Payloads
 from tidemill.domain.batches import CANCELLED, CLOSED, Look
+from tidemill.domain.burst import Burst
 from tidemill.domain.errors import MalformedDocumentError
 from tidemill.domain.job import OPERATOR, OWNER, Job
 from tidemill.domain.undo import Undo
@@ -102,6 +103,7 @@ def summary(job: Job) -> dict[str, Any]:
         "group": job.group,
         "tags": list(job.tags),
         "batch": job.batch,
+        "debounce": _debounce(job.burst) if job.burst else None,
         "sequence": job.sequence,
         "run_at": _time(job.run_at),
         "deadline": _time(job.deadline),
@@ -142,6 +144,17 @@ def batch_view(job: Job, look: Look | None = None) -> dict[str, Any]:
 def _skipped(job: Job) -> list[dict[str, Any]]:
     by = {entry.name: entry.job_id for entry in job.backfilled}
     return [{"name": mark.name, "type": mark.type, "backfilled_by": by.get(mark.name)} for mark in job.skipped]
+
+
+def _debounce(burst: Burst) -> dict[str, Any]:
+    return {
+        "key": burst.key,
+        "until": _time(burst.until),
+        "moves": burst.moves,
+        "first_moved_at": _time(burst.first_moved_at),
+        "replacements": burst.replacements,
+        "first_replaced_at": _time(burst.first_replaced_at),
+    }
 
 
 def _undo(undo: Undo) -> dict[str, Any]:

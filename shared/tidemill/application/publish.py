@@ -11,7 +11,7 @@ would refuse it each time.
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -219,7 +219,9 @@ class Publisher:
         def step() -> Job | FailedStep | None:
             try:
                 return self._store.park(job, wait, now=wait.since)
-            except WriteRefusedError:
+            except WriteRefusedError as refused:
+                if (moved := refused.current) and _is_moved(job, moved):
+                    return self._park(sequence, moved, replace(wait, not_before=moved.due))()
                 # It has moved on, and the record of that comes, too. Or a worker runs it by an earlier message.
                 return None
             except Exception as error:  # noqa: BLE001 - as in `_advance`
@@ -267,6 +269,12 @@ class Publisher:
         return FailedStep(sequence, step, work, error, handed_over=True)
 
 
+def _is_moved(job: Job, current: Job) -> bool:
+    """Whether only its time has changed: a debounced job, whose record of that requests no message."""
+    dispatch = (job.created_at, job.state, job.generation)
+    return dispatch == (current.created_at, current.state, current.generation) and job.due != current.due
+
+
 def _groups(changes: Iterable[Change]) -> dict[tuple[str, str], str]:
     """The groups that may advance, each with the first of its changes: an advance moves the head as far as possible."""
     groups: dict[tuple[str, str], str] = {}
@@ -290,7 +298,7 @@ def _moves_group(change: Change) -> Job | None:
 
 
 def _deleted(change: Change) -> Job | None:
-    """The deleted job, if its payload is stored outside its document.
+    """The deleted job, if its payload is stored outside its document, or the job before another payload replaced it.
 
     A new job may replace an expired document before DynamoDB deletes it. The new job has another payload.
     """

@@ -38,5 +38,6 @@ def _faults(submission: Submission) -> list[Fault]:
         "/run_at": submission.run_at,
         "/deadline": submission.deadline,
         "/supersedes": submission.supersedes,
+        "/debounce_seconds": submission.debounce,
     }
     return [Fault(path, "an undo takes none") for path, value in given.items() if value is not None]

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
+from tidemill.application.bursts import burst_of
 from tidemill.application.job_ids import (
     RESERVED_KEYS,
     follow_up_id,
@@ -19,6 +20,7 @@ from tidemill.application.job_types import JobType, JobTypes
 from tidemill.application.ports import Clock, NewToken, Payloads, SubmitStore
 from tidemill.application.submission_body import body_hash_of, body_of, checked, hash_of
 from tidemill.domain.batches import Callback, Opening, closed_at, is_batch
+from tidemill.domain.debounce import quiet_after
 from tidemill.domain.errors import (
     BatchRefusedError,
     Fault,
@@ -91,7 +93,8 @@ def insert_directly(insert: Insert, job: Job) -> Accepted:
 class Submit:
     """The use case, and the only path on which a submission becomes a job.
 
-    `new_id` gives ids that sort by time. `insert_once` wraps the write. `supersede` inserts a job that supersedes one.
+    `new_id` gives ids that sort by time. `insert_once` wraps the write. `supersede` inserts a job that supersedes one,
+    and `debounce` one that is debounced.
     """
 
     def __init__(
@@ -105,6 +108,7 @@ class Submit:
         insert_once: InsertOnce = insert_directly,
         admit: Admit = admit_all,
         supersede: Insert | None = None,
+        debounce: Insert | None = None,
     ) -> None:
         self._store = store
         self._payloads = payloads
@@ -114,6 +118,7 @@ class Submit:
         self._insert_once = insert_once
         self._admit = admit
         self._supersede = supersede
+        self._debounce = debounce
 
     def __call__(self, submission: Submission, *, tenant: str, trace: str) -> Accepted:
         """Raises what `prepare` and `insert` raise."""
@@ -134,6 +139,8 @@ class Submit:
             earlier = partial(self.earlier, submission, tenant=tenant, refused=refused)
             return PendingSubmission(serial_key=None, insert=earlier)
         serial_key = f"job {job.id}" if job.group is None else f"group {job.group}"
+        if job.burst is not None:
+            serial_key = f"burst {job.burst.name}"
         try:
             admitted = self._admit(job)
         except _NOT_NOW as refused:
@@ -172,6 +179,8 @@ class Submit:
             raise InvalidPayloadError([Fault("/supersedes", "a follow-up job supersedes none")])
         if submission.batch is not None:
             raise InvalidPayloadError([Fault("/batch", "a follow-up job joins no batch")])
+        if submission.debounce is not None:
+            raise InvalidPayloadError([Fault("/debounce_seconds", "a follow-up job is not debounced")])
         job = self._prepare(
             submission, tenant=parent.tenant, trace=parent.trace, new_id=lambda: follow_up_id(parent, index)
         )
@@ -197,6 +206,10 @@ class Submit:
             if self._supersede is None:
                 raise InvalidPayloadError([Fault("/supersedes", "is not possible here")])
             return self._supersede(job)
+        if job.burst is not None:
+            if self._debounce is None:
+                raise InvalidPayloadError([Fault("/debounce_seconds", "is not possible here")])
+            return self._debounce(job)
         try:
             batch = self._joined(job)
         except (BatchRefusedError, InvalidPayloadError) as refused:
@@ -276,6 +289,9 @@ class Submit:
         run_at = submission.run_at or (now + submission.delay if submission.delay else None)
         if run_at is not None:
             run_at = run_at.astimezone(UTC) + (EPOCH - run_at) % MILLISECOND
+        burst = burst_of(submission, value, tenant=tenant, now=now)
+        if submission.debounce:
+            run_at = quiet_after(now, submission.debounce)
         due = max(run_at or now, now)
         deadline = _rounded_down(submission.deadline.astimezone(UTC)) if submission.deadline else None
         # A correction follows the undo, so it must not expire after that.
@@ -300,6 +316,7 @@ class Submit:
             tags=tuple(sorted(submission.tags)),
             supersedes=submission.supersedes,
             batch=submission.batch,
+            burst=burst,
             blocks=job_type.blocks and submission.group is not None,
             retention=job_type.retention,
             unique_until=period_end(unique, now) if unique else None,

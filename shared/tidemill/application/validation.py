@@ -111,6 +111,7 @@ def faults(submission: Submission, job_type: JobType, *, now: datetime) -> list[
             "must be the id of a batch, for a job that is not unique and supersedes none",
         ),
         *(_unique(submission.unique, key=key) if submission.unique else []),
+        *_debounce(submission, job_type),
     ]
     return [Fault(path, message) for holds, path, message in checks if not holds]
 
@@ -164,6 +165,45 @@ def _unique(unique: Unique, *, key: str | None) -> list[_Check]:
             f"must be {SHORTEST_PERIOD.seconds} s to {LONGEST_SPAN.days} days",
         ),
         (unique.key is None or _is_name(unique.key), "/unique/key", _NAME_RULE),
+    ]
+
+
+def _debounce(submission: Submission, job_type: JobType) -> list[_Check]:
+    debounce, longest = submission.debounce, submission.debounce_max
+    if debounce is None:
+        needs = "needs debounce_seconds"
+        return [
+            (submission.debounce_key is None, "/debounce_key", needs),
+            (longest is None, "/debounce_max_seconds", needs),
+            (submission.replace is None, "/replace", needs),
+        ]
+    #: What says when the job begins, or to which other job it belongs.
+    others = {
+        "idempotency_key": submission.key,
+        "unique": submission.unique or job_type.unique,
+        "group": submission.group,
+        "batch": submission.batch,
+        "supersedes": submission.supersedes,
+        "delay_seconds": submission.delay,
+        "run_at": submission.run_at,
+        "deadline": submission.deadline,
+    }
+    days = LONGEST_SPAN.days
+    return [
+        *((value is None, f"/{name}", "not possible with debounce_seconds") for name, value in others.items()),
+        (timedelta(0) <= debounce <= LONGEST_SPAN, "/debounce_seconds", f"must be 0 to {days} days"),
+        (
+            longest is None or debounce <= longest <= LONGEST_SPAN,
+            "/debounce_max_seconds",
+            f"must be at least debounce_seconds, and at most {days} days",
+        ),
+        (submission.debounce_key is None or _is_name(submission.debounce_key), "/debounce_key", _NAME_RULE),
+        (submission.replace in {None, "payload"}, "/replace", "must be `payload`"),
+        (
+            submission.replace is None or submission.debounce_key is not None,
+            "/debounce_key",
+            "must be given with replace: without it, the payload is the debounce key",
+        ),
     ]
 
 

@@ -145,6 +145,7 @@ class Pipeline(Construct):
         """Let a function of the app submit jobs, as `tidemill.client.Tidemill.here` does.
 
         With `tenant` it may submit only for this tenant, and neither to groups nor from a handler with limits.
+        Debounced jobs need `dynamodb:UpdateItem` as well, and no `tenant`.
         """
         self.storage.allow(function, *ACCEPT, tenant=tenant)
         for name, value in self.storage.submitting.items():

@@ -24,6 +24,16 @@ PATTERNS: Final[Sequence[Mapping[str, Any]]] = (
             }
         }
     },
+    # A submission may have replaced the payload of a debounced job. In the other states, it matches above.
+    {
+        "dynamodb": {
+            "OldImage": {
+                names.PAYLOAD_LOCATION_ATTRIBUTE: _THERE,
+                names.BURST_ATTRIBUTE: {"M": {"name": _THERE}},
+            },
+            "NewImage": {names.STATE_ATTRIBUTE: {"S": list(names.REPLACEABLE_STATES)}},
+        }
+    },
     # The job is deleted and its payload is left. Only a redrive writes a job again after its end.
     {
         "dynamodb": {

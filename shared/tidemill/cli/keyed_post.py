@@ -41,4 +41,6 @@ def posted(installation: Installation, path: str, members: Mapping[str, str], *,
         ) from error
     if answer.headers.get("idempotent-replayed") == "true":
         say("The API returned an existing job: the key was used before, or the period has a job already.")
+    if answer.headers.get("debounced") == "true":
+        say("The submission became part of an earlier job, which has not begun.")
     return job

@@ -51,6 +51,22 @@ _LANES: Final = click.Choice(list(map(str, Lane)))
     help="Accept one job of this type and payload per period of this many seconds.",
 )
 @click.option("--unique-key", metavar="KEY", help="With --unique-seconds: compare this key instead of the payload.")
+@click.option(
+    "--debounce",
+    type=DURATION,
+    metavar="DURATION",
+    help="The job starts once you have submitted none of its type and debounce key for so long.",
+)
+@click.option("--debounce-key", metavar="KEY", help="With --debounce: the default is the payload.")
+@click.option(
+    "--debounce-max",
+    type=DURATION,
+    metavar="DURATION",
+    help="With --debounce: the latest start, from the first submission. The default is ten times --debounce.",
+)
+@click.option(
+    "--replace", type=click.Choice(["payload"]), help="With --debounce-key: the payload of the last submission counts."
+)
 @click.option("--batch", metavar="FILE", help="Submit one job per line of this file; `-` is stdin.")
 @click.option("--wait", is_flag=True, help="Watch the job until it ends, as `tidemill watch` does.")
 @click.option("--json", "as_json", is_flag=True, help="Print the job as one line of JSON, also to a terminal.")
@@ -71,6 +87,10 @@ def submit(
     supersedes: str | None,
     unique_seconds: float | None,
     unique_key: str | None,
+    debounce: timedelta | None,
+    debounce_key: str | None,
+    debounce_max: timedelta | None,
+    replace: str | None,
     batch: str | None,
     wait: bool,
     as_json: bool,
@@ -90,6 +110,8 @@ def submit(
         raise click.UsageError("give either --delay or --run-at, not both")
     if key is not None and unique_seconds is not None:
         raise click.UsageError("give either --key or --unique-seconds, not both")
+    if debounce is None and (debounce_key, debounce_max, replace) != (None, None, None):
+        raise click.UsageError("--debounce-key, --debounce-max and --replace need --debounce")
     options = {
         "lane": lane,
         "delay_seconds": delay and delay // timedelta(seconds=1),
@@ -100,6 +122,10 @@ def submit(
         "max_age_seconds": max_age and max_age // timedelta(seconds=1),
         "supersedes": supersedes,
         "unique": unique_seconds and {"period_seconds": unique_seconds, "key": unique_key},
+        "debounce_seconds": _seconds(debounce),
+        "debounce_key": debounce_key,
+        "debounce_max_seconds": _seconds(debounce_max),
+        "replace": replace,
     }
     given = {name: value for name, value in options.items() if value is not None}
     installation: Installation = ctx.obj
@@ -118,3 +144,7 @@ def submit(
         return
     say(f"Accepted as {visible(job['id'])}.")
     ctx.exit(watch_jobs(installation, [job["id"]], one_line=as_json))
+
+
+def _seconds(duration: timedelta | None) -> int | None:
+    return None if duration is None else duration // timedelta(seconds=1)

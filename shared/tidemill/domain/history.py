@@ -60,6 +60,9 @@ class Why(StrEnum):
     CANCELLED = "cancelled"
     #: A running job was asked to end.
     CANCEL_REQUESTED = "cancel requested"
+    #: A later submission with its debounce key moved its time, or replaced its payload.
+    MOVED = "moved"
+    REPLACED = "payload replaced"
     #: The job that undoes it was submitted.
     UNDONE = "undone"
 

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
+from tidemill.domain.burst import Burst
 from tidemill.domain.history import Transition, Why, with_attempts
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.signals import Awaited, Signal
@@ -145,6 +146,8 @@ class Job:
     tags: tuple[str, ...] = ()
     #: The id of the batch that the job belongs to.
     batch: str | None = None
+    #: The submissions that it stands for, if it is debounced. Set by insert; changed by those that it takes.
+    burst: Burst | None = None
     #: The job whose success created this follow-up, or skipped the work that this one makes up for; the batch whose end
     #: submitted this callback.
     parent: str | None = None
@@ -262,9 +265,13 @@ class Job:
         entries = list(with_attempts(self.history, attempt=self.attempt))
         if self.cancel_requested_at:
             # It is not in `history`, which a settle writes as it was at the claim.
-            asked = Transition(at=self.cancel_requested_at, state=State.RUNNING, cause=Why.CANCEL_REQUESTED)
-            later = next((index for index, entry in enumerate(entries) if entry.at > asked.at), len(entries))
-            entries.insert(later, asked)
+            _insert(Transition(at=self.cancel_requested_at, state=State.RUNNING, cause=Why.CANCEL_REQUESTED), entries)
+        recorded = {entry.at for entry in self.history if entry.cause == Why.MOVED}
+        if self.burst and self.burst.first_moved_at and self.burst.first_moved_at not in recorded:
+            # The changes by later submissions may be thousands, so the first of each kind stands for them.
+            _insert(Transition(at=self.burst.first_moved_at, state=Why.MOVED, cause=Why.MOVED), entries)
+        if self.burst and self.burst.first_replaced_at:
+            _insert(Transition(at=self.burst.first_replaced_at, state=Why.REPLACED, cause=Why.REPLACED), entries)
         if self.undone:
             # It is not in `history` either: the undo leaves the rest of the document as it is.
             entries.append(Transition(at=self.undone.at, state=self.state, cause=Why.UNDONE))
@@ -278,6 +285,11 @@ class Job:
     def settled_in(self, current: "Job") -> bool:
         """Whether `current` records the end of the run that holds this job, even if a later run has claimed it."""
         return self.owner is not None and current.last_owner == self.owner
+
+
+def _insert(entry: Transition, entries: list[Transition]) -> None:
+    """At its time."""
+    entries.insert(next((index for index, each in enumerate(entries) if each.at > entry.at), len(entries)), entry)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

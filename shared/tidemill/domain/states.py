@@ -52,6 +52,7 @@ class Write(StrEnum):
     RESEND = "resend"
     REDRIVE = "redrive"
     REWRITE = "rewrite"
+    JOIN = "join_burst"
     UNDO = "undo"
     SUPERSEDE = "supersede"
     BACKFILL = "backfill"
@@ -109,6 +110,13 @@ TRANSITIONS: Final[Mapping[Write, Mapping[State | None, frozenset[State]]]] = {
     Write.REDRIVE: {State.DEAD: frozenset({State.QUEUED, State.WAITING})},
     # Of a migration: the payload alone changes. A running job is left, because its run reads the present payload.
     Write.REWRITE: {state: frozenset({state}) for state in State if state is not State.RUNNING},
+    # A later submission of its burst moves a job that no worker has claimed, or replaces the payload of one that waits.
+    Write.JOIN: {
+        State.SCHEDULED: frozenset({State.SCHEDULED, State.QUEUED}),
+        State.QUEUED: frozenset({State.QUEUED, State.SCHEDULED}),
+        State.RETRYING: frozenset({State.RETRYING}),
+        State.PARKED: frozenset({State.PARKED}),
+    },
     # The job that undoes it is inserted by the same transaction.
     Write.UNDO: {State.SUCCEEDED: frozenset({State.SUCCEEDED})},
     # The job that supersedes it is inserted by the same transaction. It also cancels this one, if that is possible.

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 from tidemill.names import Lane
 
@@ -46,3 +46,13 @@ class Submission:
     tags: Sequence[str] = ()
     #: The id of an open batch of the tenant that the job joins. Not with `unique` or `supersedes`.
     batch: str | None = None
+    #: The job starts once its tenant has submitted none of its type and `debounce_key` for so long: a submission moves
+    #: the job of an earlier one that has not begun. Not with `key`, `unique`, `group`, `batch`, `supersedes`, `delay`,
+    #: `run_at` or `deadline`.
+    debounce: timedelta | None = None
+    #: None for the payload.
+    debounce_key: str | None = None
+    #: The job starts this long after its first submission at the latest; None for ten times `debounce`.
+    debounce_max: timedelta | None = None
+    #: With `"payload"`, the payload of the last submission counts, and otherwise that of the first.
+    replace: Literal["payload"] | None = None

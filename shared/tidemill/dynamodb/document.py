@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from tidemill.aws.attribute_values import milliseconds, number, seconds, text
 from tidemill.aws.clients import Item
+from tidemill.domain.burst import Burst
 from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError
 from tidemill.domain.holds import known_cause
 from tidemill.domain.job import AttemptError, CancelRequest, DeathReason, Job, Redrive
@@ -21,6 +22,7 @@ from tidemill.domain.waiting import Cause, Wait
 from tidemill.dynamodb import history_entries
 from tidemill.names import (
     BLOCKS_ATTRIBUTE,
+    BURST_ATTRIBUTE,
     GROUP_ATTRIBUTE,
     JOB_KEY,
     LISTING_SORT_KEY,
@@ -143,6 +145,20 @@ UNDO: Final = _record(
 UNDONE: Final = _record(Undone, {"job_id": _TEXT, "at": _TIME, "by": _TEXT, "reason": _TEXT})
 SKIPPED: Final = _list_of(_record(Skipped, {"name": _TEXT, "type": _TEXT}))
 STEPS: Final = _list_of(_record(Step, {"name": _TEXT, "at": _TIME, "attempt": _NUMBER, "result": _TEXT}))
+BURST: Final = _record(
+    Burst,
+    {
+        "name": _TEXT,
+        "key": _TEXT,
+        "until": _TIME,
+        "sent_for": _TIME,
+        "last": _TEXT,
+        "moves": _NUMBER,
+        "first_moved_at": _TIME,
+        "replacements": _NUMBER,
+        "first_replaced_at": _TIME,
+    },
+)
 BACKFILLED: Final = _list_of(_record(Backfilled, {"name": _TEXT, "job_id": _TEXT, "at": _TIME}))
 
 #: Every field of `Job` except its key, each under its own name. A missing attribute means the field's default.
@@ -168,6 +184,7 @@ _FIELDS: Final[Mapping[str, _Form]] = {
     "hops": _NUMBER,
     "tags": _list_of(_TEXT),
     "batch": _TEXT,
+    BURST_ATTRIBUTE: BURST,
     "parent": _TEXT,
     "undoes": _TEXT,
     "supersedes": _TEXT,

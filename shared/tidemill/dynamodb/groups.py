@@ -142,7 +142,7 @@ class DynamoGroups:
     def advance(self, tenant: str, group: str, *, now: datetime) -> Job | None:
         """As `advance` of the port. Raises `TransactionConflictError` if the next job is not found in `MOST_STEPS`."""
         for _ in range(MOST_STEPS):
-            job, further = _retried(lambda: self._step(tenant, group, now))
+            job, further = retried(lambda: self._step(tenant, group, now))
             if not further:
                 return job
         raise TransactionConflictError(
@@ -256,7 +256,7 @@ class DynamoGroups:
     def _unless_refused(attempt: Callable[[], Result], write: Write, mine: Callable[[Job], bool]) -> Result | Job:
         """A refusal by a document that this call wrote is the SDK's retry of its own success."""
         try:
-            return _retried(attempt)
+            return retried(attempt)
         except RefusedError as refused:
             if not refused.of(Part.OWN):
                 raise BatchRefusedError(refusal_of(refused.of(Part.BATCH)[0].item)) from None
@@ -267,8 +267,8 @@ class DynamoGroups:
             raise WriteRefusedError(write, current) from None
 
 
-def _retried(attempt: Callable[[], Result]) -> Result:
-    """Retry `attempt` while other writes change the group.
+def retried(attempt: Callable[[], Result]) -> Result:
+    """Retry `attempt` while other writes change what it depends on.
 
     Raises `RefusedError` when its own write is refused, or the place in its batch.
     """

@@ -19,7 +19,15 @@ from tidemill.domain.states import State, Write, allowed
 from tidemill.domain.steps import Step
 from tidemill.domain.undo import Undone
 from tidemill.domain.waiting import Wait
-from tidemill.dynamodb import backfill_writes, job_writes, operator_writes, signal_writes, undo_writes
+from tidemill.dynamodb import (
+    backfill_writes,
+    burst_writes,
+    bursts,
+    job_writes,
+    operator_writes,
+    signal_writes,
+    undo_writes,
+)
 from tidemill.dynamodb.document import decode
 from tidemill.dynamodb.groups import DynamoGroups
 from tidemill.dynamodb.indexes import NOT_LISTED, Indexes
@@ -215,6 +223,22 @@ class DynamoJobStore(JobReader):
 
         mark = undo_writes.mark_superseded(earlier, job, retention=self._retention)
         return self._groups.insert_with(job, insertion, update=mark, write=Write.SUPERSEDE, mine=mine)
+
+    def job_of_burst(self, tenant: str, name: str) -> str | None:
+        return bursts.job_of(self._client, tenant, name, table=self._table)
+
+    def begin_burst(self, job: Job, *, after: str | None) -> Job:
+        insertion = job_writes.insert(job, indexes=self._indexes)
+        return bursts.begin(self._client, job, insertion, after=after, table=self._table)
+
+    def join_burst(self, job: Job, changed: Job, *, by: str, now: datetime, replaces: bool) -> Job:
+        def mine(current: Job) -> bool:
+            return current.burst is not None and current.burst.last == by
+
+        if not allowed(Write.JOIN, job.state, changed.state):
+            raise WriteRefusedError(Write.JOIN, job)
+        request = burst_writes.join(job, changed, by=by, now=now, replaces=replaces, indexes=self._indexes)
+        return self._updated(Write.JOIN, request, mine=mine)
 
     def backfill(self, done: Job, job: Job, entry: Backfilled) -> None:
         def mine(current: Job) -> bool:

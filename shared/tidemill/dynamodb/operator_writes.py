@@ -114,9 +114,16 @@ def park(job: Job, wait: Wait, *, now: datetime) -> Request:
             f"#state IN ({', '.join(to_send)})",
             # It was retried, redriven or released since. The record of that write comes, too.
             "#generation = :generation",
+            # A submission of its burst has moved it since, with no new generation: it must not start before its time.
+            "#due = :due",
         ],
-        names=["generation"],
-        values={**to_send, ":generation": number(job.generation), ":one": number(1)},
+        names=["generation", "due"],
+        values={
+            **to_send,
+            ":generation": number(job.generation),
+            ":due": milliseconds(job.due or now),
+            ":one": number(1),
+        },
     )
 
 

@@ -33,7 +33,7 @@ from tidemill.domain.submission import Submission
 from tidemill.http.caller_identity import tenant
 from tidemill.http.problems import ProblemError, as_problem
 from tidemill.http.request import idempotency_key, read_body, read_object
-from tidemill.http.router import REPLAYED, json_response, resolver
+from tidemill.http.router import DEBOUNCED, REPLAYED, json_response, resolver
 from tidemill.http.submission_form import BatchedForm, BatchForm, EventForm, OpeningForm, SubmissionForm, read_form
 from tidemill.http.trace_headers import caller_trace
 from tidemill.names import LARGEST_BATCH_BODY_BYTES
@@ -188,7 +188,8 @@ def _pointer(index: int) -> str:
 
 
 def _shown(accepted: Accepted, payload: str | None) -> Response[str]:
-    headers = {"Location": f"/jobs/{accepted.job.id}", **(REPLAYED if accepted.replayed else {})}
+    earlier = DEBOUNCED if accepted.job.burst else REPLAYED
+    headers = {"Location": f"/jobs/{accepted.job.id}", **(earlier if accepted.replayed else {})}
     return json_response(_status(accepted), view(accepted.job, payload=payload), headers=headers)
 
 

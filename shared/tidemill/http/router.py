@@ -12,6 +12,7 @@ from tidemill.http.problems import ProblemError, as_problem
 _JSON: Final = "application/json"
 #: Marks a response that repeats the result of an earlier request with the same idempotency key.
 REPLAYED: Final[Mapping[str, str]] = {"Idempotent-Replayed": "true"}
+DEBOUNCED: Final[Mapping[str, str]] = {"Debounced": "true"}
 
 
 #: Gets each problem that answers a request.

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
@@ -67,25 +67,37 @@ class SubmissionForm(Form):
     unique: UniqueForm | None = None
     tags: Annotated[list[Tag], Field(max_length=MOST_TAGS)] | None = None
     batch: str | None = None
+    debounce_seconds: Delay | None = None
+    debounce_key: str | None = None
+    debounce_max_seconds: Delay | None = None
+    replace: Literal["payload"] | None = None
 
     def submission(self, *, key: str | None) -> Submission:
         return Submission(
             type=self.type,
             payload=self.payload,
             lane=self.lane,
-            delay=None if self.delay_seconds is None else timedelta(seconds=self.delay_seconds),
+            delay=_span(self.delay_seconds),
             run_at=self.run_at,
             group=self.group,
             deadline=self.deadline,
-            max_age=None if self.max_age_seconds is None else timedelta(seconds=self.max_age_seconds),
+            max_age=_span(self.max_age_seconds),
             key=key,
             tags=self.tags or (),
             supersedes=self.supersedes,
             batch=self.batch,
+            debounce=_span(self.debounce_seconds),
+            debounce_key=self.debounce_key,
+            debounce_max=_span(self.debounce_max_seconds),
+            replace=self.replace,
             unique=None
             if self.unique is None
             else Unique(period=timedelta(seconds=self.unique.period_seconds), key=self.unique.key),
         )
+
+
+def _span(seconds: float | None) -> timedelta | None:
+    return None if seconds is None else timedelta(seconds=seconds)
 
 
 class BatchedForm(SubmissionForm):
@@ -122,7 +134,7 @@ class CallbackForm(Form):
             payload=self.payload,
             lane=self.lane,
             group=self.group,
-            max_age=None if self.max_age_seconds is None else timedelta(seconds=self.max_age_seconds),
+            max_age=_span(self.max_age_seconds),
             tags=self.tags or (),
         )
 

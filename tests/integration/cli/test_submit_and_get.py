@@ -200,7 +200,17 @@ def test_the_options_are_sent_with_the_job(server: Loopback) -> None:
         "1h",
     )
     run("submit", "t", "--run-at", "2030-01-31T08:00:00.5Z", "--unique-seconds", "60", "--unique-key", "u")
-    delayed, timed = (json.loads(request.body) for request in server.requests)
+    debounce = ("--debounce", "30s", "--debounce-key", "7", "--debounce-max", "5m", "--replace", "payload")
+    run("submit", "t", *debounce)
+    delayed, timed, debounced = (json.loads(request.body) for request in server.requests)
+    assert debounced == {
+        "type": "t",
+        "payload": {},
+        "debounce_seconds": 30,
+        "debounce_key": "7",
+        "debounce_max_seconds": 300,
+        "replace": "payload",
+    }
     assert delayed == {
         "type": "t",
         "payload": {},
@@ -229,6 +239,10 @@ def test_the_options_are_sent_with_the_job(server: Loopback) -> None:
         ["t", "--deadline", "soon"],
         ["t", "--unique-seconds", "0"],
         ["t", "--unique-key", "u"],
+        ["t", "--debounce-key", "u"],
+        ["t", "--debounce-max", "5m"],
+        ["t", "--replace", "payload"],
+        ["t", "--debounce", "5s", "--replace", "all"],
         ["t", "--lane", "slow"],
         ["t", "--delay", "5s", "--run-at", "2030-01-31T08:00:00Z"],
         ["t", "--key", "k", "--unique-seconds", "60"],
@@ -265,6 +279,13 @@ def test_a_unique_job_is_created_once(behind: Mill) -> None:
     assert json.loads(first.stdout)["id"] == json.loads(again.stdout)["id"]
     assert "existing job" in again.stderr
     assert behind.stored() == 1
+
+
+def test_a_burst_is_one_job(behind: Mill) -> None:
+    first, again = (run("submit", "test.noop", "--debounce", "1h") for _ in range(2))
+    assert json.loads(first.stdout)["id"] == json.loads(again.stdout)["id"]
+    assert "earlier job" in again.stderr
+    assert "earlier job" not in first.stderr
 
 
 def test_a_lane_more_urgent_than_the_types_own_is_refused(behind: Mill) -> None:

@@ -9,6 +9,7 @@ from tests.simulation.checks.backfills import BackfillChecks
 from tests.simulation.checks.batches import BatchChecks
 from tests.simulation.checks.breaker_ages import BreakerAgeChecks
 from tests.simulation.checks.breakers import BreakerChecks
+from tests.simulation.checks.bursts import BurstChecks
 from tests.simulation.checks.caps import CapChecks
 from tests.simulation.checks.crashes import CrashChecks
 from tests.simulation.checks.dispatches import DispatchChecks
@@ -117,7 +118,7 @@ class Checks:
         self._steps = StepChecks(world)
         self.events = EventChecks(world)
         self.replays = ReplayChecks(world)
-        self.batches = BatchChecks(world)
+        self.batches, self.bursts = BatchChecks(world), BurstChecks(world)
         self._explanations = ExplanationChecks(world)
         self.versions = VersionCompatibilityChecks(world)
 
@@ -184,6 +185,7 @@ class Checks:
         self._steps.at_end()
         self.events.at_end()
         self.batches.at_end()
+        self.bursts.at_end()
         self._reports.no_record_blocks_its_shard()
         self.versions.at_end()
 

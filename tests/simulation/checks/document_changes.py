@@ -10,6 +10,7 @@ from tests.simulation.checks.violation import (
     Item,
     Violation,
     has_expired,
+    joined,
     number_of,
     require,
     state_of,
@@ -126,6 +127,12 @@ class DocumentChangeChecks:
             unique = number_of(before, "unique_until") > self._now_ms + self._skew_ms
             require(not unique, "a unique job stays for its period", "it was replaced within its unique period", key)
         came_from = None if anew else state_of(before)
+        if not anew and joined(before, after):
+            # `BurstChecks` looks at the rest.
+            moves = {State.SCHEDULED: State.QUEUED, State.QUEUED: State.SCHEDULED}
+            legal = state_of(after) in {came_from, moves.get(came_from or State.RUNNING)}
+            require(legal, check, f"joined: {came_from} -> {state_of(after)}", key)
+            return
         if not anew and _rewritten(before or {}, after):
             # A migration leaves the state as it is. `MigrationChecks` looks at the rest.
             require(came_from is state_of(after) is not State.RUNNING, check, f"rewritten while {came_from}", key)

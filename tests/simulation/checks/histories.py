@@ -11,6 +11,7 @@ from typing import Final
 from tests.simulation.checks.table_watch import watch_jobs
 from tests.simulation.checks.violation import (
     Item,
+    joined,
     map_of,
     maps_of,
     number_of,
@@ -36,7 +37,7 @@ _LARGEST_RESULT_BYTES: Final = 100
 _MORE: Final = frozenset(
     {
         *("checkpoint", "checkpoint_at", "cancel", "errors", "nudged_at", "sequence", "wait", "hold_cause", "redrives"),
-        *("signals", "awaited", "undo", "undoes", "supersedes", "superseded_by", "skipped", "steps", MARK),
+        *("signals", "awaited", "undo", "undoes", "supersedes", "superseded_by", "skipped", "steps", "burst", MARK),
     }
 )
 
@@ -182,7 +183,8 @@ def _expected(before: Item, after: Item) -> list[Expected]:
         at_ms = number_of(after, "finished_at")
     elif was is State.DEAD:
         at_ms = number_of(after["redrives"]["L"][-1]["M"], "at")
-    return [Expected(now, frozenset({_why_moved(before, after)}), at_ms)]
+    cause = "moved" if joined(before, after) else _why_moved(before, after)
+    return [Expected(now, frozenset({cause}), at_ms)]
 
 
 def _why_moved(before: Item, after: Item) -> str:

@@ -106,6 +106,12 @@ class ReadDocumentChecks:
             expected.append((_time(item, "cancel_requested_at"), "running", None))
         if "undone" in item:
             expected.append((_time(map_of(item, "undone"), "at"), "succeeded", None))
+        burst = map_of(item, "burst")
+        moved_at = _time(burst, "first_moved_at")
+        if moved_at and not any(cause == "moved" and at == moved_at for at, cause in _causes(item)):
+            expected.append((moved_at, "moved", None))
+        if "first_replaced_at" in burst:
+            expected.append((_time(burst, "first_replaced_at"), "payload replaced", None))
         entries = [(entry["at"], str(entry["what"]), entry["worker"]) for entry in shown]
         if entries != expected:
             _require_equal(sorted(entries, key=str), sorted(expected, key=str), "history", key)
@@ -120,6 +126,11 @@ def _require_equal(shown: object, expected: object, what: str, key: str) -> None
 def _entries(item: Item) -> list[tuple[str | None, str, str | None]]:
     entries = [entry["S"].split(" ") for entry in item.get("history", {"L": []})["L"]]
     return [(time_text(int(at)), state, None if worker == "-" else worker) for at, state, _, worker, *_ in entries]
+
+
+def _causes(item: Item) -> list[tuple[str, str]]:
+    entries = [entry["S"].split(" ", 4) for entry in item.get("history", {"L": []})["L"]]
+    return [(time_text(int(at)), cause) for at, _, _, _, *causes in entries for cause in causes]
 
 
 def _time(item: Item, name: str) -> str | None:

@@ -76,6 +76,7 @@ def expected_view(item: Item) -> dict[str, Any]:
             {"name": one["name"]["S"], "at": time(int(one["at"]["N"])), "data": json.loads(one["data"]["S"])}
             for one in maps_of(item, "signals")
         ],
+        "debounce": _debounce(item["burst"]["M"], time) if "burst" in item else None,
         "steps": [
             {"name": one["name"]["S"], "at": time(int(one["at"]["N"])), "attempt": int(one["attempt"]["N"])}
             for one in maps_of(item, "steps")
@@ -101,6 +102,17 @@ def expected_view(item: Item) -> dict[str, Any]:
             }
             for one in item.get("redrives", {"L": []})["L"]
         ],
+    }
+
+
+def _debounce(burst: Item, time: Any) -> dict[str, Any]:
+    return {
+        "key": burst["key"]["S"] if "key" in burst else None,
+        **{name: int(burst[name]["N"]) if name in burst else 0 for name in ("moves", "replacements")},
+        **{
+            name: time(int(burst[name]["N"]) if name in burst else None)
+            for name in ("until", "first_moved_at", "first_replaced_at")
+        },
     }
 
 

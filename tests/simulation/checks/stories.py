@@ -66,6 +66,13 @@ def _events(item: Item) -> Iterator[tuple[int, str]]:
     if (wait := map_of(item, "wait")) and number_of(wait, "since") not in others:
         what = "was parked, and waits" if state == "parked" else "had to wait"
         yield number_of(wait, "since"), _waits(wait, what)
+    burst = map_of(item, "burst")
+    moved = {at_ms for at_ms, _, cause in entries if cause == "moved"}
+    if "first_moved_at" in burst and number_of(burst, "first_moved_at") not in moved:
+        yield number_of(burst, "first_moved_at"), _moved(burst)
+    if "first_replaced_at" in burst:
+        replaced = f"a later submission replaced its payload, and {number_of(burst, 'replacements')} have so far"
+        yield number_of(burst, "first_replaced_at"), replaced
     yield from is_at("nudged_at", "it was overdue, so its message was sent again", others)
     yield from is_at("cancel_requested_at", f"a cancel was requested while it ran{_by(item)}", set())
     if undone := map_of(item, "undone"):
@@ -97,11 +104,16 @@ def _transition(item: Item, at_ms: int, state: str, cause: str) -> str:
     # Another transition may be of the same millisecond.
     if error and cause not in frozenset(Why):
         return _failed(error) + (f"; it died: {re.escape(cause)}" if state == "dead" else "")
-    if cause.startswith(("waits: ", "signal ", "expired")):
-        return _EXPIRED if cause == "expired" else _signalled(cause)
+    if cause.startswith(("waits: ", "signal ", "moved")):
+        return _moved(map_of(item, "burst")) if cause == "moved" else _signalled(cause)
     if state == "parked" and wait and number_of(wait, "since") == at_ms:
         return _waits(wait, "was parked, and waits")
-    return f"it died: {re.escape(cause)}" if state == "dead" else _ANY
+    other = _EXPIRED if cause == "expired" else _ANY
+    return f"it died: {re.escape(cause)}" if state == "dead" else other
+
+
+def _moved(burst: Item) -> str:
+    return f"a later submission moved it, and {number_of(burst, 'moves')} have so far"
 
 
 def _signalled(cause: str) -> str:
@@ -145,7 +157,9 @@ def _ready(item: Item) -> str:
 
 def _submitted(item: Item) -> str:
     text = f"submitted to the lane {text_of(item, 'lane')}"
-    if "run_at" in item:
+    if "burst" in item:
+        text += f", debounced, for {_SPAN} at most"
+    elif "run_at" in item:
         text += f", to run {_SPAN} later"
     if "group" in item:
         text += f", as number {number_of(item, 'sequence')} of the group {re.escape(text_of(item, 'group'))}"

@@ -100,6 +100,12 @@ def errors_of(item: Item) -> list[dict[str, Any]]:
     return [{name: value for name, value in error["M"].items() if name != "traceback"} for error in errors]
 
 
+def joined(before: Item | None, after: Item | None) -> bool:
+    """Whether a later submission of its burst wrote `after`."""
+    last = text_of(map_of(before or {}, "burst"), "last")
+    return bool(last) and text_of(map_of(after or {}, "burst"), "last") != last
+
+
 def run_ended(before: Item, after: Item) -> bool:
     """Whether the owner of the job wrote `after` to end its run."""
     owner = text_of(before, "owner")

@@ -57,6 +57,8 @@ class HandlerRun:
     #: The names and keys of the steps whose functions it has called, and what each step has returned, in order.
     called: list[tuple[str, str]] = field(default_factory=list)
     returned: list[tuple[str, Any]] = field(default_factory=list)
+    #: The number of the submission whose payload it has, of a debounced job.
+    submission: int | None = None
     ended_ms: int | None = None
 
     @property

@@ -6,6 +6,7 @@ from tests.simulation.mutants.adaptive_limits import ADAPTIVE
 from tests.simulation.mutants.backfills import BACKFILLED
 from tests.simulation.mutants.batches import BATCHED
 from tests.simulation.mutants.breakers import BREAKERS
+from tests.simulation.mutants.bursts import DEBOUNCED
 from tests.simulation.mutants.callers_and_versions import OUTSIDE
 from tests.simulation.mutants.caps import CAPPED
 from tests.simulation.mutants.conditions import CLAUSES
@@ -48,5 +49,6 @@ MUTANTS: Final = (
         *PUBLISHED,
         *REPLAYED,
         *BATCHED,
+        *DEBOUNCED,
     ),
 )

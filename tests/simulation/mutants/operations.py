@@ -251,8 +251,8 @@ OPERATION: Final = (
     Mutant(
         "payloads stay when their jobs go",
         "tidemill.cdk.stream_settings",
-        "names.PAYLOAD_LOCATION_ATTRIBUTE: _THERE",
-        'names.PAYLOAD_LOCATION_ATTRIBUTE: {"S": [{"exists": False}]}',
+        "(names.TERMINAL_STATES)},\n                names.PAYLOAD_LOCATION_ATTRIBUTE: _THERE",
+        '(names.TERMINAL_STATES)},\n                names.PAYLOAD_LOCATION_ATTRIBUTE: {"S": [{"exists": False}]}',
     ),
     Mutant(
         "payloads go when their jobs end",

@@ -1,8 +1,9 @@
 """A job as its readers see it: every member, from the document and nothing else."""
 
+from dataclasses import replace
 from datetime import timedelta
 
-from tests.support.builders import A_STEP, A_WAIT, AN_UNDO, NOW, SECOND, SKIPPED, a_job, an_error
+from tests.support.builders import A_BURST, A_STEP, A_WAIT, AN_UNDO, NOW, SECOND, SKIPPED, a_job, an_error
 from tidemill.application.job_view import payload_of, record, summary, view
 from tidemill.domain.errors import MalformedDocumentError
 from tidemill.domain.job import DeathReason, Job, Redrive
@@ -37,6 +38,7 @@ FULL = a_job(
     hops=5,
     parent="p",
     batch="b",
+    burst=replace(A_BURST, moves=2, first_moved_at=NOW + SECOND, replacements=1, first_replaced_at=NOW),
     undoes="u",
     supersedes="e",
     superseded_by="l",
@@ -68,6 +70,14 @@ SUMMARY = {
     "expires_at": "2045-03-05T05:06:07.891Z",
     "tags": [],
     "batch": "b",
+    "debounce": {
+        "key": "ada",
+        "until": "2045-03-04T07:06:07.891Z",
+        "moves": 2,
+        "first_moved_at": "2045-03-04T05:06:08.891Z",
+        "replacements": 1,
+        "first_replaced_at": "2045-03-04T05:06:07.891Z",
+    },
     "undone_by": "v",
     "skipped": [
         {"name": "geo", "type": "test.geo", "backfilled_by": "w"},
@@ -107,6 +117,13 @@ def test_a_job_shows_every_member() -> None:
         "cancelled_by": None,
         "history": [
             {"at": "2045-03-04T05:06:07.891Z", "what": "accepted", "cause": "accepted", "attempt": None},
+            {
+                "at": "2045-03-04T05:06:07.891Z",
+                "what": "payload replaced",
+                "cause": "payload replaced",
+                "attempt": None,
+            },
+            {"at": "2045-03-04T05:06:08.891Z", "what": "moved", "cause": "moved", "attempt": None},
             {"at": "2045-03-04T05:06:09.891Z", "what": "running", "cause": "cancel requested", "attempt": None},
             {"at": "2045-03-04T05:06:16.891Z", "what": "dead", "cause": "undone", "attempt": None},
         ],

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 
@@ -310,6 +311,26 @@ def test_a_paused_job_that_has_moved_on_is_left_alone(world: World) -> None:
     published = world.publish(Change("1", None, JOBS[0]))
 
     assert (published.sent, published.parked, published.failed, published.failed_steps) == ([], [], [], [])
+
+
+def test_a_paused_job_that_a_submission_has_moved_is_parked_with_its_new_time(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.configuration = PAUSE
+    moved = replace(JOBS[0], due=NOW + 40 * SECOND)
+    park = world.groups.park
+
+    def refuse_once(job: Job, wait: Wait, *, now: datetime) -> Job:
+        if job.due != moved.due:
+            raise WriteRefusedError("park", moved)
+        return park(job, wait, now=now)
+
+    monkeypatch.setattr(world.groups, "park", refuse_once)
+
+    published = world.publish(Change("1", None, JOBS[0]))
+
+    assert [wait.not_before for _, wait in world.groups.parks] == [moved.due]
+    assert [job.id for job in published.parked] == [JOBS[0].id]
 
 
 def test_a_paused_job_that_cannot_be_parked_is_owed(world: World) -> None:

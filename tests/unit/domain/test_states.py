@@ -20,6 +20,8 @@ LEGAL = {
     (State.QUEUED, State.PARKED),
     (State.RETRYING, State.PARKED),
     (State.QUEUED, State.QUEUED),
+    # A submission moves a debounced job.
+    (State.QUEUED, State.SCHEDULED),
     (State.QUEUED, State.DEAD),
     (State.RETRYING, State.RETRYING),
     (State.RETRYING, State.DEAD),

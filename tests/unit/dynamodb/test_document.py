@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.builders import A_SIGNAL, A_STEP, AN_UNDO, NOW, SKIPPED, a_job, an_error
+from tests.support.builders import A_BURST, A_SIGNAL, A_STEP, AN_UNDO, NOW, SKIPPED, a_job, an_error
 from tidemill.aws.attribute_values import milliseconds, seconds
 from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError
 from tidemill.domain.history import Transition, Why
@@ -109,6 +109,7 @@ def test_every_field_of_a_job_is_written() -> None:
         signals=(A_SIGNAL,),
         awaited=Awaited(cause=Cause.SIGNAL, name="approval", since=NOW, until=NOW, times=2),
         **dict.fromkeys(("undoes", "supersedes", "after_undo", "superseded_by"), "text"),
+        burst=replace(A_BURST, moves=1, first_moved_at=NOW, replacements=1, first_replaced_at=NOW),
         undo=AN_UNDO,
         skipped=SKIPPED,
         steps=(A_STEP, replace(A_STEP, name="ship", result="null")),
@@ -120,6 +121,7 @@ def test_every_field_of_a_job_is_written() -> None:
 
     item = encode(filled)
 
+    assert decode(item).burst == filled.burst
     assert set(item) == {field.name for field in fields(Job)} - {"tenant", "id"} | {JOB_KEY, "schema"}
 
 

@@ -52,14 +52,14 @@ def failing(times: int, error: Exception) -> Callable[[], str]:
 
 @pytest.mark.parametrize("error", [refused_by(Part.GROUP), TransactionConflictError("busy")])
 def test_the_pause_doubles_up_to_a_quarter_of_a_second(time: Time, error: Exception) -> None:
-    assert groups._retried(failing(6, error)) == "written"
+    assert groups.retried(failing(6, error)) == "written"
     assert time.pauses == [0.02, 0.04, 0.08, 0.16, 0.25, 0.25]
 
 
 @pytest.mark.parametrize("error", [refused_by(Part.GROUP), TransactionConflictError("busy")])
 def test_a_second_is_the_longest(time: Time, error: Exception) -> None:
     with pytest.raises(TransactionConflictError, match="faster for 1 s") as given_up:
-        groups._retried(failing(7, error))
+        groups.retried(failing(7, error))
 
     assert given_up.value.__cause__ is error
     assert time.now < 1_001.0
@@ -69,14 +69,14 @@ def test_a_pause_that_would_end_at_the_deadline_is_not_begun(time: Time, monkeyp
     monkeypatch.setattr(random_draw, "draw", lambda: 50.0)
 
     with pytest.raises(TransactionConflictError):
-        groups._retried(failing(1, refused_by(Part.GROUP)))
+        groups.retried(failing(1, refused_by(Part.GROUP)))
     assert time.pauses == []
 
 
 @pytest.mark.parametrize("error", [refused_by(Part.OWN), StoreUnavailableError("out")])
-def test_no_other_failure_is_retried(time: Time, error: Exception) -> None:
+def test_no_other_failure_isretried(time: Time, error: Exception) -> None:
     with pytest.raises(type(error)):
-        groups._retried(failing(1, error))
+        groups.retried(failing(1, error))
     assert time.pauses == []
 
 
@@ -84,5 +84,5 @@ def test_the_pause_is_random(time: Time, monkeypatch: pytest.MonkeyPatch) -> Non
     draws: Any = iter([0.5, 0.25])
     monkeypatch.setattr(random_draw, "draw", lambda: next(draws))
 
-    groups._retried(failing(2, refused_by(Part.GROUP)))
+    groups.retried(failing(2, refused_by(Part.GROUP)))
     assert time.pauses == [0.01, 0.01]

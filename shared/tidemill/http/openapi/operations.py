@@ -86,7 +86,7 @@ _SUBMIT: Final[Operation] = {
     | WITH_BODY
     | {
         "202": good("The job is accepted.", "Job", "Location"),
-        "200": good("An earlier request submitted the job.", "Job", "Location", "Idempotent-Replayed"),
+        "200": good("An earlier request submitted the job.", "Job", "Location", "Idempotent-Replayed", "Debounced"),
         "400": problems("not-json", "duplicate-member", "invalid-key"),
         "409": problems("not-allowed-now"),
         "422": problems("invalid-body", "unknown-job-type", "key-reused"),

@@ -41,6 +41,10 @@ HEADERS: Final = {
         "description": "An earlier request created the job: one with the same key, or one of the same unique period.",
         "schema": {"const": "true"},
     },
+    "Debounced": {
+        "description": "An earlier submission with the same debounce key created the job, and this one is part of it.",
+        "schema": {"const": "true"},
+    },
     "Retry-After": {"description": "In seconds.", "schema": {"type": "string", "pattern": "^[0-9]+$"}},
 }
 

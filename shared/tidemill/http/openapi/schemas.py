@@ -35,6 +35,12 @@ _NOTES: Final = {
     "tags": "Up to five labels to find the job by, without repeats. Their order means nothing.",
     "supersedes": "The key or the id of an earlier job of the caller. The new job runs once that one has no effect.",
     "batch": "The id of an open batch of the caller that the job joins.",
+    "debounce_seconds": "The job runs once the caller has submitted no more of its type and debounce key for so long: "
+    "a later submission moves it, if it has not begun, instead of making another job.",
+    "debounce_key": "1 to 128 bytes. Without it, submissions of the same payload belong together.",
+    "debounce_max_seconds": "The job runs this long after its first submission at the latest; ten times "
+    "`debounce_seconds` by default.",
+    "replace": "The payload of the last submission counts, and not that of the first. Needs `debounce_key`.",
     "idempotency_key": "Submissions of one caller with the same key and body create one job.",
 }
 
@@ -94,6 +100,19 @@ _SUMMARY: Final[Schema] = {
     "group": _or_null(_TEXT),
     "tags": _list_of(_TEXT, maxItems=MOST_TAGS) | {"description": "As submitted, sorted."},
     "batch": _or_null(_ID) | {"description": "The batch that it belongs to."},
+    "debounce": _or_null(
+        _object(
+            {
+                "key": _or_null(_TEXT),
+                "until": _TIME | {"description": "No submission moves the job to a later time."},
+                "moves": _COUNT,
+                "first_moved_at": _or_null(_TIME),
+                "replacements": _COUNT,
+                "first_replaced_at": _or_null(_TIME),
+            }
+        )
+    )
+    | {"description": "How often later submissions have moved it, and replaced its payload."},
     "sequence": _or_null(_COUNT) | {"description": "The position in its group."},
     "run_at": _or_null(_TIME) | {"description": "As submitted."},
     "deadline": _or_null(_TIME),
@@ -158,7 +177,7 @@ _ATTEMPT_ERROR: Final[Schema] = {
 
 _TRANSITION: Final[Schema] = {
     "at": _TIME,
-    "what": _TEXT | {"description": "The state after it; the first entry is `accepted`."},
+    "what": _TEXT | {"description": "The state after it; or `accepted`, `moved` or `payload replaced`."},
     "cause": _TEXT | {"description": "For example `claimed`, the class of an error, a reason of death, `snoozed`."},
     "attempt": _or_null(_COUNT) | {"description": "The number of the run that it began or ended."},
 }

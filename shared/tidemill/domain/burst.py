@@ -1,0 +1,28 @@
+"""A burst: the submissions that one debounced job stands for. `debounce` says what a submission does to its job."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Burst:
+    """What a debounced job knows of its submissions. Its first one sets it, and each that changes the job writes it."""
+
+    #: Derived from the tenant, the job type and the debounce key, or without one the payload.
+    name: str
+    #: The debounce key; None if the payload takes its place.
+    key: str | None = None
+    #: No submission moves the job to a later time.
+    until: datetime
+    #: The `due` of the last dispatch: its message arrives then. Before that, a job that is moved on needs no other one.
+    sent_for: datetime
+    #: Fresh for each submission that changed the job, so that an SDK retry of one recognizes its own success.
+    last: str
+    #: Of a submission that is not written yet: its payload replaces that of the job. Not stored.
+    replaces: bool = False
+    #: How often a submission moved the job, and when the first did.
+    moves: int = 0
+    first_moved_at: datetime | None = None
+    #: How often a submission replaced the payload, and when the first did.
+    replacements: int = 0
+    first_replaced_at: datetime | None = None

@@ -1,0 +1,73 @@
+"""Debounce: what a submission does to the job of its burst that has not begun.
+
+It moves the job to a later time, up to the end of the burst, and may replace the payload. A job has begun when its
+handler has, so one that a worker held back takes submissions, too. But it keeps its time and its place in line.
+"""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from tidemill.domain.job import Job
+from tidemill.domain.outcomes import state_until
+from tidemill.domain.states import State
+from tidemill.domain.time_constants import EPOCH, LONGEST_SPAN
+
+#: Unless the submission says it, the longest time from the first submission, in units of `debounce`.
+DEFAULT_MAX_FACTOR: Final = 10
+_SECOND: Final = timedelta(seconds=1)
+_BEFORE_ITS_RUN: Final = frozenset({State.SCHEDULED, State.QUEUED, State.RETRYING, State.PARKED})
+_TO_MOVE: Final = frozenset({State.SCHEDULED, State.QUEUED})
+
+
+def longest(debounce: timedelta) -> timedelta:
+    """The default of `debounce_max`."""
+    return min(DEFAULT_MAX_FACTOR * debounce, LONGEST_SPAN)
+
+
+def quiet_after(now: datetime, debounce: timedelta) -> datetime:
+    """The time of a job whose last submission is at `now`.
+
+    Whole seconds, rounded up: the submissions of one second ask for the same time, so only the first one writes it.
+    """
+    later = now + debounce
+    return later + (EPOCH - later) % _SECOND if debounce else now
+
+
+def takes_submissions(job: Job) -> bool:
+    """Whether its handler has not begun, so that another submission may become part of it.
+
+    Every outcome of a handler after which the job lives on counts an attempt, a hop or a release. A hold counts none.
+    """
+    unused = not (job.attempt or job.hops or job.releases or job.redrives)
+    return job.burst is not None and job.state in _BEFORE_ITS_RUN and unused
+
+
+def moved(job: Job, due: datetime, *, now: datetime) -> Job:
+    """The job after a submission that asks for this time; the same if it keeps its time."""
+    burst = job.burst
+    if burst is None or job.due is None or job.claimed_at or job.state not in _TO_MOVE or burst.until <= now:
+        return job
+    due = min(due, burst.until)
+    if due == job.due:
+        return job
+    state = state_until(due, now=now, otherwise=State.QUEUED)
+    both_queued = state is State.QUEUED and job.state is State.QUEUED
+    # The message of the last dispatch is under way. It arrives early, and is put back until the job is due. One that
+    # was put back once, or would arrive late, is replaced by that of a new generation.
+    message_serves = both_queued and now < burst.sent_for <= due
+    useful_until = job.useful_until and job.useful_until + (due - job.due)
+    return replace(
+        job,
+        state=state,
+        due=due,
+        run_at=due,
+        useful_until=useful_until,
+        generation=job.generation if message_serves else job.generation + 1,
+        burst=replace(
+            burst,
+            sent_for=burst.sent_for if message_serves else due,
+            moves=burst.moves + 1,
+            first_moved_at=burst.first_moved_at or now,
+        ),
+    )

@@ -1,0 +1,139 @@
+"""The writes of debounced jobs as DynamoDB requests. Pure. Each clause has a comment with its race.
+
+An item for each name of a burst leads to the job of its last burst. A submission that becomes part of that job writes
+the job alone, with no transaction.
+"""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from tidemill.aws.attribute_values import milliseconds, number, seconds, text
+from tidemill.aws.clients import Item
+from tidemill.domain.history import LEAST_KEPT_AFTER_FAILURE, Transition, Why
+from tidemill.domain.job import Job
+from tidemill.domain.states import State
+from tidemill.dynamodb.document import HISTORY_ATTRIBUTE
+from tidemill.dynamodb.history_entries import history
+from tidemill.dynamodb.indexes import Indexes
+from tidemill.dynamodb.item_keys import prefixed_key
+from tidemill.dynamodb.update_requests import ATTENTION, Request, update_job
+from tidemill.names import BURST_ATTRIBUTE, JOB_KEY, PAYLOAD_LOCATION_ATTRIBUTE, TTL_ATTRIBUTE
+
+#: A tenant never begins with it.
+BURST_PREFIX: Final = "!burst#"
+JOB_ATTRIBUTE: Final = "job"
+#: How long after the end of its burst an item leads to a job. A job that has not begun by then, such as one that an
+#: operator has paused for months, takes no more submissions.
+KEPT: Final = timedelta(days=90)
+
+
+def burst_key(tenant: str, name: str) -> Item:
+    return prefixed_key(BURST_PREFIX, tenant, name)
+
+
+def lead_to(job: Job, *, after: str | None) -> Request:
+    """Let the name of its burst lead to `job`, and no more to the job `after`."""
+    burst = job.burst
+    if burst is None:
+        raise AssertionError(f"job {job.id} is not debounced")
+    # Two submissions at once begin a burst: the second finds the job of the first.
+    condition = f"attribute_not_exists(#{JOB_KEY})" if after is None else f"#{JOB_ATTRIBUTE} = :after"
+    return {
+        "Key": burst_key(job.tenant, burst.name),
+        "UpdateExpression": f"SET #{JOB_ATTRIBUTE} = :job, #{TTL_ATTRIBUTE} = :expires_at",
+        "ConditionExpression": condition,
+        "ExpressionAttributeNames": {
+            f"#{JOB_ATTRIBUTE}": JOB_ATTRIBUTE,
+            f"#{TTL_ATTRIBUTE}": TTL_ATTRIBUTE,
+            **({f"#{JOB_KEY}": JOB_KEY} if after is None else {}),
+        },
+        "ExpressionAttributeValues": {
+            ":job": text(job.id),
+            ":expires_at": seconds(burst.until + KEPT),
+            **({} if after is None else {":after": text(after)}),
+        },
+    }
+
+
+def join(job: Job, changed: Job, *, by: str, now: datetime, replaces: bool, indexes: Indexes) -> Request:
+    """Write the time of `changed` into `job`, as it was read, and with `replaces` the payload."""
+    if job.due is None or changed.due is None or changed.burst is None:
+        raise AssertionError(f"job {job.id} does not wait for a time")
+    sets: dict[str, Item] = {}
+    removes: list[str] = []
+    marks = {"last": text(by)}
+    expressions: list[str] = []
+    if changed.due != job.due:
+        sets |= {
+            "state": text(changed.state),
+            "generation": number(changed.generation),
+            "due": milliseconds(changed.due),
+            "run_at": milliseconds(changed.due),
+        }
+        if changed.useful_until:
+            sets["useful_until"] = milliseconds(changed.useful_until)
+        if changed.state is State.SCHEDULED:
+            sets |= indexes.attention(State.SCHEDULED, job.id, changed.due)
+        else:
+            removes += ATTENTION
+        marks |= {
+            "sent_for": milliseconds(changed.burst.sent_for),
+            "moves": number(changed.burst.moves),
+            "first_moved_at": milliseconds(changed.burst.first_moved_at or now),
+        }
+    if changed.state is not job.state:
+        # Not appended, since nothing bounds how often a burst does this. An entry that another write adds now is lost.
+        kept = job.history[-LEAST_KEPT_AFTER_FAILURE:]
+        entry = Transition(at=now, state=changed.state, cause=Why.MOVED)
+        sets[HISTORY_ATTRIBUTE] = history([*kept, entry])
+    if replaces:
+        for name, held in (("payload", changed.payload), (PAYLOAD_LOCATION_ATTRIBUTE, changed.payload_at)):
+            if held is None:
+                removes.append(name)
+            else:
+                sets[name] = text(held)
+        # Several submissions may replace an inline payload at once, so each adds to the count.
+        expressions += [
+            _in_burst("replacements", "if_not_exists(#burst.#replacements, :zero) + :one"),
+            _in_burst("first_replaced_at", "if_not_exists(#burst.#first_replaced_at, :now)"),
+        ]
+    expressions += [_in_burst(name, f":burst_{name}") for name in marks]
+    return update_job(
+        job.tenant,
+        job.id,
+        sets=sets,
+        removes=removes,
+        expressions=expressions,
+        conditions=[
+            # A worker has claimed the job since it was read, and runs it with the payload that it had; or it was
+            # cancelled, parked or woken.
+            "#state = :read_state",
+            # Since it was read, it was claimed and held back, or parked and released, and waits for another dispatch.
+            "#generation = :read_generation",
+            # Another submission has moved it since it was read: this one must not move it back.
+            "#due = :read_due",
+            # Another submission has replaced the payload since it was read, and its location would be lost; or the SDK
+            # sends this write again, after another submission has deleted its location.
+            f"#{PAYLOAD_LOCATION_ATTRIBUTE} = :read_location"
+            if job.payload_at
+            else f"attribute_not_exists(#{PAYLOAD_LOCATION_ATTRIBUTE})",
+            # The SDK sends the call again after its own success: it counts once.
+            "#burst.#last <> :burst_last",
+        ],
+        names=[
+            *("state", "generation", "due", PAYLOAD_LOCATION_ATTRIBUTE, BURST_ATTRIBUTE, *marks),
+            *(("replacements", "first_replaced_at") if replaces else ()),
+        ],
+        values={
+            ":read_state": text(job.state),
+            ":read_generation": number(job.generation),
+            ":read_due": milliseconds(job.due),
+            **({":read_location": text(job.payload_at)} if job.payload_at else {}),
+            **({":zero": number(0), ":one": number(1), ":now": milliseconds(now)} if replaces else {}),
+            **{f":burst_{name}": value for name, value in marks.items()},
+        },
+    )
+
+
+def _in_burst(name: str, value: str) -> str:
+    return f"#{BURST_ATTRIBUTE}.#{name} = {value}"

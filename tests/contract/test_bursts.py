@@ -1,0 +1,221 @@
+"""`begin_burst` and `join_burst`: each clause of their conditions, and what they write."""
+
+import math
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.support.builders import A_BURST, A_WAIT, NOW, SECOND, a_job, claimed, fresh_token, stored
+from tests.support.faulty_client import Fault, FaultyClient
+from tests.support.job_tables import Table
+from tidemill.domain.debounce import moved
+from tidemill.domain.errors import WriteRefusedError
+from tidemill.domain.job import Job
+from tidemill.domain.states import State
+from tidemill.dynamodb.burst_writes import KEPT, burst_key
+from tidemill.dynamodb.job_store import DynamoJobStore
+
+DUE = NOW + 30 * SECOND
+LATER = NOW + 40 * SECOND
+
+
+def a_first(**changes: Any) -> Job:
+    return a_job(**{"due": DUE, "run_at": DUE, "burst": replace(A_BURST, sent_for=DUE)} | changes)
+
+
+def begun(store: DynamoJobStore, **changes: Any) -> Job:
+    return store.begin_burst(a_first(**changes), after=None)
+
+
+def join(store: DynamoJobStore, job: Job, changed: Job, *, replaces: bool = False, by: str | None = None) -> Job:
+    return store.join_burst(job, changed, by=by or fresh_token(), now=NOW + SECOND, replaces=replaces)
+
+
+def on(job: Job, **changes: Any) -> Job:
+    return replace(moved(job, LATER, now=NOW + SECOND), **changes)
+
+
+def test_the_first_submission_inserts_its_job_and_leads_to_it(store: DynamoJobStore, table: Table) -> None:
+    assert store.job_of_burst(a_first().tenant, "burst") is None
+
+    job = begun(store)
+
+    assert stored(store, job) == job
+    assert store.job_of_burst(job.tenant, "burst") == job.id
+    item = table.client.get_item(TableName=table.name, Key=burst_key(job.tenant, "burst"))["Item"]
+    assert int(item["expires_at"]["N"]) == math.ceil((A_BURST.until + KEPT).timestamp())
+
+
+def test_one_of_two_concurrent_first_submissions_is_refused(store: DynamoJobStore) -> None:
+    job, second = begun(store), a_first()
+
+    with pytest.raises(WriteRefusedError):
+        store.begin_burst(second, after=None)
+
+    assert store.get(second.tenant, second.id) is None
+    assert store.job_of_burst(job.tenant, "burst") == job.id
+
+
+def test_the_next_burst_follows_the_last_one(store: DynamoJobStore) -> None:
+    last, job = begun(store), a_first()
+
+    store.begin_burst(job, after=last.id)
+
+    assert store.job_of_burst(job.tenant, "burst") == job.id
+    with pytest.raises(WriteRefusedError):
+        store.begin_burst(a_first(), after=last.id)
+
+
+def test_a_repeated_begin_finds_its_own_success(store: DynamoJobStore) -> None:
+    job = begun(store)
+
+    assert store.begin_burst(job, after=None) == job
+
+
+def test_a_submission_moves_the_job_and_leaves_the_payload(store: DynamoJobStore, table: Table) -> None:
+    job = begun(store)
+    migrated = replace(job, payload='{"v":2}')
+    table.put(migrated)
+
+    written = join(store, job, on(job), by="second")
+
+    assert written == stored(store, job)
+    assert written.payload == '{"v":2}'
+    assert written.burst == replace(A_BURST, sent_for=DUE, last="second", moves=1, first_moved_at=NOW + SECOND)
+    assert (written.due, written.run_at, written.generation) == (LATER, LATER, 1)
+
+
+def test_a_submission_replaces_the_payload_and_leaves_the_time(store: DynamoJobStore) -> None:
+    job = begun(store)
+
+    written = join(store, job, replace(job, payload='{"v":2}'), replaces=True)
+    written = join(store, written, replace(written, payload='{"v":3}'), replaces=True)
+
+    assert (written.payload, written.due, written.generation) == ('{"v":3}', DUE, 1)
+    assert written.burst
+    assert (written.burst.replacements, written.burst.first_replaced_at) == (2, NOW + SECOND)
+    assert written.burst.moves == 0
+
+
+def test_two_concurrent_replacements_of_an_inline_payload_both_count(store: DynamoJobStore) -> None:
+    job = begun(store)
+
+    join(store, job, replace(job, payload='{"v":2}'), replaces=True)
+    written = join(store, job, replace(job, payload='{"v":3}'), replaces=True)
+
+    assert written.payload == '{"v":3}'
+    assert written.burst
+    assert written.burst.replacements == 2
+
+
+def test_a_payload_moves_out_of_the_document_and_back(store: DynamoJobStore) -> None:
+    job = begun(store)
+
+    apart = join(store, job, replace(job, payload=None, payload_at="item/1"), replaces=True)
+    assert (apart.payload, apart.payload_at) == (None, "item/1")
+
+    back = join(store, apart, replace(apart, payload="{}", payload_at=None), replaces=True)
+    assert (back.payload, back.payload_at) == ("{}", None)
+
+
+def test_a_scheduled_job_moves_in_the_index_and_leaves_it_when_queued(store: DynamoJobStore) -> None:
+    far = NOW + timedelta(hours=1)
+    job = begun(store, state=State.SCHEDULED, due=far, run_at=far, burst=replace(A_BURST, sent_for=far))
+
+    later = join(store, job, moved(job, far + SECOND, now=NOW))
+    assert list(store.scheduled(before=far)) == []
+    assert list(store.scheduled(before=far + SECOND)) == [later]
+
+    near = join(store, later, moved(later, LATER, now=NOW))
+    assert (near.state, near.due) == (State.QUEUED, LATER)
+    assert list(store.scheduled(before=far + SECOND)) == []
+
+
+def test_a_parked_job_takes_a_payload_and_stays_in_its_line(store: DynamoJobStore) -> None:
+    job = begun(store)
+    parked = store.park(job, A_WAIT, now=NOW)
+
+    written = join(store, parked, replace(parked, payload='{"v":2}'), replaces=True)
+
+    assert (written.payload, written.due, written.generation) == ('{"v":2}', parked.due, parked.generation)
+    assert store.parked(A_WAIT.line, most=1) == [written]
+
+
+def test_a_job_that_a_worker_has_claimed_is_left_alone(store: DynamoJobStore) -> None:
+    job = begun(store, due=NOW, burst=A_BURST)
+    running = claimed(store, job)
+
+    with pytest.raises(WriteRefusedError) as refused:
+        join(store, job, replace(job, payload='{"v":2}'), replaces=True)
+
+    assert refused.value.current == running == stored(store, job)
+
+
+def test_a_job_that_was_cancelled_is_left_alone(store: DynamoJobStore) -> None:
+    job = begun(store)
+    cancelled = store.cancel(job, now=NOW)
+
+    with pytest.raises(WriteRefusedError):
+        join(store, job, on(job))
+
+    assert stored(store, job) == cancelled
+
+
+def test_a_job_that_was_held_back_since_it_was_read_is_left_alone(store: DynamoJobStore, table: Table) -> None:
+    job = begun(store)
+    table.put(replace(job, generation=job.generation + 1))
+
+    with pytest.raises(WriteRefusedError):
+        join(store, job, on(job))
+
+
+def test_a_job_that_another_submission_has_moved_is_not_moved_back(store: DynamoJobStore) -> None:
+    job = begun(store)
+    further = join(store, job, moved(job, LATER + SECOND, now=NOW))
+
+    with pytest.raises(WriteRefusedError) as refused:
+        join(store, job, on(job))
+
+    assert refused.value.current == further
+
+
+@pytest.mark.parametrize("location", [None, "item/1"])
+def test_a_location_that_another_submission_wrote_is_not_lost(store: DynamoJobStore, location: str | None) -> None:
+    job = begun(store, payload=None if location else "{}", payload_at=location)
+    first = join(store, job, replace(job, payload=None, payload_at="item/2"), replaces=True)
+
+    with pytest.raises(WriteRefusedError):
+        join(store, job, replace(job, payload=None, payload_at="item/3"), replaces=True)
+
+    assert stored(store, job) == first
+
+
+def test_a_lost_answer_of_a_submission_counts_once(store: DynamoJobStore, client: FaultyClient) -> None:
+    job = begun(store)
+    client.faults = [Fault.SENT_TWICE]
+
+    written = join(store, job, replace(job, payload='{"v":2}'), replaces=True)
+
+    assert written.burst
+    assert written.burst.replacements == 1
+
+
+def test_a_pause_does_not_take_the_job_back_to_an_earlier_time(store: DynamoJobStore) -> None:
+    job = begun(store)
+    later = join(store, job, on(job))
+
+    with pytest.raises(WriteRefusedError) as refused:
+        store.park(job, A_WAIT, now=NOW)
+
+    assert refused.value.current == later
+
+
+def test_a_wake_that_read_the_job_before_it_was_moved_is_refused(store: DynamoJobStore) -> None:
+    far = NOW + timedelta(hours=1)
+    job = begun(store, state=State.SCHEDULED, due=far, run_at=far, burst=replace(A_BURST, sent_for=far))
+    join(store, job, moved(job, far + SECOND, now=NOW))
+
+    with pytest.raises(WriteRefusedError):
+        store.wake(job, now=NOW)

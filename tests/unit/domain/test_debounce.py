@@ -1,0 +1,139 @@
+"""What a submission does to the job of its burst: its time, its state, its generation and what it counts."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tests.support.builders import A_BURST, NOW, SECOND, a_job
+from tidemill.domain.debounce import longest, moved, quiet_after, takes_submissions
+from tidemill.domain.holds import HoldCause
+from tidemill.domain.job import Job, Redrive
+from tidemill.domain.states import State
+from tidemill.domain.time_constants import LONGEST_SPAN
+
+MINUTE = timedelta(minutes=1)
+#: `NOW` has milliseconds, and times of debounced jobs have none.
+WHOLE = NOW.replace(microsecond=0) + SECOND
+
+
+def a_debounced_job(due: datetime = WHOLE + 30 * SECOND, **changes: Any) -> Job:
+    burst = replace(A_BURST, sent_for=due, until=WHOLE + 300 * SECOND)
+    return a_job(**{"due": due, "run_at": due, "burst": burst} | changes)
+
+
+def test_a_time_is_rounded_up_to_whole_seconds() -> None:
+    assert quiet_after(NOW, 30 * SECOND) == quiet_after(WHOLE, 30 * SECOND) == WHOLE + 30 * SECOND
+    assert quiet_after(NOW, timedelta(0)) == NOW
+
+
+def test_the_longest_is_ten_times_the_debounce_and_never_more_than_a_job_may_wait() -> None:
+    assert longest(30 * SECOND) == 300 * SECOND
+    assert longest(LONGEST_SPAN) == LONGEST_SPAN
+
+
+def test_a_submission_moves_the_job_on() -> None:
+    job = a_debounced_job(useful_until=WHOLE + 90 * SECOND)
+
+    later = moved(job, WHOLE + 40 * SECOND, now=NOW + 10 * SECOND)
+
+    assert (later.due, later.run_at, later.state) == (WHOLE + 40 * SECOND, WHOLE + 40 * SECOND, State.QUEUED)
+    assert later.useful_until == WHOLE + 100 * SECOND
+    assert later.burst
+    assert (later.burst.moves, later.burst.first_moved_at) == (1, NOW + 10 * SECOND)
+
+
+def test_the_first_move_is_remembered() -> None:
+    job = moved(a_debounced_job(), WHOLE + 31 * SECOND, now=NOW + SECOND)
+
+    later = moved(job, WHOLE + 32 * SECOND, now=NOW + 2 * SECOND)
+
+    assert later.burst
+    assert (later.burst.moves, later.burst.first_moved_at) == (2, NOW + SECOND)
+
+
+def test_a_message_under_way_serves_a_later_time() -> None:
+    later = moved(a_debounced_job(), WHOLE + 40 * SECOND, now=NOW + 10 * SECOND)
+
+    assert later.generation == 1
+    assert later.burst
+    assert later.burst.sent_for == WHOLE + 30 * SECOND
+
+
+@pytest.mark.parametrize(
+    ("due", "now"),
+    [
+        # It has come, and was put back.
+        (WHOLE + 70 * SECOND, WHOLE + 30 * SECOND),
+        # It would come too late.
+        (WHOLE + 20 * SECOND, NOW),
+    ],
+)
+def test_another_message_is_sent_where_that_of_the_last_dispatch_does_not_serve(due: datetime, now: datetime) -> None:
+    later = moved(a_debounced_job(), due, now=now)
+
+    assert (later.generation, later.due) == (2, due)
+    assert later.burst
+    assert later.burst.sent_for == due
+
+
+def test_a_job_is_scheduled_beyond_the_delay_of_its_lane_and_queued_again_before() -> None:
+    far = replace(A_BURST, until=WHOLE + 100 * MINUTE, sent_for=WHOLE + 10 * MINUTE)
+    job = a_debounced_job(WHOLE + 10 * MINUTE, burst=far)
+
+    scheduled = moved(job, WHOLE + 20 * MINUTE, now=NOW)
+    assert (scheduled.state, scheduled.generation) == (State.SCHEDULED, 2)
+
+    on = moved(scheduled, WHOLE + 21 * MINUTE, now=NOW)
+    assert (on.state, on.generation) == (State.SCHEDULED, 3)
+
+    near = moved(on, WHOLE + 5 * MINUTE, now=NOW)
+    assert (near.state, near.generation) == (State.QUEUED, 4)
+
+
+def test_no_submission_moves_the_job_beyond_the_end_of_its_burst() -> None:
+    later = moved(a_debounced_job(), WHOLE + 400 * SECOND, now=NOW + 20 * SECOND)
+
+    assert later.due == WHOLE + 300 * SECOND
+    assert moved(later, WHOLE + 500 * SECOND, now=NOW + 30 * SECOND) == later
+
+
+def test_a_late_job_keeps_its_time_after_the_end_of_its_burst() -> None:
+    job = a_debounced_job()
+
+    assert moved(job, WHOLE + 400 * SECOND, now=WHOLE + 300 * SECOND) == job
+
+
+@pytest.mark.parametrize(
+    "changes", [{"claimed_at": NOW}, {"state": State.PARKED}, {"state": State.RETRYING}, {"burst": None}]
+)
+def test_a_job_that_a_worker_or_an_operator_held_back_keeps_its_time(changes: dict[str, Any]) -> None:
+    job = a_debounced_job(**changes)
+
+    assert moved(job, WHOLE + 60 * SECOND, now=NOW) == job
+
+
+@pytest.mark.parametrize("state", [State.SCHEDULED, State.QUEUED, State.RETRYING, State.PARKED])
+def test_a_job_takes_submissions_until_its_handler_begins(state: State) -> None:
+    held: dict[str, Any] = {"claimed_at": NOW, "holds": 2, "hold_cause": HoldCause.LIMIT}
+
+    assert takes_submissions(a_debounced_job(state=state))
+    assert takes_submissions(a_debounced_job(state=state, **held))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({"state": state} for state in State if state.terminal),
+        {"state": State.RUNNING, "attempt": 1},
+        {"state": State.RUNNING},
+        {"state": State.RETRYING, "attempt": 1},
+        {"hops": 1},
+        {"releases": 1},
+        {"redrives": (Redrive(token="t", at=NOW, by="ada"),)},
+        {"burst": None},
+    ],
+)
+def test_a_job_that_has_begun_takes_no_submission(changes: dict[str, Any]) -> None:
+    assert not takes_submissions(a_debounced_job(**changes))
