@@ -31,6 +31,8 @@ from tidemill.domain.limits import Rate
 from tidemill.domain.outcomes import TransactWrite
 from tidemill.domain.return_values import Cancelled, Continue, Done, GiveUp, Snooze, WaitFor
 from tidemill.domain.submission import Submission, Unique
+from tidemill.event_sinks import event_sink
+from tidemill.event_sources import EventBridgeRecord, S3Record, SnsRecord, TableRecord, event_source
 from tidemill.events import Event, consumes, event_type
 from tidemill.job_type_decorator import job_type
 from tidemill.names import EXPORTS_PREFIX, Lane
@@ -47,6 +49,7 @@ __all__ = [
     "Done",
     "ErrorClass",
     "Event",
+    "EventBridgeRecord",
     "GiveUp",
     "InvalidPayloadError",
     "JobTimeoutError",
@@ -61,12 +64,15 @@ __all__ = [
     "Rate",
     "RetryAfter",
     "Run",
+    "S3Record",
     "SettingError",
     "Snooze",
+    "SnsRecord",
     "StepError",
     "StepsChangedError",
     "StoreUnavailableError",
     "Submission",
+    "TableRecord",
     "TidemillError",
     "TransactWrite",
     "TransactionConflictError",
@@ -75,6 +81,8 @@ __all__ = [
     "UnloadedJobTypeError",
     "WaitFor",
     "consumes",
+    "event_sink",
+    "event_source",
     "event_type",
     "job_type",
     "setting",

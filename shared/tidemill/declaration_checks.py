@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tidemill.domain import option_values
 from tidemill.domain.errors import DeclarationError
+from tidemill.domain.events import FIRST_VERSION
 from tidemill.domain.signals import is_name
 from tidemill.domain.skipped_work import MOST_SKIPPED
 
@@ -62,6 +63,12 @@ def require_whole(**options: object) -> None:
     for name, value in options.items():
         if value is not None:
             _declared(option_values.whole, name, value)
+
+
+def require_version(version: object) -> None:
+    require_whole(version=version)
+    if not isinstance(version, int) or version < FIRST_VERSION:
+        raise DeclarationError(f"version is {version!r}; it must be at least {FIRST_VERSION}")
 
 
 def require_number(**options: object) -> None:

@@ -37,7 +37,7 @@ def event_type(name: str, *, data: "type[BaseModel]", version: int = FIRST_VERSI
     """
     checks.require_event_name(name)
     checks.require_model(data, option="data")
-    _require_version(version)
+    checks.require_version(version)
     parse, names = parser(data, under="/data"), field_names(data)
 
     def read(value: Any) -> Seen:
@@ -77,7 +77,7 @@ def consumes(
     """
     checks.require_event_name(event)
     if version is not None:
-        _require_version(version)
+        checks.require_version(version)
     consumption = Consumption(type=event, version=version, filter=_filter(filter or {}))
 
     def declare(job_type: JobType) -> JobType:
@@ -118,9 +118,3 @@ def _values(name: object, allowed: Scalar | Sequence[Scalar]) -> tuple[Scalar, .
 
 def _is_scalar(value: object) -> bool:
     return value is None or isinstance(value, str | int)
-
-
-def _require_version(version: object) -> None:
-    checks.require_whole(version=version)
-    if not isinstance(version, int) or version < FIRST_VERSION:
-        raise DeclarationError(f"version is {version!r}; it must be at least {FIRST_VERSION}")

@@ -1,10 +1,11 @@
-"""An event type as the use cases see it: name, version, and the function that checks its data."""
+"""Event types, and sources of events in other services, as the use cases see them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tidemill.domain.events import Seen
+from tidemill.domain.source_records import SourceKind, SourceRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,3 +25,25 @@ class EventType:
     #: File and line of the declaration.
     file: str
     line: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventSource:
+    """How the records of one source become events. Calling it runs the function; tests of it do that."""
+
+    name: str
+    kind: SourceKind
+    #: The type and the version of its events.
+    event: str
+    version: int
+    function: Callable[[Any], Any]
+    #: The data that the function returned, as JSON.
+    written: Callable[[Any], Any]
+    #: The JSON schema of that data, for the checks of a synthesis; None if the function does not declare a model.
+    schema: Callable[[], dict[str, Any]] | None
+    #: File and line of the declaration.
+    file: str
+    line: int
+
+    def __call__(self, record: SourceRecord) -> Any:
+        return self.function(record)

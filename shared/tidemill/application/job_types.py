@@ -9,7 +9,7 @@ from logging import Logger, LoggerAdapter
 from types import MappingProxyType
 from typing import Any, ParamSpec, TypeVar
 
-from tidemill.application.event_types import EventType
+from tidemill.application.event_types import EventSource, EventType
 from tidemill.application.run_log import RunLog
 from tidemill.domain.breaker import BreakerPolicy
 from tidemill.domain.downstream_errors import Classify
@@ -253,7 +253,7 @@ def measured(names: Iterable[str], most: int) -> Sequence[str]:
 class JobTypes:
     """The job types that this code knows. `faults` are the broken job files, whose types it lacks.
 
-    `events` are the event types by name and version.
+    `events` are the event types by name and version, and `sources` those of other services by name.
     """
 
     def __init__(
@@ -261,10 +261,12 @@ class JobTypes:
         job_types: Mapping[str, JobType],
         faults: Sequence[JobFileError] = (),
         events: Mapping[tuple[str, int], EventType] = MappingProxyType({}),
+        sources: Mapping[str, EventSource] = MappingProxyType({}),
     ) -> None:
         self._job_types = dict(job_types)
         self.faults = tuple(faults)
         self.events = dict(events)
+        self.sources = dict(sources)
 
     def get(self, name: str) -> JobType:
         """Raises `UnknownJobTypeError`, and `UnloadedJobTypeError` if a broken job file may declare the type."""

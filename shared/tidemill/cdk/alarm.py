@@ -57,6 +57,7 @@ class Heading(StrEnum):
     REPEATED_RUNS = "repeated-runs"
     BROKEN_JOB_FILE = "broken-job-file"
     MISSING_SUBSCRIBER = "missing-subscriber"
+    EVENT_SOURCE = "event-source"
 
 
 class Severity(StrEnum):

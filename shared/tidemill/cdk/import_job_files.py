@@ -48,6 +48,7 @@ def main(site_packages: str, job_packages: str, lane_seconds: str, *folders: str
         loader.require_lane_time(job_types, lane_times)
         loader.require_backfill_types(job_types)
         event_checks.require_consumers(job_types)
+        event_checks.require_sources(job_types)
     except loader.JobFileError as error:
         return str(error)
     return None

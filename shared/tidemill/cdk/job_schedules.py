@@ -95,11 +95,17 @@ class _Declaration:
     here: str
 
 
-def _all_declared(packages: Iterable[str], root: Path) -> Iterator[_Declaration]:
+def parsed_modules(packages: Iterable[str], root: Path) -> Iterator[tuple[ast.Module, str]]:
+    """The modules of `packages`, and the path of each below `root`. Raises `ScheduleError`."""
     for package in packages:
         for source in _modules(root / package.replace(".", "/")):
             where = source.relative_to(root).as_posix()
-            yield from _declared(_parsed(source, where), where)
+            yield _parsed(source, where), where
+
+
+def _all_declared(packages: Iterable[str], root: Path) -> Iterator[_Declaration]:
+    for module, where in parsed_modules(packages, root):
+        yield from _declared(module, where)
 
 
 def _modules(folder: Path) -> list[Path]:

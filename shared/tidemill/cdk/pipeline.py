@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from aws_cdk import CfnOutput, Stack
 from constructs import Construct
@@ -53,6 +54,7 @@ class Pipeline(Construct):
     def __init__(self, scope: Construct, id_: str, *, config: StageConfig, asset: str, app_folder: Path) -> None:
         super().__init__(scope, id_)
         self.config = config
+        self.app_folder = app_folder
         tag(Stack.of(self), config)
         functions = FunctionFactory(self, config=config, asset=asset)
         self.storage = Storage(self, config=config)
@@ -121,14 +123,19 @@ class Pipeline(Construct):
             CfnOutput(Stack.of(self), output, value=value)
 
     def allow_jobs(
-        self, actions: Sequence[str], resources: Sequence[str], *, lane: names.Lane = names.Lane.DEFAULT
+        self,
+        actions: Sequence[str],
+        resources: Sequence[str],
+        *,
+        lane: names.Lane = names.Lane.DEFAULT,
+        only_if: Mapping[str, Any] | None = None,
     ) -> None:
-        """Allow the job types of `lane` these actions.
+        """Allow the job types of `lane` these actions, `only_if` these conditions of IAM hold.
 
         The workers of less urgent lanes get the right, too: a submission may choose a less urgent lane than its type's.
         """
         for worker in self._workers(lane):
-            worker.allow(actions, resources)
+            worker.allow(actions, resources, only_if=only_if)
 
     def allow_job_files(self, actions: Sequence[str], *, prefix: str, lane: names.Lane = names.Lane.DEFAULT) -> None:
         """As `allow_jobs`, for the files in the bucket whose object keys begin with `prefix`."""

@@ -40,6 +40,21 @@ def require_consumers(job_types: JobTypes) -> None:
             )
 
 
+def require_sources(job_types: JobTypes) -> None:
+    """Raises `JobFileError` with file and line for a source whose events would be refused."""
+    for source in job_types.sources.values():
+        event = job_types.events.get((source.event, source.version))
+        if event is None:
+            raise JobFileError(
+                f"{declared_at(source)}: source {source.name!r} publishes the event type {source.event!r} version "
+                f"{source.version}, which does not exist: assign an event_type(…) of it to a variable of a job file"
+            )
+        for fault in _misfits(event.schema(), source.schema()) if source.schema else ():
+            raise JobFileError(
+                f"{declared_at(source)}: the data of source {source.name!r} does not fit {_named(event)}: {fault}"
+            )
+
+
 def _faults(consumer: JobType, consumption: Consumption, taken: Iterable[EventType]) -> Iterator[str]:
     known = list(taken)
     if not known:

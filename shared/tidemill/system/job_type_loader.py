@@ -1,4 +1,4 @@
-"""Discovers the job types and event types: those in the modules of the given packages and their sub-packages."""
+"""Discovers the job types, event types and sources in the modules of the given packages and their sub-packages."""
 
 import importlib
 import pkgutil
@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from types import ModuleType
 
-from tidemill.application.event_types import EventType
+from tidemill.application.event_types import EventSource, EventType
 from tidemill.application.job_types import JobType, JobTypes
 from tidemill.domain.errors import DuplicateJobTypeError, JobFileError
 
@@ -31,6 +31,7 @@ def load_sound(packages: Iterable[str]) -> JobTypes:
     """
     found: dict[str, JobType] = {}
     events: dict[tuple[str, int], EventType] = {}
+    sources: dict[str, EventSource] = {}
     faults: list[JobFileError] = []
     for package in packages:
         for module in _modules(package, faults):
@@ -41,8 +42,12 @@ def load_sound(packages: Iterable[str]) -> JobTypes:
                 if isinstance(value, EventType) and (first := _first(events, value)) is not value:
                     detail = f"version {value.version} of event type {value.name!r} is already declared"
                     faults.append(JobFileError(f"{declared_at(value)}: {detail} in {declared_at(first)}"))
+                if isinstance(value, EventSource) and (known := sources.setdefault(value.name, value)) is not value:
+                    detail = f"source {value.name!r} is already declared in {declared_at(known)}"
+                    faults.append(JobFileError(f"{declared_at(value)}: {detail}"))
     disabled = {name for fault in faults for name in fault.names}
-    return JobTypes({name: job_type for name, job_type in found.items() if name not in disabled}, faults, events)
+    sound = {name: job_type for name, job_type in found.items() if name not in disabled}
+    return JobTypes(sound, faults, events, sources)
 
 
 def _first(events: dict[tuple[str, int], EventType], event_type: EventType) -> EventType:
@@ -130,9 +135,9 @@ def _raised(error: BaseException, name: str) -> str:
     return location
 
 
-def declared_at(declaration: JobType | EventType) -> str:
+def declared_at(declaration: JobType | EventType | EventSource) -> str:
     """File and line."""
-    if isinstance(declaration, EventType):
+    if isinstance(declaration, EventType | EventSource):
         return _location(declaration.file, declaration.line)
     job_type = declaration
     code = getattr(job_type.handler, "__code__", None)

@@ -54,6 +54,12 @@ def logger() -> Logger:
     return new_logger(_LOGGER)
 
 
+def record_not_published(source: str, record: str, error: Exception) -> None:
+    """It comes again, or ends in the dead-letter queue of its source."""
+    details = {"source": source, "record": record, "error": f"{type(error).__name__}: {error}"}
+    logger().error("record of a source not published", extra=details)
+
+
 def configuration_not_read(error: Exception) -> None:
     """The last known values hold."""
     logger().warning("runtime configuration not read", extra={"error": f"{type(error).__name__}: {error}"})

@@ -1,18 +1,22 @@
 """Programs that publish events: once, twice, again after a deployment, and through a job."""
 
+import json
 from random import Random
 from typing import Any, Final
 
 from tests.simulation.actors.callers import TENANTS
 from tests.simulation.checks.events import EventChecks, Published
 from tests.simulation.checks.violation import require_in_task
-from tests.simulation.jobs.event_types import EVENT
+from tests.simulation.jobs.event_types import EVENT, topic
 from tests.simulation.world.world import World
-from tidemill import composition
+from tidemill import SnsRecord, composition
+from tidemill.application.event_sources import publish_record
 from tidemill.application.events import publish
+from tidemill.application.submit import Accepted
 from tidemill.domain.errors import KeyReusedError, TidemillError
 from tidemill.domain.events import Event
 from tidemill.domain.submission import Submission
+from tidemill.system import clock
 
 #: Share of seeds with events, also of those with a deployment. The most of them.
 _PUBLISHED: Final = 0.15
@@ -55,7 +59,7 @@ class EventPublishers:
         """Until it is accepted, and then perhaps again."""
         world, pause_ms = self._world, self._random.randint(*_PAUSE_MS)
         try:
-            accepted = publish(event, composition.submit(), tenant=tenant, trace=name)
+            accepted = self._accepted(event, tenant, name)
         except KeyReusedError as error:
             what, about = f"a repetition was refused: {error}", f"{tenant}#"
             require_in_task(world.scheduler, False, "a repeated publication is one event", what, about)
@@ -63,11 +67,26 @@ class EventPublishers:
             world.log(name, f"could not publish: {error}")
         else:
             self._checks.published.append(Published(tenant=tenant, event=event, job_id=accepted.job.id))
+            ids = {one.job_id for one in self._checks.published if (one.tenant, one.event) == (tenant, event)}
+            what = f"{event.key} has been published as {ids}"
+            require_in_task(world.scheduler, len(ids) == 1, "a repeated publication is one event", what, f"{tenant}#")
             if self._random.random() < 0.3:
                 return
             pause_ms = self._random.choice(_REPEATED_AFTER_MS)
         if tries:
             world.scheduler.at(world.scheduler.now_ms + pause_ms, self._directly, event, tenant, tries - 1)
+
+    def _accepted(self, event: Event, tenant: str, name: str) -> Accepted:
+        """Of a topic if it has no group: SNS delivers the message of one id until it is taken, and perhaps again."""
+        if event.group is not None:
+            return publish(event, composition.submit(), tenant=tenant, trace=name)
+        # An envelope of this delivery, with the id and the text of each other one.
+        record = SnsRecord(
+            id=str(event.key), topic="arn", at=clock.now(), subject=None, message=json.dumps(dict(event.data))
+        )
+        accepted = publish_record(record, topic, composition.submit(), tenant=tenant, trace=name)
+        assert accepted, "the message never changes"
+        return accepted
 
     def _through_a_job(self, event: Event, tenant: str) -> None:
         plan: dict[str, Any] = {**event.data, "fails": self._random.choice([0, 1])}

@@ -1,17 +1,23 @@
 """An event type, a job that publishes it, and its consumers: two that work, one of which filters, and a broken one."""
 
 import time
-from typing import Final
+from typing import Any, Final
 
 from tests.simulation.jobs.handler_runs import BrokenError, effect, running
 from tests.simulation.jobs.job_types import Plan
-from tidemill import Done, Event, JobType, Run, consumes, event_type, job_type
+from tidemill import Done, Event, JobType, Run, SnsRecord, consumes, event_source, event_type, job_type
 
 EVENT: Final = "sim.happened"
 #: The values of `count` that the filter of `sim.hears-some` takes.
 SOME: Final = (0, 2)
 
 happened = event_type(EVENT, data=Plan)
+
+
+@event_source("topic", publishes=EVENT)
+def topic(record: SnsRecord) -> dict[str, Any]:
+    data: dict[str, Any] = record.json()
+    return data
 
 
 def hearing(name: str) -> JobType:

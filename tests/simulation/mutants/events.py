@@ -43,6 +43,12 @@ PUBLISHED: Final = (
         '"blocks": None,',
     ),
     Mutant(
+        "the key of a source is of the delivery",
+        "tidemill.application.event_sources",
+        'key = f"{name}/{record.identity}"',
+        'key = f"{name}/{record}"',
+    ),
+    Mutant(
         "the events of a success are dropped",
         modules.HANDLER_RESULTS,
         "[*done.then, *events]",

@@ -21,6 +21,7 @@ RUN_BY: Final[dict[str, tuple[int, str]]] = {
     "docs/guides/compensation.md": (1, "tests/integration/test_compensation.py"),
     "docs/guides/debounce.md": (2, "tests/integration/test_debounce.py"),
     "docs/guides/delays-and-schedules.md": (1, "tests/unit/docs/test_code_blocks.py"),
+    "docs/guides/event-sources.md": (4, "tests/infrastructure/test_event_sources.py"),
     "docs/guides/events.md": (1, "tests/integration/test_events.py"),
     "docs/guides/from-python.md": (6, "tests/unit/test_client.py"),
     "docs/guides/limits.md": (1, "tests/unit/dynamodb/test_limits.py"),

@@ -1,0 +1,44 @@
+"""The records of a source outside of Tidemill as events: each is durable before the source learns that it was taken."""
+
+import hashlib
+
+from tidemill.application.event_types import EventSource
+from tidemill.application.events import publish
+from tidemill.application.submit import Accepted, Submit
+from tidemill.domain.errors import InvalidPayloadError, KeyReusedError, PayloadTooLargeError, TidemillError
+from tidemill.domain.events import LONGEST_EVENT_KEY, Event
+from tidemill.domain.source_records import SourceRecord
+
+
+class RecordRefusedError(TidemillError):
+    """No event can be made of a record by this code, so another try of the same code fails, too."""
+
+
+def publish_record(
+    record: SourceRecord, source: EventSource, submit: Submit, *, tenant: str, trace: str
+) -> Accepted | None:
+    """Publish the event of a record. None if the function leaves the record out, or if it was published before.
+
+    Raises `RecordRefusedError`, and what `Submit` raises for reasons that pass, such as `StoreUnavailableError`.
+    """
+    try:
+        data = source.function(record)
+        written = None if data is None else source.written(data)
+    except Exception as error:
+        raise RecordRefusedError(f"source {source.name!r} raised {type(error).__name__}: {error}") from error
+    if written is None:
+        return None
+    event = Event(type=source.event, version=source.version, data=written, key=event_key(source.name, record))
+    try:
+        return publish(event, submit, tenant=tenant, trace=trace)
+    except KeyReusedError:
+        # A deployment has changed the function since the record was published, or it does not always return the same.
+        return None
+    except (InvalidPayloadError, PayloadTooLargeError) as error:
+        raise RecordRefusedError(f"event {source.event!r} of source {source.name!r}: {error}") from error
+
+
+def event_key(name: str, record: SourceRecord) -> str:
+    """The idempotency key of its event: the same for each delivery of the record."""
+    key = f"{name}/{record.identity}"
+    return key if len(key) <= LONGEST_EVENT_KEY else f"{name}/{hashlib.sha256(key.encode()).hexdigest()}"

@@ -1,0 +1,377 @@
+"""Sources through the deployed function: each record is one event, and a bad one holds up no other."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import pytest
+from pydantic import BaseModel
+
+from tests.support.deployed_functions import Context, Mill, forget
+from tests.support.faulty_client import Fault
+from tests.support.job_tables import client
+from tidemill import (
+    EventBridgeRecord,
+    JobType,
+    Run,
+    S3Record,
+    SnsRecord,
+    TableRecord,
+    composition,
+    consumes,
+    event_source,
+    event_type,
+    job_type,
+)
+from tidemill.application.event_types import EventSource
+from tidemill.application.job_types import JobTypes
+from tidemill.aws import clients
+from tidemill.domain.job import Job
+from tidemill.domain.source_records import ChangeKind
+from tidemill.dynamodb.document import decode
+from tidemill.entrypoints import source as source_function
+from tidemill.fan_out.job import fan_out
+from tidemill.names import EVENT_TYPE, Env
+from tidemill.sqs.source_queue import LARGEST_MESSAGE_BYTES
+
+_TENANT: Final = "shop"
+
+
+class Fact(BaseModel):
+    what: str
+    at: int = 0
+
+
+happened = event_type("fact.happened", data=Fact)
+
+
+@consumes("fact.happened")
+@job_type("fact.note", payload=Fact)
+def note(_fact: Fact, _run: Run) -> None:
+    """Nothing to do."""
+
+
+@event_source("bus", publishes="fact.happened")
+def of_bus(record: EventBridgeRecord) -> Fact | None:
+    return None if record.detail.get("ignored") else Fact(what=record.detail["what"])
+
+
+@event_source("uploads", publishes="fact.happened")
+def of_s3(record: S3Record) -> dict[str, Any]:
+    return {"what": f"{record.bucket} {record.key} {record.version} {record.size}"}
+
+
+@event_source("topic", publishes="fact.happened")
+def of_sns(record: SnsRecord) -> Fact:
+    return Fact.model_validate(record.json())
+
+
+@event_source("items", publishes="fact.happened")
+def of_table(record: TableRecord) -> dict[str, Any]:
+    image = record.new if record.change is not ChangeKind.REMOVE else record.old
+    assert image
+    return {"what": image["what"], "at": image.get("at", 0)}
+
+
+Deliver = Callable[..., list[str]]
+
+
+@pytest.fixture
+def deliver(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> Deliver:
+    """Call the function of a source, as Lambda does. Returns what must come again."""
+    sqs = client("sqs")
+    monkeypatch.setenv(Env.SOURCE_TENANT, _TENANT)
+    monkeypatch.setenv(Env.SOURCE_QUEUE, sqs.create_queue(QueueName="source")["QueueUrl"])
+    monkeypatch.setenv(Env.SOURCE_DEAD_LETTERS, mill.dead_letters)
+    monkeypatch.setattr(clients, "sqs", lambda: sqs)
+    deploy(monkeypatch, of_bus, of_s3, of_sns, of_table)
+
+    def deliver(name: str, *records: Mapping[str, Any]) -> list[str]:
+        monkeypatch.setenv(Env.SOURCE, name)
+        answer = source_function.handle({"Records": list(records)}, Context())
+        assert set(answer) == {"batchItemFailures"}
+        return [each["itemIdentifier"] for each in answer["batchItemFailures"]]
+
+    return deliver
+
+
+def deploy(monkeypatch: pytest.MonkeyPatch, *sources: EventSource, consumer: JobType = note) -> None:
+    forget()
+    known = JobTypes(
+        {one.name: one for one in (consumer, fan_out)},
+        events={(happened.name, 1): happened},
+        sources={one.name: one for one in sources},
+    )
+    monkeypatch.setattr(composition, "known_job_types", lambda: known)
+
+
+def message(body: Any, message_id: str = "m1") -> dict[str, Any]:
+    text = body if isinstance(body, str) else json.dumps(body)
+    return {"messageId": message_id, "eventSource": "aws:sqs", "body": text}
+
+
+def bus_event(what: str = "paid", event_id: str = "e1", **detail: Any) -> dict[str, Any]:
+    """https://docs.aws.amazon.com/eventbridge/latest/ref/overiew-event-structure.html."""
+    return {
+        "version": "0",
+        "id": event_id,
+        "detail-type": "Order Paid",
+        "source": "com.example.pay",
+        "account": "111122223333",
+        "time": "2026-01-31T12:00:00Z",
+        "region": "eu-central-1",
+        "resources": [],
+        "detail": {"what": what, **detail},
+    }
+
+
+def s3_event(*keys: str, sequencer: str = "0055AED6DCD90281E5", **of_object: Any) -> dict[str, Any]:
+    """https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html."""
+    return {
+        "Records": [
+            {
+                "eventVersion": "2.1",
+                "eventSource": "aws:s3",
+                "awsRegion": "eu-central-1",
+                "eventTime": "2026-01-31T12:00:00.000Z",
+                "eventName": "ObjectCreated:Put",
+                "s3": {
+                    "bucket": {"name": "uploads"},
+                    "object": {"key": key, "size": 7, "eTag": "abc", "sequencer": sequencer, **of_object},
+                },
+            }
+            for key in keys
+        ]
+    }
+
+
+def sns_message(what: Any = "sent", message_id: str = "s1") -> dict[str, Any]:
+    """https://docs.aws.amazon.com/sns/latest/dg/sns-sqs-as-subscriber.html."""
+    return {
+        "Type": "Notification",
+        "MessageId": message_id,
+        "TopicArn": "arn:aws:sns:eu-central-1:111122223333:facts",
+        "Message": json.dumps({"what": what}),
+        "Timestamp": "2026-01-31T12:00:00.000Z",
+        "MessageAttributes": {"colour": {"Type": "String", "Value": "red"}, "raw": {"Type": "Binary", "Value": "AA=="}},
+    }
+
+
+def change(what: str, sequence: str, *, before: str | None = None, **other: Any) -> dict[str, Any]:
+    """https://docs.aws.amazon.com/lambda/latest/dg/with-ddb.html."""
+    old = {"OldImage": {"pk": {"S": "1"}, "what": {"S": before}}} if before else {}
+    return {
+        "eventID": f"event-{sequence}",
+        "eventName": "MODIFY" if before else "INSERT",
+        "eventSource": "aws:dynamodb",
+        "eventSourceARN": "arn:aws:dynamodb:eu-central-1:111122223333:table/Items/stream/2026-01-01T00:00:00.000",
+        "dynamodb": {
+            "ApproximateCreationDateTime": 1_780_000_000.0,
+            "Keys": {"pk": {"S": "1"}},
+            "NewImage": {"pk": {"S": "1"}, "what": {"S": what}},
+            "SequenceNumber": sequence,
+            **old,
+            **other,
+        },
+    }
+
+
+def events(mill: Mill) -> list[Job]:
+    found = [decode(item) for item in mill.table.client.scan(TableName=mill.table.name)["Items"] if "state" in item]
+    return [job for job in found if job.type == EVENT_TYPE]
+
+
+def published(mill: Mill) -> list[str]:
+    return sorted(json.loads(composition.payloads().load(job))["data"]["what"] for job in events(mill))
+
+
+def waiting(url: str) -> list[Any]:
+    answer = client("sqs").receive_message(QueueUrl=url, MaxNumberOfMessages=10, VisibilityTimeout=0)
+    return [json.loads(each["Body"]) for each in answer.get("Messages", [])]
+
+
+def test_each_kind_of_record_becomes_an_event_of_the_tenant(deliver: Deliver, mill: Mill) -> None:
+    assert deliver("bus", message(bus_event("paid"))) == []
+    assert deliver("uploads", message(s3_event("a+b%2Fc.txt", versionId="v1"))) == []
+    assert deliver("topic", message(sns_message("sent"))) == []
+    assert deliver("items", change("new", "1")) == []
+
+    assert published(mill) == ["new", "paid", "sent", "uploads a b/c.txt v1 7"]
+    assert {job.tenant for job in events(mill)} == {_TENANT}
+
+
+@pytest.mark.parametrize(
+    ("name", "record"),
+    [
+        ("bus", message(bus_event())),
+        ("uploads", message(s3_event("a"))),
+        ("topic", message(sns_message())),
+        ("items", change("new", "1")),
+    ],
+)
+def test_a_record_that_comes_twice_is_one_event(
+    deliver: Deliver, mill: Mill, name: str, record: Mapping[str, Any]
+) -> None:
+    """Each of the services promises at least one delivery, and not one at most."""
+    assert deliver(name, record, record) == []
+    again = {**record, "messageId": "another"} if "messageId" in record else record
+    assert deliver(name, again) == []
+
+    assert len(events(mill)) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "second"),
+    [
+        ("bus", bus_event(event_id="e1"), bus_event(event_id="e2")),
+        ("bus", bus_event(), {**bus_event(), "source": "com.example.other"}),
+        ("uploads", s3_event("a", sequencer="01"), s3_event("a", sequencer="02")),
+        ("uploads", s3_event("a"), s3_event("b")),
+        ("uploads", s3_event("a", versionId="v1"), s3_event("a", versionId="v2")),
+        ("topic", sns_message(message_id="s1"), sns_message(message_id="s2")),
+    ],
+)
+def test_two_records_are_two_events(deliver: Deliver, mill: Mill, name: str, first: Any, second: Any) -> None:
+    assert deliver(name, message(first), message(second, "m2")) == []
+
+    assert len(events(mill)) == 2
+
+
+def test_a_notification_may_hold_several_records(deliver: Deliver, mill: Mill) -> None:
+    assert deliver("uploads", message(s3_event("a", "b"))) == []
+
+    assert len(events(mill)) == 2
+
+
+def test_an_object_key_of_any_length_has_an_event(deliver: Deliver, mill: Mill) -> None:
+    assert deliver("uploads", message(s3_event("x" * 1024)), message(s3_event("x" * 1023 + "y"), "m2")) == []
+
+    assert len(events(mill)) == 2
+
+
+def test_the_test_message_of_s3_is_left_out(deliver: Deliver, mill: Mill) -> None:
+    assert deliver("uploads", message({"Service": "Amazon S3", "Event": "s3:TestEvent", "Bucket": "uploads"})) == []
+
+    assert events(mill) == []
+
+
+def test_a_record_for_which_the_function_returns_none_is_left_out(deliver: Deliver, mill: Mill) -> None:
+    assert deliver("bus", message(bus_event(ignored=True))) == []
+
+    assert events(mill) == []
+
+
+def test_a_bad_message_comes_again_and_the_others_are_published(
+    deliver: Deliver, mill: Mill, capsys: pytest.CaptureFixture[str]
+) -> None:
+    raises, refused, broken = bus_event(), bus_event(), message("no JSON", "m4")
+    del raises["detail"]["what"]
+    refused["detail"]["what"] = 5
+    raw = message({"what": "a message without its envelope"}, "m5")
+
+    bodies = [message(raises, "m1"), message(bus_event("good", "e9"), "m2"), message(refused, "m3"), broken, raw]
+    again = deliver("bus", *bodies)
+
+    assert again == ["m1", "m3", "m4", "m5"]
+    assert published(mill) == ["good"]
+    lines = [line for line in capsys.readouterr().out.splitlines() if "record of a source not published" in line]
+    assert "KeyError: 'what'" in lines[0]
+    assert "/data/what" in lines[1] or "what" in lines[1]
+    assert all('"source":"bus"' in line for line in lines)
+
+
+def test_a_bad_change_is_passed_on_and_the_shard_goes_on(deliver: Deliver, mill: Mill) -> None:
+    bad = change("bad", "2")
+    del bad["dynamodb"]["NewImage"]["what"]
+
+    assert deliver("items", change("a", "1"), bad, change("c", "3")) == []
+
+    assert published(mill) == ["a", "c"]
+    (passed_on,) = waiting(str(_queue()))
+    assert passed_on == bad
+    assert deliver("items", message(passed_on)) == ["m1"], "it fails there until the code is fixed"
+
+
+def test_a_change_that_was_passed_on_is_published_by_fixed_code(
+    deliver: Deliver, mill: Mill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @event_source("items", publishes="fact.happened")
+    def fixed(record: TableRecord) -> dict[str, Any]:
+        return {"what": (record.new or {}).get("what", "nothing")}
+
+    bad = change("bad", "2")
+    del bad["dynamodb"]["NewImage"]["what"]
+    deliver("items", bad)
+    deploy(monkeypatch, fixed)
+
+    assert deliver("items", message(waiting(_queue())[0])) == []
+
+    assert published(mill) == ["nothing"]
+
+
+def test_a_bad_change_that_no_message_can_hold_is_set_aside_without_its_images(deliver: Deliver, mill: Mill) -> None:
+    huge = change("x" * 400_000, "1", before="y" * 700_000)
+    assert len(json.dumps(huge)) > LARGEST_MESSAGE_BYTES
+    del huge["dynamodb"]["NewImage"]["what"]
+    huge["dynamodb"]["NewImage"]["other"] = {"S": "x" * 400_000}
+
+    assert deliver("items", huge) == []
+
+    (aside,) = waiting(mill.dead_letters)
+    assert aside["dynamodb"] == {
+        name: value for name, value in huge["dynamodb"].items() if name not in {"OldImage", "NewImage"}
+    }
+    assert waiting(_queue()) == []
+
+
+def test_an_outage_brings_the_stream_again_from_there(deliver: Deliver, mill: Mill) -> None:
+    deliver("items", change("warm", "0"))
+    mill.client.faults = [None, Fault.NOT_SENT]
+
+    assert deliver("items", change("a", "1"), change("b", "2"), change("c", "3")) == ["2"]
+
+    assert published(mill) == ["a", "warm"]
+    assert deliver("items", change("b", "2"), change("c", "3")) == []
+    assert published(mill) == ["a", "b", "c", "warm"]
+
+
+def test_an_outage_brings_a_message_again(deliver: Deliver, mill: Mill) -> None:
+    mill.client.faults = [Fault.ANSWER_LOST]
+
+    assert deliver("topic", message(sns_message())) == ["m1"]
+    assert deliver("topic", message(sns_message())) == []
+
+    assert len(events(mill)) == 1
+
+
+def test_a_write_that_changes_nothing_is_left_out(deliver: Deliver, mill: Mill) -> None:
+    assert deliver("items", change("same", "1", before="same"), change("other", "2", before="same")) == []
+
+    assert published(mill) == ["other"]
+
+
+def test_a_changed_function_publishes_no_record_twice(
+    deliver: Deliver, mill: Mill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @event_source("topic", publishes="fact.happened")
+    def changed(record: SnsRecord) -> Fact:
+        return Fact(what=f"changed {record.id}")
+
+    deliver("topic", message(sns_message("sent")))
+    deploy(monkeypatch, changed)
+
+    assert deliver("topic", message(sns_message("sent"))) == []
+    assert published(mill) == ["sent"]
+
+
+def test_code_without_the_source_takes_nothing(deliver: Deliver, mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
+    deploy(monkeypatch)
+
+    with pytest.raises(Exception, match="no event_source 'topic'"):
+        deliver("topic", message(sns_message()))
+
+    assert events(mill) == []
+
+
+def _queue() -> str:
+    return str(client("sqs").get_queue_url(QueueName="source")["QueueUrl"])
