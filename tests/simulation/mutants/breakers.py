@@ -83,10 +83,4 @@ BREAKERS: Final = (
         "waits = not breaker.closed and not breaker.may_elect(now=self._clock())",
         "waits = not breaker.closed and breaker.may_elect(now=self._clock())",
     ),
-    Mutant(
-        "a breaker that opens again begins another outage",
-        modules.BREAKER,
-        "outage_from=breaker.outage_from if again and breaker.outage_from > EPOCH else now,",
-        "outage_from=now,",
-    ),
 )

@@ -5,8 +5,8 @@ import logging
 import sys
 from datetime import timedelta
 
-from tests.simulation.outage.bounds import FEWEST_SEEDS, broken_by, figures, others_slower
-from tests.simulation.outage.scenario import play, start_latencies_without
+from tests.simulation.mutants.apply import apply
+from tests.simulation.outage.mutants import MUTANTS
 
 
 def main() -> int:
@@ -14,7 +14,14 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0, help="the first")
     parser.add_argument("--minutes", type=float, default=30, help="how long the downstream is down")
+    parser.add_argument("--mutant", help="break the protocol with this mutant")
     arguments = parser.parse_args()
+    if arguments.mutant:
+        apply(next(mutant for mutant in MUTANTS if mutant.name == arguments.mutant))
+    # Not before: a mutant is applied before the engine is imported.
+    from tests.simulation.outage.bounds import FEWEST_SEEDS, broken_by, figures, others_slower
+    from tests.simulation.outage.scenario import play, start_latencies_without
+
     logging.disable(logging.CRITICAL)
     seeds, lasts = range(arguments.seed, arguments.seed + arguments.seeds), timedelta(minutes=arguments.minutes)
     outages, without = [], []

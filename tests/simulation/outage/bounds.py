@@ -27,6 +27,7 @@ def broken_by(outage: Outage) -> Sequence[str]:
         "goodput too late": outage.goodput_after is not None and outage.goodput_after <= GOODPUT_WITHIN,
         "drained too late": outage.drained_after is not None and outage.drained_after <= outage.drain_bound,
         "reopened": outage.reopened <= outage.downs,
+        "began anew": outage.forgotten == 0,
         "jobs left": outage.left == 0,
     }
     return [name for name, held in holds.items() if not held]

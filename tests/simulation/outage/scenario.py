@@ -68,6 +68,8 @@ class Outage:
     #: Openings beyond one for each time that the service went down.
     reopened: int
     downs: int
+    #: Reopenings that began an outage of their own.
+    forgotten: int
     crashes: int
     #: Jobs that have not ended.
     left: int
@@ -165,6 +167,7 @@ def _played(seed: int, variant: Variant, lasts_ms: int) -> Outage:
             drained_after=None if drained_ms is None or closed_ms is None else (drained_ms - closed_ms) / 1000,
             reopened=max(watch.openings - len(downs), 0),
             downs=len(downs),
+            forgotten=watch.forgotten,
             crashes=watch.crashes,
             left=sum(state_of(item) not in TERMINAL for item in items),
             others=_latencies(world, from_ms, until_ms),

@@ -1,5 +1,7 @@
 """Some outages of half an hour keep their bounds. `python -m tests.simulation.outage --seeds 1000` plays many."""
 
+import subprocess
+import sys
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -7,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.simulation.outage.bounds import broken_by, figures, others_slower
+from tests.simulation.outage.mutants import MUTANTS
 from tests.simulation.outage.scenario import Outage, play, start_latencies_without
 from tests.simulation.outage.variant import Variant, variant_of
 from tests.simulation.world.downstream import Trouble
@@ -39,6 +42,7 @@ _KEPT = Outage(
     drained_after=60.0,
     reopened=1,
     downs=1,
+    forgotten=0,
     crashes=0,
     left=0,
     others=[100.0, 110.0],
@@ -53,6 +57,23 @@ def test_an_outage_keeps_its_bounds(seed: int) -> None:
     assert broken_by(play(seed, lasts=_HALF_AN_HOUR)) == []
 
 
+def test_every_mutant_can_be_applied() -> None:
+    for mutant in MUTANTS:
+        mutant.checked()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [mutant.name for mutant in MUTANTS])
+def test_a_mutant_is_caught(name: str) -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.simulation.outage", "--seed", "1", "--seeds", "1", "--mutant", name],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (run.returncode, "began anew" in run.stdout) == (1, True), run.stdout + run.stderr
+
+
 @pytest.mark.parametrize(
     ("changed", "broken"),
     [
@@ -65,6 +86,7 @@ def test_an_outage_keeps_its_bounds(seed: int) -> None:
         ({"goodput_after": 120.1}, ["goodput too late"]),
         ({"drained_after": 60.1}, ["drained too late"]),
         ({"reopened": 2}, ["reopened"]),
+        ({"forgotten": 1}, ["began anew"]),
         ({"left": 1}, ["jobs left"]),
     ],
 )

@@ -3,7 +3,7 @@
 from random import Random
 from typing import Final
 
-from tests.simulation.checks.violation import state_of, text_of
+from tests.simulation.checks.violation import number_of, state_of, text_of
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.world import PAYMENTS, World
 from tidemill.domain.states import TERMINAL, State
@@ -13,6 +13,10 @@ DEPENDENT: Final = "sim.dependent"
 #: holds its turn until its lease ends, which is a bound of its own.
 _WITHIN_MS: Final = 300
 _NOT_AFTER_MS: Final = 180_000
+#: A breaker that opens so soon after it closed is in the same outage.
+_SAME_OUTAGE_MS: Final = 300_000
+#: Clocks differ.
+_DIFFERENCE_MS: Final = 10_000
 #: A job whose runs crash again and again dies of it.
 _MOST_CRASHES: Final = 2
 
@@ -28,6 +32,9 @@ class Watch:
         #: Each time at which the breaker closed, and each at which it opened.
         self.closed_ms: list[int] = []
         self.opened_ms: list[int] = []
+        #: Openings soon after a closing whose item does not say when the outage began.
+        self.forgotten = 0
+        self._outage_ms = 0
         #: When dependent jobs came, when a worker claimed one, and how many had not ended at each opening.
         self.submitted_ms: list[int] = []
         self.claimed_ms: list[int] = []
@@ -53,6 +60,8 @@ class Watch:
             was, now = text_of(before, "circuit") or "closed", text_of(after, "circuit") or "closed"
             if was != now:
                 self._moved(was, now)
+                if was == "closed":
+                    self._began(number_of(after, "outage_from"))
         elif "state" in after:
             more = (state_of(after) not in TERMINAL) - ("state" in before and state_of(before) not in TERMINAL)
             self.all_live += more
@@ -62,6 +71,12 @@ class Watch:
                     self.submitted_ms.append(self._world.scheduler.now_ms)
                 if state_of(after) is State.RUNNING and text_of(after, "owner") != text_of(before, "owner"):
                     self.claimed_ms.append(self._world.scheduler.now_ms)
+
+    def _began(self, outage_ms: int) -> None:
+        now_ms = self.opened_ms[-1]
+        if not self.closed_ms or now_ms - self.closed_ms[-1] >= _SAME_OUTAGE_MS:
+            self._outage_ms = now_ms
+        self.forgotten += abs(outage_ms - self._outage_ms) > _DIFFERENCE_MS
 
     def _moved(self, was: str, now: str) -> None:
         if was == "closed":
