@@ -22,7 +22,9 @@ from tidemill.application.explain import explain
 from tidemill.application.explanation import Facts
 from tidemill.batch import job
 from tidemill.domain import batches
+from tidemill.domain.errors import TransactionConflictError
 from tidemill.domain.states import State
+from tidemill.dynamodb import groups
 from tidemill.entrypoints import control
 from tidemill.names import BATCH_PACKAGE, Env
 
@@ -92,6 +94,20 @@ def test_the_explanation_of_a_batch_has_its_counts(mill: Mill) -> None:
     assert "Its jobs: 1 succeeded." in str(explain(Facts(job=mill.job(batch), now=mill.now())))
 
 
+def test_the_explanation_of_a_live_batch_says_what_it_waits_for(mill: Mill) -> None:
+    batch = an_open_batch()
+    mill.accepted(batch=batch, delay_seconds=3_600)
+    mill.run()
+
+    def explained() -> str:
+        return str(explain(Facts(job=mill.job(batch), now=mill.now())))
+
+    assert f"The batch is open for further jobs; `tidemill batch {batch} --close` closes it." in explained()
+    assert f"Its jobs at its last look: 1 scheduled. `tidemill list --batch {batch}` lists them." in explained()
+    closed(batch)
+    assert "The batch was closed " in explained()
+
+
 def test_a_batch_that_died_before_its_close_can_be_closed_and_goes_on_after_its_redrive(
     mill: Mill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,3 +138,23 @@ def test_a_signal_to_another_dead_job_is_refused(mill: Mill) -> None:
     answer = call(control, "POST", f"/jobs/{dead}/signals/closed", body="true", headers=JSON)
     assert answer.status == 409
     assert mill.job(dead).signals == ()
+
+
+def test_a_job_that_meets_others_on_its_page_too_often_may_come_again(
+    mill: Mill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = an_open_batch()
+    mill.run()
+    stored = mill.stored()
+
+    def contended(*_: object) -> None:
+        raise TransactionConflictError("another transaction holds the page")
+
+    with monkeypatch.context() as hot:
+        hot.setattr(groups, "TRIED_FOR", timedelta(0))
+        hot.setattr(groups.DynamoGroups, "_transact", contended)
+        refused = mill.post(batch=batch, payload={"padding": "x" * 1_000})
+
+    assert (refused.status, refused.headers["Retry-After"]) == (503, "1")
+    assert mill.stored() == stored, "neither the job nor its payload"
+    assert mill.post(batch=batch).status == 202

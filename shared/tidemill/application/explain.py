@@ -12,7 +12,7 @@ from typing import Final
 
 from tidemill.application.explain_breaker import parked_by_breaker
 from tidemill.application.explained_burst import debounced
-from tidemill.application.explained_effects import effects
+from tidemill.application.explained_effects import batch_so_far, effects
 from tidemill.application.explanation import Answer, Facts, Reason
 from tidemill.application.time_text import moment
 from tidemill.domain.adaptive_limit import Adapted, Adaptive, Trouble
@@ -349,6 +349,7 @@ def _further(facts: Facts) -> Iterator[str]:
         yield f"If no run begins by {moment(job.deadline, now)}, it dies."
     if job.useful_until:
         yield f"A run that would begin after {moment(job.useful_until, now)} comes too late: it expires then."
+    yield from batch_so_far(job, now)
     for override in facts.overrides:
         yield _overridden(override, now)
 

@@ -7,7 +7,7 @@ from shlex import quote
 
 from tidemill.application.events import consumer_jobs
 from tidemill.application.time_text import moment
-from tidemill.domain.batches import is_batch
+from tidemill.domain.batches import closed_at, is_batch
 from tidemill.domain.events import is_event
 from tidemill.domain.job import Job
 
@@ -25,6 +25,20 @@ def _consumers(job: Job) -> Iterator[str]:
         return
     jobs = [f"{consumer} in job {job_id}" for job_id, consumer in consumer_jobs(job).items()]
     yield f"It reached {', '.join(jobs)}." if jobs else "No consumer takes it."
+
+
+def batch_so_far(job: Job, now: datetime) -> Iterator[str]:
+    """What a batch waits for. Its looks are the only ones to count its jobs, so the figures are those of the last."""
+    if not is_batch(job):
+        return
+    closed = closed_at(job, now=now)
+    close = f"`tidemill batch {quote(job.id)} --close` closes it"
+    yield f"The batch was closed {moment(closed, now)}." if closed else f"The batch is open for further jobs; {close}."
+    waited = json.loads(job.checkpoint) if job.checkpoint else {}
+    counts: dict[str, int] = waited.get("counts", {})
+    if counts:
+        shown = ", ".join(f"{count} {state}" for state, count in counts.items())
+        yield f"Its jobs at its last look: {shown}. `tidemill list --batch {quote(job.id)}` lists them."
 
 
 def _members(job: Job) -> Iterator[str]:
