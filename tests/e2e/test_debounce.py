@@ -1,12 +1,13 @@
 """A burst of submissions through the deployed app: one job, moved and with the last payload, and then the next one."""
 
+from typing import Any
 from uuid import uuid4
 
 from tests.e2e.conftest import Deployed
 
 
 def test_a_burst_becomes_one_job_that_runs_with_the_last_payload(deployed: Deployed) -> None:
-    options = {"debounce_seconds": 10, "debounce_key": str(uuid4()), "replace": "payload"}
+    options: dict[str, Any] = {"debounce_seconds": 10, "debounce_key": str(uuid4()), "replace": "payload"}
 
     answers = [deployed.submit("demo.flaky", {"failures": failures}, **options) for failures in (2, 1, 0)]
 
