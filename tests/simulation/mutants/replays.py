@@ -19,12 +19,6 @@ REPLAYED: Final = (
         "consumer]\n",
     ),
     Mutant(
-        "a replay takes an event that has not reached its consumers",
-        modules.REPLAY,
-        "if event.state is not State.SUCCEEDED:",
-        "if event.state is State.CANCELLED:",
-    ),
-    Mutant(
         "a replay of a group forgets the group",
         modules.REPLAY,
         'group=None if group is None else f"{consumer.name}/{group}",',
