@@ -1,6 +1,8 @@
 """Batches that are cancelled as a whole, and batches that died before their close."""
 
+from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -18,13 +20,16 @@ from tests.integration.test_batches import (
 from tests.support.deployed_functions import Mill, forget
 from tests.support.http_events import Answer, call
 from tidemill import GiveUp
+from tidemill.application import batch_members
 from tidemill.application.explain import explain
 from tidemill.application.explanation import Facts
 from tidemill.batch import job
 from tidemill.domain import batches
 from tidemill.domain.errors import TransactionConflictError
+from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb import groups
+from tidemill.dynamodb.batch_pages import DynamoBatchPages
 from tidemill.entrypoints import control
 from tidemill.names import BATCH_PACKAGE, Env
 
@@ -129,6 +134,25 @@ def test_a_batch_that_died_before_its_close_can_be_closed_and_goes_on_after_its_
     assert redriven(batch).status == 200
     mill.run()
     assert (mill.job(batch).state, called(mill, batch)) == (State.SUCCEEDED, ["complete", "success"])
+
+
+def test_a_batch_ends_although_no_look_has_time_for_all_its_jobs(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = DynamoBatchPages.get_many
+
+    def at_most_two(self: DynamoBatchPages, keys: Sequence[tuple[str, str]], **options: Any) -> list[Job]:
+        assert len(keys) <= 2
+        return read(self, keys, **options)
+
+    monkeypatch.setattr(DynamoBatchPages, "get_many", at_most_two)
+    monkeypatch.setattr(batch_members, "_READ_TOGETHER", 2)
+    monkeypatch.setattr(job, "_SHARE_OF_LOOK", 0)
+    batch = an_open_batch()
+    for _ in range(12):
+        mill.accepted(batch=batch)
+    closed(batch)
+    mill.run()
+    assert (mill.job(batch).state, called(mill, batch)) == (State.SUCCEEDED, ["complete", "success"])
+    assert seen(batch).body["counts"] == {"succeeded": 12}
 
 
 def test_a_signal_to_another_dead_job_is_refused(mill: Mill) -> None:

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
+from typing import Final
 
 from tidemill.application.batches import cancel_batch
 from tidemill.application.control import Control
@@ -16,6 +18,9 @@ from tidemill.domain.errors import (
 )
 from tidemill.domain.job import OWNER, Job
 from tidemill.domain.states import State
+
+#: Documents that a look reads before it asks for the time again: about ten calls.
+_READ_TOGETHER: Final = 1_000
 
 
 class BatchMembers:
@@ -44,9 +49,15 @@ class BatchMembers:
             return False
         return True
 
-    def look(self, batch: Job) -> Look:
-        """The members as they are now."""
-        return self._look(batch, self._batches.pages(batch))
+    def look(self, batch: Job, *, until: datetime | None = None) -> Look:
+        """The members as they are now: of the first pages at least, and of the others if the time is long enough."""
+        first, *others = _parts(self._batches.pages(batch))
+        look = self._look(batch, first)
+        for pages in others:
+            if until and self._clock() >= until:
+                return replace(look, complete=False)
+            look = look.with_more(self._look(batch, pages))
+        return look
 
     def brief_look(self, batch: Job, *, most: int) -> Look | None:
         """As `look`. None if the documents of more than `most` members would be read."""
@@ -93,3 +104,13 @@ class BatchMembers:
                 self._store.redrive(job, token=self._new_token(), now=now, by=asked.by, reason=asked.reason)
             if now >= until:
                 return
+
+
+def _parts(pages: Sequence[Page]) -> list[list[Page]]:
+    """The pages in parts whose documents take a few calls to read. One part at least."""
+    parts: list[list[Page]] = [[]]
+    for page in pages:
+        if parts[-1] and sum(len(each.unfinished) for each in [*parts[-1], page]) > _READ_TOGETHER:
+            parts.append([])
+        parts[-1].append(page)
+    return parts

@@ -5,7 +5,7 @@ The batch is a job itself. Its members are listed on pages, and decision 59 says
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 from zlib import crc32
@@ -111,6 +111,8 @@ class Look:
 
     at: datetime
     pages: Sequence[Page]
+    #: Whether these are all pages. The others may be left out if the time is short.
+    complete: bool = True
     jobs: Mapping[str, Job]
     unreadable: frozenset[str] = frozenset()
 
@@ -137,6 +139,11 @@ class Look:
         at_rest = (*FINAL_STATES, State.DEAD, MISSING)
         return self.total - sum(self.counts.get(state, 0) for state in at_rest)
 
+    def with_more(self, more: "Look") -> "Look":
+        """With other pages, which were read a moment later."""
+        jobs, unreadable = {**self.jobs, **more.jobs}, self.unreadable | more.unreadable
+        return replace(self, pages=[*self.pages, *more.pages], jobs=jobs, unreadable=unreadable)
+
     def newly_ended(self, page: Page) -> dict[State, frozenset[str]]:
         """The members of the page that this look is the first to see in a final state."""
         return {
@@ -148,7 +155,7 @@ class Look:
     def at_rest(self, sealed_at: datetime) -> bool:
         """Whether all members are, of a batch whose pages were closed at that time."""
         trusted = MISSING not in self.counts or self.at >= sealed_at + _TRUSTED_AFTER
-        return not self.live and trusted
+        return self.complete and not self.live and trusted
 
     def _state(self, job_id: str) -> str:
         job = self.jobs.get(job_id)
