@@ -142,11 +142,14 @@ class BurstChecks:
         job, asked = answered.job, answered.asked
         key = f"{job.tenant}#{job.id}"
         burst = job.burst
-        if burst is None or job.due is None or asked.debounce is None:
+        if burst is None or asked.debounce is None:
             require_in_task(self._world.scheduler, False, _QUIET, "the job has no burst", key)
             return
         until_ms = round(burst.until.timestamp() * 1000)
-        due_ms = round(job.due.timestamp() * 1000)
+        # A job that has ended has no time: the answer was lost, and the SDK's retry found its own write after the run.
+        due_ms = round(job.due.timestamp() * 1000) if job.due else 0
+        at_rest = job.state in TERMINAL | {State.PARKED}
+        require_in_task(self._world.scheduler, bool(job.due) or at_rest, _QUIET, f"{job.state}, not due", key)
         quiet_ms = answered.asked_ms + round(asked.debounce.total_seconds() * 1000)
         to_move = job.state in {State.SCHEDULED, State.QUEUED} and job.claimed_at is None
         if to_move and until_ms > self._now_ms + self._skew_ms:
