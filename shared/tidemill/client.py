@@ -15,6 +15,9 @@ from tidemill.application.batches import cancel_batch, close_batch, open_batch
 from tidemill.application.control import Control
 from tidemill.application.debouncing import Debouncer
 from tidemill.application.events import publish
+from tidemill.application.flow_graphs import FlowGraphs
+from tidemill.application.flow_nodes import FlowParts
+from tidemill.application.flows import FlowControl, start_flow
 from tidemill.application.job_types import JobTypes
 from tidemill.application.submit import Accepted, Submit
 from tidemill.application.submit_batch import Answer, submit_all
@@ -25,6 +28,7 @@ from tidemill.domain.batches import Batch
 from tidemill.domain.errors import (
     BatchRefusedError,
     Fault,
+    FlowRefusedError,
     InvalidPayloadError,
     SignalRefusedError,
     SupersedeRefusedError,
@@ -32,6 +36,7 @@ from tidemill.domain.errors import (
     UndoRefusedError,
 )
 from tidemill.domain.events import Event
+from tidemill.domain.flows import Edge, Flow, Node, OnFailure
 from tidemill.domain.job import Job
 from tidemill.domain.outcomes import TransactWrite
 from tidemill.domain.states import State
@@ -42,13 +47,14 @@ from tidemill.domain.trace_context import from_traceparent, trace_of, traceparen
 from tidemill.dynamodb import job_writes
 from tidemill.dynamodb.batch_pages import DynamoBatchPages
 from tidemill.dynamodb.document import split_key
+from tidemill.dynamodb.flow_items import DynamoFlows
 from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.listing import Wanted
 from tidemill.dynamodb.member_listing import MemberListing, has_members
 from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
 from tidemill.dynamodb.transactions import own
-from tidemill.names import BATCH_PACKAGE, EVENT_PACKAGE, INDEX_SHARDS, Env, Lane
+from tidemill.names import BATCH_PACKAGE, EVENT_PACKAGE, FLOW_PACKAGE, INDEX_SHARDS, Env, Lane
 from tidemill.settings import setting
 from tidemill.system import clock, ids, job_type_loader
 from tidemill.system.open_telemetry import current_traceparent
@@ -61,8 +67,13 @@ __all__ = [
     "Answer",
     "Batch",
     "BatchRefusedError",
+    "Edge",
     "Event",
+    "Flow",
+    "FlowRefusedError",
     "Lane",
+    "Node",
+    "OnFailure",
     "SignalRefusedError",
     "Submission",
     "SupersedeRefusedError",
@@ -120,6 +131,15 @@ class Tidemill:
             supersede=Superseder(store=store, payloads=self._payloads, clock=clock.now).accept,
             debounce=Debouncer(store=store, payloads=self._payloads, clock=clock.now).accept,
         )
+        flows = DynamoFlows(client, table=table)
+        parts = FlowParts(
+            flows=flows,
+            jobs=store,
+            submit=self._submit,
+            graphs=FlowGraphs(store=flows, payloads=self._payloads),
+            clock=clock.now,
+        )
+        self._flows = FlowControl(self._control, parts)
         self._tenant = tenant
         self._table = table
         self._indexes = indexes
@@ -250,6 +270,32 @@ class Tidemill:
             return None
         return self._members.all(whole, Wanted(tenant=self._tenant, since=EPOCH, state=state), now=clock.now())
 
+    def start_flow(self, flow: Flow, *, trace: str | None = None, traceparent: str | None = None) -> Accepted:
+        """Make the job of a flow with one conditional write, or none; `replayed` if an earlier start with the key did.
+
+        Its jobs start once their parents have ended. Raises as `submit`; `InvalidPayloadError` with the path of each
+        fault also for a cycle and for an unknown parent.
+        """
+        return start_flow(flow, self._submit, tenant=self._tenant, trace=_trace(trace, traceparent))
+
+    def add_nodes(self, flow_id: str, nodes: Sequence[Node]) -> bool:
+        """Add up to 100 nodes to a flow that has not ended: all or none. False without such a flow.
+
+        A handler may add nodes to its own flow, `run.flow`. They may follow each other, and nodes that the flow has;
+        the same nodes again change nothing. The program needs `dynamodb:UpdateItem` and `BatchGetItem` as well.
+
+        Raises `FlowRefusedError` if the flow has ended or was cancelled, `InvalidPayloadError` with the path of each
+        fault, and `TransactionConflictError` while too many others add nodes.
+        """
+        return self._flows.add_nodes(self._tenant, flow_id, nodes) is not None
+
+    def cancel_flow(self, flow_id: str) -> bool:
+        """Start no more nodes, and cancel those that have not ended. False without such a flow. May be repeated.
+
+        The program needs `dynamodb:UpdateItem` as well. Raises `SignalRefusedError` if the flow has ended.
+        """
+        return self._flows.cancel(self._tenant, flow_id) is not None
+
     def submit_many(self, submissions: Sequence[Submission], *, traceparent: str | None = None) -> list[Answer]:
         """One answer each, in their order: the value that `submit` returns, or the error that it raises.
 
@@ -285,7 +331,7 @@ class Tidemill:
 
 
 def _sound_job_types(packages: Sequence[str]) -> JobTypes:
-    job_types = job_type_loader.load_sound([*packages, EVENT_PACKAGE, BATCH_PACKAGE])
+    job_types = job_type_loader.load_sound([*packages, EVENT_PACKAGE, BATCH_PACKAGE, FLOW_PACKAGE])
     for fault in job_types.faults:
         logging.getLogger(__name__).error("broken job file: %s", fault)
     return job_types

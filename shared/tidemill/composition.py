@@ -49,6 +49,9 @@ if TYPE_CHECKING:
 
     from tidemill.application.batch_members import BatchMembers
     from tidemill.application.first_messages import FirstMessages
+    from tidemill.application.flow_advance import FlowAdvance
+    from tidemill.application.flow_graphs import FlowGraphs
+    from tidemill.application.flow_nodes import FlowParts
     from tidemill.application.health import HealthChecks
     from tidemill.application.migration import Migrator
     from tidemill.application.owed import Taker
@@ -56,6 +59,7 @@ if TYPE_CHECKING:
     from tidemill.application.replay import Replayer
     from tidemill.application.wake import Waker
     from tidemill.dynamodb.archive_files import BucketArchive
+    from tidemill.dynamodb.flow_items import DynamoFlows
     from tidemill.dynamodb.owed_items import DynamoOwedWork
 
 
@@ -201,6 +205,37 @@ def batch_members() -> "BatchMembers":
 
 
 @cache
+def flow_items() -> "DynamoFlows":
+    from tidemill.dynamodb.flow_items import DynamoFlows
+
+    return DynamoFlows(dynamodb(), table=setting(Env.JOBS_TABLE))
+
+
+@cache
+def flow_graphs() -> "FlowGraphs":
+    from tidemill.application.flow_graphs import FlowGraphs
+
+    return FlowGraphs(store=flow_items(), payloads=payloads())
+
+
+def flow_parts(submit: Submit) -> "FlowParts":
+    from tidemill.application.flow_nodes import FlowParts
+
+    return FlowParts(flows=flow_items(), jobs=store(), submit=submit, graphs=flow_graphs(), clock=clock.now)
+
+
+def node_submit() -> Submit:
+    return Submit(store=store(), payloads=payloads(), job_types=JobTypes({}), clock=clock.now, new_id=ids.new_job_id)
+
+
+@cache
+def flow_advance() -> "FlowAdvance":
+    from tidemill.application.flow_advance import FlowAdvance
+
+    return FlowAdvance(flow_parts(node_submit()))
+
+
+@cache
 def superseder() -> Superseder:
     return Superseder(store=store(), payloads=payloads(), clock=clock.now)
 
@@ -268,6 +303,7 @@ def publisher() -> "Publisher":
         clock=clock.now,
         configuration=configuration().current,
         first_message_lanes=_first_message_lanes(),
+        flows=flow_advance,
     )
 
 
@@ -282,7 +318,7 @@ def owed_work() -> "DynamoOwedWork":
 def taker() -> "Taker":
     from tidemill.application.owed import Taker
 
-    return Taker(owed=owed_work(), store=store(), payloads=payloads(), clock=clock.now)
+    return Taker(owed=owed_work(), store=store(), payloads=payloads(), clock=clock.now, ask=flow_advance().ask_to_look)
 
 
 def migrator(*, rate: int, read_units: int) -> "Migrator":

@@ -229,6 +229,9 @@ REPLAY_TENANT: Final = "replay"
 #: The job type of a batch, which waits for its jobs, and the package that every stage adds to its own.
 BATCH_TYPE: Final = "tidemill.batch"
 BATCH_PACKAGE: Final = "tidemill.batch"
+#: The same of a flow, which looks after its nodes.
+FLOW_TYPE: Final = "tidemill.flow"
+FLOW_PACKAGE: Final = "tidemill.flow"
 
 # The members of the event that EventBridge Scheduler sends to each of the parallel calls of `wake`: its number, from 0,
 # and the number of calls. Without them, a call does the work of all.

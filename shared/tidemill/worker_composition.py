@@ -2,14 +2,17 @@
 
 import os
 import time
+from collections.abc import Mapping
 from datetime import timedelta
 from functools import cache
+from typing import Any
 
 from tidemill import composition
 from tidemill.application.foreground import Foreground
 from tidemill.application.job_types import measured
-from tidemill.application.settle import AttemptContext
+from tidemill.application.settle import AttemptContext, no_parents
 from tidemill.aws import clients
+from tidemill.domain.job import Job
 from tidemill.names import Env, Lane
 from tidemill.settings import setting
 from tidemill.system import clock, ids, own_process, random_draw
@@ -24,6 +27,14 @@ def _foreground(lane: Lane) -> Foreground | None:
     present = composition.governor() if lane is Lane.CRITICAL else None
     target = timedelta(seconds=float(setting(Env.FOREGROUND_TARGET))) if present else timedelta(0)
     return Foreground(present, target=target, clock=clock.now) if present else None
+
+
+def _parents_of(job: Job) -> Mapping[str, Any]:
+    if job.flow is None:
+        return no_parents(job)
+    from tidemill.application.flow_parents import ParentResults  # noqa: PLC0415 - few jobs are nodes
+
+    return ParentResults(job, composition.flow_items(), composition.flow_graphs())
 
 
 def _measured_types() -> frozenset[str] | None:
@@ -52,6 +63,7 @@ def worker() -> Worker:
             configuration=composition.configuration().current,
             breakers=composition.breakers(),
             superseder=composition.superseder(),
+            parents_of=_parents_of,
             governor=composition.governor(),
             foreground=_foreground(lane),
         ),

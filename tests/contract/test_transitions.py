@@ -28,14 +28,20 @@ from tests.support.builders import (
 from tests.support.job_tables import Table
 from tidemill.application.ports import Checkpoint
 from tidemill.domain.errors import WriteRefusedError
+from tidemill.domain.flow_place import FlowPlace, Mark
+from tidemill.domain.flows import LOOK
 from tidemill.domain.job import Job
+from tidemill.domain.signals import Awaited
 from tidemill.domain.states import AT_REST, TERMINAL, TRANSITIONS, State, Write
+from tidemill.domain.waiting import Cause
 from tidemill.dynamodb.document import key
+from tidemill.dynamodb.flow_items import DynamoFlows
 from tidemill.dynamodb.job_store import DynamoJobStore
 
 #: When every due time and every lease is over, and nothing has expired.
 LATE = NOW + timedelta(hours=1)
 LIMIT = timedelta(minutes=1)
+A_NODE = FlowPlace(id="flow", node="a")
 
 Prepare = Callable[[DynamoJobStore, Table, State | None], Job]
 Call = Callable[[DynamoJobStore, Job], object]
@@ -82,6 +88,47 @@ def _join(store: DynamoJobStore, job: Job, state: State) -> Job:
     return store.join_burst(job, changed, by="later", now=LATE, replaces=True)
 
 
+def _blocked(store: DynamoJobStore, table: Table, state: State | None) -> Job:
+    """A node of a flow without a document, with one that says that it is blocked, or with a job in `state`."""
+    if state is not State.CANCELLED:
+        job = replace(_alone(store, table, state), flow=A_NODE)
+        if state:
+            table.put(job)
+        return job
+    return store.insert_if_absent(a_job(state=state, due=None, flow=replace(A_NODE, mark=Mark.BLOCKED)))
+
+
+def _blocked_behind_its_group(store: DynamoJobStore, table: Table, state: State | None) -> Job:
+    job = replace(_blocked(store, table, state), group=fresh_token())
+    store.insert_if_absent(a_job(group=job.group))
+    return job
+
+
+def _start(store: DynamoJobStore, job: Job) -> object:
+    fresh = {"state": State.QUEUED, "created_at": LATE, "flow": A_NODE, **FRESH[State.QUEUED]}
+    return store.insert_if_absent(replace(job, **fresh))
+
+
+def _skip(store: DynamoJobStore, job: Job) -> object:
+    skipped = replace(A_NODE, mark=Mark.SKIPPED)
+    return store.insert_if_absent(replace(job, state=State.CANCELLED, created_at=LATE, due=None, flow=skipped))
+
+
+def _waits_for_a_look(store: DynamoJobStore, table: Table, state: State | None) -> Job:
+    """A flow in `state` which waits, if it can in that state."""
+    job = _alone(store, table, state)
+    if state not in {State.PARKED, State.QUEUED}:
+        return job
+    awaited = Awaited(cause=Cause.SIGNAL, name=LOOK, since=NOW, until=LATE)
+    waits = replace(job, awaited=awaited, due=LATE, wait=awaited.wait if state is State.PARKED else None)
+    table.put(waits)
+    return waits
+
+
+def _flows(store: DynamoJobStore) -> DynamoFlows:
+    return DynamoFlows(store._client, table=store._table)
+
+
 def _as_owner(job: Job) -> Job:
     return replace(job, owner=job.owner or "no owner")
 
@@ -101,6 +148,19 @@ CASES: dict[tuple[Write, State], tuple[Prepare, Call]] = {
         _behind_its_group,
         lambda store, job: store.insert_if_absent(replace(job, state=State.QUEUED, created_at=LATE)),
     ),
+    (Write.START_NODE, State.QUEUED): (_blocked, _start),
+    (Write.START_NODE, State.WAITING): (_blocked_behind_its_group, _start),
+    (Write.MARK_NODE, State.CANCELLED): (_blocked, _skip),
+    **{
+        (Write.LOOK, state): (_waits_for_a_look, lambda store, job: _flows(store).look(job, now=LATE))
+        for state in (State.RUNNING, State.QUEUED)
+    },
+    **{
+        (Write.ADD_NODES, state): (_alone, lambda store, job: _flows(store).add(job, "{}", now=LATE))
+        for state in State
+        if state not in TERMINAL
+    },
+    (Write.ADD_NODES, State.QUEUED): (_waits_for_a_look, lambda store, job: _flows(store).add(job, "{}", now=LATE)),
     (Write.CLAIM, State.RUNNING): (
         _alone,
         lambda store, job: store.claim(reference_to(job), token="late", now=LATE, lease_end=LATE + LEASE),
@@ -130,7 +190,7 @@ CASES: dict[tuple[Write, State], tuple[Prepare, Call]] = {
             lambda store, job, state=state: store.signal(job, A_SIGNAL, wakes=state is State.QUEUED is not job.state),  # type: ignore[misc]
         )
         for state in State
-        if state not in TERMINAL
+        if state not in TERMINAL - {State.DEAD}
     },
     (Write.WAKE, State.QUEUED): (_alone, lambda store, job: store.wake(job, now=NOW)),
     **{

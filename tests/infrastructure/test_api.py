@@ -16,6 +16,8 @@ JOBS = {
     "POST /jobs/batch": "submit",
     "POST /events": "submit",
     "POST /batches": "submit",
+    "POST /flows": "submit",
+    "POST /flows/{id}/nodes": "submit",
     "GET /health": "submit",
     "GET /jobs": "query",
     "GET /jobs/{id}": "query",
@@ -26,6 +28,8 @@ JOBS = {
     "POST /jobs/{id}/undo": "control",
     "GET /batches/{id}": "query",
     "POST /batches/{id}/close": "control",
+    "GET /flows/{id}": "query",
+    "POST /flows/{id}/cancel": "control",
     "POST /batches/{id}/cancel": "control",
     "GET /openapi.json": "query",
 }

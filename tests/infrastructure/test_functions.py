@@ -20,6 +20,7 @@ from tidemill.names import (
     CANARY_TENANT,
     EVENT_PACKAGE,
     EXPORTS_PREFIX,
+    FLOW_PACKAGE,
     JOB_KEY,
     LISTING_INDEX,
     METRIC_NAMESPACE,
@@ -92,11 +93,11 @@ RIGHTS: dict[str, Rights] = {
     | _of_jobs("Query", index=LISTING_INDEX)
     | _of_files("GetObject")
     | {(READ_SECRET, "CursorKey")},
-    "control": _of_jobs("GetItem", "PutItem", "UpdateItem") | _of_files("GetObject"),
+    "control": _of_jobs("GetItem", "BatchGetItem", "PutItem", "UpdateItem") | _of_files("GetObject"),
     "publish": _of_jobs("GetItem", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem")
     | {(action, "JobsTable/stream/*") for action in STREAM}
     | {("sqs:SendMessage", queue) for queue in (*QUEUES.values(), *DEAD_LETTER_QUEUES.values(), "PublisherFailures")}
-    | _of_files("DeleteObject"),
+    | _of_files(*FILE_ACTIONS),
     "wake": _of_jobs("GetItem", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem")
     | _of_jobs("Query", index=ATTENTION_INDEX)
     | _of_files("DeleteObject"),
@@ -213,11 +214,12 @@ def test_where_callers_send_tokens_the_canary_needs_no_api(synthesise: Synthesis
     canary = functions_by_key(app)["canary"]
     assert _rights(app, canary) == _of_jobs("GetItem", "PutItem") | WILDCARDS
     assert Env.API_URL not in canary["Environment"]["Variables"]
-    assert canary["Environment"]["Variables"][Env.JOB_PACKAGES].split(",")[-4:] == [
+    assert canary["Environment"]["Variables"][Env.JOB_PACKAGES].split(",")[-5:] == [
         CANARY_PACKAGE,
         MIGRATION_PACKAGE,
         EVENT_PACKAGE,
         BATCH_PACKAGE,
+        FLOW_PACKAGE,
     ]
 
 
@@ -336,7 +338,7 @@ def test_the_handler_of_every_function_exists(dev: Synthesised) -> None:
 
 
 def test_demo_jobs_exist_only_in_the_local_stage(synthesise: Synthesise, dev: Synthesised) -> None:
-    of_the_engine = "tidemill.canary,tidemill.migration,tidemill.fan_out,tidemill.batch"
+    of_the_engine = "tidemill.canary,tidemill.migration,tidemill.fan_out,tidemill.batch,tidemill.flow"
     local = functions_by_key(synthesise(stage="local"))["submit"]["Environment"]["Variables"]
     assert local[Env.JOB_PACKAGES] == f"functions.jobs,functions.demo_jobs,{of_the_engine}"
     deployed = functions_by_key(dev)["submit"]["Environment"]["Variables"][Env.JOB_PACKAGES]

@@ -22,7 +22,7 @@ from tidemill.domain.states import State
 from tidemill.http import openapi
 from tidemill.http.list_query import LONGEST_TYPE, ListingQuery
 from tidemill.http.openapi.responses import MEANINGS
-from tidemill.names import BATCH_PACKAGE, Env
+from tidemill.names import BATCH_PACKAGE, FLOW_PACKAGE, Env
 
 _ROOT: Final = Path(__file__).parents[2]
 _DOCUMENT: Final = (_ROOT / "docs" / "reference" / "http.md").read_text()
@@ -60,7 +60,7 @@ _SETTINGS: Final = settings(
 def jobs(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
     """One job in each state, and three for the listing."""
     sign_cursors(monkeypatch)
-    monkeypatch.setenv(Env.JOB_PACKAGES, f"tests.support.jobs,{BATCH_PACKAGE}")
+    monkeypatch.setenv(Env.JOB_PACKAGES, f"tests.support.jobs,{BATCH_PACKAGE},{FLOW_PACKAGE}")
     store = composition.store()
     for state in State:
         brought_to(store, state, id=job_in(state), deadline=NOW + SECOND, parent=job_in(State.SUCCEEDED))

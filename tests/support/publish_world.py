@@ -7,7 +7,8 @@ from datetime import datetime
 from tests.support.in_memory_owed_work import InMemoryOwedWork
 from tests.support.single_job import Clock, Inline
 from tidemill.application.ports import Refusal, Unreadable, ignore_unreadable
-from tidemill.application.publish import Change, Published, Publisher, UnreadableChange
+from tidemill.application.publish import Published, Publisher, UnreadableChange
+from tidemill.domain.changes import Change
 from tidemill.domain.dispatch import Dispatch
 from tidemill.domain.job import Job
 from tidemill.domain.runtime_configuration import NOTHING_SET, RuntimeConfiguration

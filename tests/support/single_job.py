@@ -16,10 +16,11 @@ from tidemill.application.job_filter import ANY_JOB
 from tidemill.application.job_ids import keyed_job_id
 from tidemill.application.job_types import JobTypes
 from tidemill.application.ports import JobStore, Refusal
-from tidemill.application.publish import Change, Publisher
+from tidemill.application.publish import Publisher
 from tidemill.application.redrive import Redriver
 from tidemill.application.settle import AttemptContext
 from tidemill.application.submit import Submit
+from tidemill.domain.changes import Change
 from tidemill.domain.dispatch import Dispatch
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import DeadLetter, Job, Reference

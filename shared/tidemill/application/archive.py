@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, Protocol
 
-from tidemill.application.publish import Change, UnreadableChange
+from tidemill.application.publish import UnreadableChange
+from tidemill.domain.changes import Change
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import Job
 from tidemill.names import CANARY_TYPE

@@ -308,7 +308,6 @@ class Attempt:
     def _call_handler(self, job: Job, context: HandlerContext, skipped: SkippedWork, steps: Steps) -> Any:
         """What the handler returns."""
         job_type, measured = self._gates.known_type(), self._gates.measured
-        store, clock = self._context.store, self._context.clock
         run = Run(
             job_id=job.id,
             tenant=job.tenant,
@@ -319,13 +318,15 @@ class Attempt:
             idempotency_key=job.id,
             parent=job.parent,
             group=job.group,
+            flow=job.flow.id if job.flow else None,
+            parents=self._context.parents_of(job),
             hops=job.hops,
             signals={each.name: json.loads(each.data) for each in job.signals if not each.used},
             waited_for=job.awaited.name if job.awaited else None,
             resumed_from=None if job.checkpoint is None else json.loads(job.checkpoint),
             traceparent=traceparent_of(context.trace),
             log=RunLog(context.fields),
-            save=checkpoints(job, store, clock, under_way=self._require_under_way),
+            save=checkpoints(job, self._context.store, self._context.clock, under_way=self._require_under_way),
             read_flags=self._context.flags,
             observe=measured.observed if measured else observe_nothing,
             read_strain=self._context.strain_level,

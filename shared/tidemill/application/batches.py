@@ -1,6 +1,6 @@
 """Open a batch, close it, and cancel it. The job type in `tidemill.batch` waits for its members."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -21,8 +21,8 @@ from tidemill.domain.submission import Submission
 from tidemill.names import BATCH_TYPE
 
 _SECOND: Final = timedelta(seconds=1)
-#: What a callback may not have: it is submitted once, when its batch ends.
-_NOT_OF_CALLBACKS: Final = {
+#: What a callback and a node of a flow may not have: each is submitted once, when others have ended.
+NOT_OF_LATER_JOBS: Final = {
     "key": "idempotency_key",
     "unique": "unique",
     "delay": "delay_seconds",
@@ -113,8 +113,14 @@ def _facts(callback: Submission, job_type: JobType) -> dict[str, Any]:
     return {name: value for name, value in facts.items() if value is not None}
 
 
+def type_facts(submissions: Iterable[Submission], submit: Submit) -> dict[str, Any]:
+    """The facts of the types of these submissions, by type, as a flow keeps them."""
+    names = dict.fromkeys(submission.type for submission in submissions)
+    return {name: _facts(Submission(type=name), submit.job_types.get(name)) for name in sorted(names)}
+
+
 def _faults(name: str, callback: Submission, submit: Submit) -> Iterator[Fault]:
-    if extra := [path for field, path in _NOT_OF_CALLBACKS.items() if getattr(callback, field) is not None]:
+    if extra := [path for field, path in NOT_OF_LATER_JOBS.items() if getattr(callback, field) is not None]:
         yield from (Fault(f"/{name}/{path}", "a callback has none") for path in extra)
         return
     try:

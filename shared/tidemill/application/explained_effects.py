@@ -1,4 +1,4 @@
-"""What `explain` says of a success: whom an event reached, what a batch counted, what undoes or makes up for it."""
+"""What `explain` says of a success: what an event, a batch or a flow did, what undoes or makes up for it."""
 
 import json
 from collections.abc import Iterator
@@ -9,12 +9,14 @@ from tidemill.application.events import consumer_jobs
 from tidemill.application.time_text import moment
 from tidemill.domain.batches import closed_at, is_batch
 from tidemill.domain.events import is_event
+from tidemill.domain.flows import is_flow
 from tidemill.domain.job import Job
 
 
 def effects(job: Job, now: datetime) -> Iterator[str]:
     """One sentence for each."""
     yield from _members(job)
+    yield from _nodes(job)
     yield from _consumers(job)
     yield from _undo(job, now)
     yield from _skipped(job)
@@ -46,6 +48,14 @@ def _members(job: Job) -> Iterator[str]:
         counts: dict[str, int] = json.loads(job.result)
         shown = ", ".join(f"{count} {state}" for state, count in counts.items())
         yield f"Its jobs: {shown}." if shown else "It has no jobs."
+
+
+def _nodes(job: Job) -> Iterator[str]:
+    if job.flow and job.flow.mark:
+        yield f"The node {job.flow.node} has no job: `tidemill flow {quote(job.flow.id)}` shows why."
+    if is_flow(job) and job.result:
+        counts: dict[str, int] = json.loads(job.result)
+        yield f"Its nodes: {', '.join(f'{count} {what}' for what, count in counts.items())}."
 
 
 def _undo(job: Job, now: datetime) -> Iterator[str]:

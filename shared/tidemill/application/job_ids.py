@@ -1,4 +1,4 @@
-"""The ids that are derived: from an idempotency key, from `unique`, and from the parent of a follow-up job. Pure.
+"""The ids that are derived: from an idempotency key, from `unique`, and from the parent or the flow of a job. Pure.
 
 Each kind of derived id has a UUID namespace of its own, so that ids of two kinds never collide.
 """
@@ -16,8 +16,9 @@ _KEYED_IDS: Final = uuid5(NAMESPACE_OID, "tidemill.job")
 _RESERVED_IDS: Final = uuid5(NAMESPACE_OID, "tidemill.reserved")
 _UNIQUE_IDS: Final = uuid5(NAMESPACE_OID, "tidemill.unique")
 _FOLLOW_UP_IDS: Final = uuid5(NAMESPACE_OID, "tidemill.follow-up")
-#: The keys of the jobs of events and of batches begin so, and only these have the keyed ids of such keys.
-RESERVED_KEYS: Final = ("event/", "batch/")
+_NODE_IDS: Final = uuid5(NAMESPACE_OID, "tidemill.node")
+#: The keys of the jobs of events, of batches and of flows begin so, and only these have the keyed ids of such keys.
+RESERVED_KEYS: Final = ("event/", "batch/", "flow/")
 
 
 def keyed_job_id(tenant: str, key: str) -> str:
@@ -52,3 +53,8 @@ def follow_up_id(parent: Job, index: int) -> str:
     """The same id in every attempt to settle the success of `parent`, and another for a later job of its key."""
     parts = [parent.tenant, parent.id, parent.created_at.isoformat(), index]
     return str(uuid5(_FOLLOW_UP_IDS, json.dumps(parts)))
+
+
+def node_job_id(flow: Job, node: str) -> str:
+    """The id of the job of a node, and of another job for a later flow of the key of this one."""
+    return str(uuid5(_NODE_IDS, json.dumps([flow.tenant, flow.id, flow.created_at.isoformat(), node])))

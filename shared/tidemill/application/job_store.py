@@ -13,6 +13,7 @@ from typing import Final, Protocol
 from tidemill.application.job_filter import ANY_JOB, JobFilter
 from tidemill.domain.batches import Page
 from tidemill.domain.errors import TidemillError
+from tidemill.domain.flow_cursor import Cursor
 from tidemill.domain.job import OPERATOR, Job, Reference
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.signals import Signal
@@ -307,6 +308,35 @@ class BatchStore(_Read, _ReadMany, Protocol):
         """Note which members of the page have ended, and in which state.
 
         With `last`, the page is kept only for as long as its batch.
+        """
+
+
+class FlowStore(_Read, _ReadMany, Protocol):
+    """For flows: the documents of their nodes, the cursors of the nodes, and the nodes that were added."""
+
+    def cursors(self, flow: Job, nodes: Sequence[int]) -> Mapping[int, Cursor]:
+        """The cursor of each of these nodes, read consistently; the default one for a node without an item."""
+
+    def move(self, flow: Job, node: int, cursor: Cursor) -> Cursor | None:
+        """Write a cursor unless it has changed since the version that it holds; return it as written.
+
+        None if it has changed.
+        """
+
+    def look(self, flow: Job, *, now: datetime) -> None:
+        """Make sure that a run of the flow begins after this call. The flow is as it was read, consistently.
+
+        Raises `WriteRefusedError` if it has changed since, so that another answer may be right.
+        """
+
+    def added(self, flow: Job, numbers: Sequence[int]) -> Sequence[str]:
+        """The additions of these numbers as JSON texts, in their order, without those that are missing."""
+
+    def add(self, flow: Job, addition: str, *, now: datetime) -> Job:
+        """Write the next addition, and count it in the document of the flow, in one transaction; return the flow.
+
+        The transaction makes sure that a run of the flow begins after it, as `look`. Raises `WriteRefusedError` if the
+        flow has changed since it was read.
         """
 
 

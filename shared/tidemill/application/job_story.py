@@ -143,6 +143,8 @@ def _submitted(job: Job) -> str:
         parts.append(f"as number {job.sequence} of the group {job.group}")
     if job.batch:
         parts.append(f"into the batch {job.batch}")
+    if job.flow:
+        parts.append(f"as the node {job.flow.node} of the flow {job.flow.id}")
     if job.parent:
         parts.append(f"by the end of job {job.parent}")
     if job.undoes:

@@ -83,6 +83,11 @@ class Run:
     #: has a key of its own and the same parent: use this for an effect that one event must have once.
     parent: str | None = None
     group: str | None = None
+    #: The id of the flow of which the job is a node.
+    flow: str | None = None
+    #: Of a node: the results of its parents by their names, in the order of `after`; None for one that failed or was
+    #: skipped. Each use reads them from the table, some at a time, so it may raise `StoreUnavailableError`.
+    parents: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     #: Snoozes and continuations so far, and those of the jobs that this one follows; bounded by `max_hops` of the type.
     hops: int = 0
     #: The state that the last checkpoint or `Continue` of this job saved, in any run; None before the first.

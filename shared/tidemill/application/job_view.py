@@ -31,29 +31,30 @@ def view(job: Job, *, payload: str | None) -> dict[str, Any]:
         "errors": [
             {
                 "attempt": error.attempt,
-                "at": _time(error.at),
+                "at": time_text(error.at),
                 "class": error.error_class,
                 "message": error.message,
                 "retryable": error.retryable,
-                "next_due": _time(error.next_due),
+                "next_due": time_text(error.next_due),
             }
             for error in job.known_errors
         ],
         "redrives": [
-            {"at": _time(redrive.at), "by": _shown(redrive.by, job), "death": redrive.death} for redrive in job.redrives
+            {"at": time_text(redrive.at), "by": _shown(redrive.by, job), "death": redrive.death}
+            for redrive in job.redrives
         ],
         "cancelled_by": _shown(job.cancel.by, job) if job.cancel else None,
         "history": [
-            {"at": _time(entry.at), "what": entry.state, "cause": entry.cause, "attempt": entry.attempt}
+            {"at": time_text(entry.at), "what": entry.state, "cause": entry.cause, "attempt": entry.attempt}
             for entry in job.known_history
         ],
         "checkpoint": _value(job.checkpoint),
-        "steps": [{"name": each.name, "at": _time(each.at), "attempt": each.attempt} for each in job.steps],
-        "signals": [{"name": each.name, "at": _time(each.at), "data": _value(each.data)} for each in job.signals],
+        "steps": [{"name": each.name, "at": time_text(each.at), "attempt": each.attempt} for each in job.steps],
+        "signals": [{"name": each.name, "at": time_text(each.at), "data": _value(each.data)} for each in job.signals],
         "hops": job.hops,
         "parent": job.parent,
         "undo": _undo(job.undo) if job.undo else None,
-        "undone_at": _time(job.undone.at) if job.undone else None,
+        "undone_at": time_text(job.undone.at) if job.undone else None,
         "undoes": job.undoes,
         "supersedes": job.supersedes,
         "superseded_by": job.superseded_by,
@@ -98,22 +99,26 @@ def summary(job: Job) -> dict[str, Any]:
         "state": job.state,
         "attempt": job.attempt,
         "death": job.death,
-        "progress": {"done": job.progress_done, "total": job.progress_total, "at": _time(job.checkpoint_at)},
-        "cancel_requested_at": _time(job.cancel_requested_at),
+        "progress": {"done": job.progress_done, "total": job.progress_total, "at": time_text(job.checkpoint_at)},
+        "cancel_requested_at": time_text(job.cancel_requested_at),
         "group": job.group,
         "tags": list(job.tags),
         "batch": job.batch,
         "debounce": _debounce(job.burst) if job.burst else None,
+        "flow": job.flow.id if job.flow else None,
+        "node": job.flow.node if job.flow else None,
         "sequence": job.sequence,
-        "run_at": _time(job.run_at),
-        "deadline": _time(job.deadline),
-        "useful_until": _time(job.useful_until),
-        "created_at": _time(job.created_at),
-        "due": _time(job.due),
-        "wait": {"cause": job.wait.cause, "key": job.wait.key, "since": _time(job.wait.since)} if job.wait else None,
-        "claimed_at": _time(job.claimed_at),
-        "finished_at": _time(job.finished_at),
-        "expires_at": _time(job.expires_at),
+        "run_at": time_text(job.run_at),
+        "deadline": time_text(job.deadline),
+        "useful_until": time_text(job.useful_until),
+        "created_at": time_text(job.created_at),
+        "due": time_text(job.due),
+        "wait": {"cause": job.wait.cause, "key": job.wait.key, "since": time_text(job.wait.since)}
+        if job.wait
+        else None,
+        "claimed_at": time_text(job.claimed_at),
+        "finished_at": time_text(job.finished_at),
+        "expires_at": time_text(job.expires_at),
         "undone_by": job.undone.job_id if job.undone else None,
         "skipped": _skipped(job),
     }
@@ -123,19 +128,19 @@ def batch_view(job: Job, look: Look | None = None) -> dict[str, Any]:
     """The job of a batch. The counts are those of the look, or else those of the last run, at `counted_at`."""
     waited = _value(job.checkpoint) or {}
     counts: dict[str, int] = look.counts if look else waited.get("counts", {})
-    counted_at = _time(look.at) if look else waited.get("counted_at")
-    at = {signal.name: _time(signal.at) for signal in job.signals}
+    counted_at = time_text(look.at) if look else waited.get("counted_at")
+    at = {signal.name: time_text(signal.at) for signal in job.signals}
     return {
         "id": job.id,
         "state": job.state,
         "jobs": sum(counts.values()),
         "counts": counts,
         "counted_at": counted_at,
-        "created_at": _time(job.created_at),
+        "created_at": time_text(job.created_at),
         "closed_at": at.get(CLOSED) or waited.get("sealed_at"),
         "cancel_requested_at": at.get(CANCELLED),
-        "finished_at": _time(job.finished_at),
-        "expires_at": _time(job.expires_at),
+        "finished_at": time_text(job.finished_at),
+        "expires_at": time_text(job.expires_at),
         "batch": job.batch,
         "tags": list(job.tags),
     }
@@ -149,11 +154,11 @@ def _skipped(job: Job) -> list[dict[str, Any]]:
 def _debounce(burst: Burst) -> dict[str, Any]:
     return {
         "key": burst.key,
-        "until": _time(burst.until),
+        "until": time_text(burst.until),
         "moves": burst.moves,
-        "first_moved_at": _time(burst.first_moved_at),
+        "first_moved_at": time_text(burst.first_moved_at),
         "replacements": burst.replacements,
-        "first_replaced_at": _time(burst.first_replaced_at),
+        "first_replaced_at": time_text(burst.first_replaced_at),
     }
 
 
@@ -170,5 +175,5 @@ def _value(text: str | None) -> Any:
     return None if text is None else json.loads(text)
 
 
-def _time(value: datetime | None) -> str | None:
+def time_text(value: datetime | None) -> str | None:
     return None if value is None else value.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -36,6 +36,8 @@ class Kind(StrEnum):
 
     #: Advance a group.
     ADVANCE = "advance"
+    #: Let a flow look at its nodes: one of them has ended, or was added.
+    FLOW = "flow"
     #: Bring a job on its way whose stream record could not be read, or whose message SQS refused.
     DISPATCH = "dispatch"
     #: Delete the payload of a job that is deleted.
@@ -44,7 +46,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """`name` is the name of the group, or the id of the job."""
+    """`name` is the name of the group, or the id of the job or the flow."""
 
     kind: Kind
     tenant: str
@@ -108,10 +110,24 @@ class _Try:
     overdue: Owed | None = None
 
 
+def ask_none(_tenant: str, _flow_id: str) -> None:
+    """For where no flows are."""
+
+
 class Taker:
     """Does the owed work."""
 
-    def __init__(self, *, owed: OwedWork, store: OwedStore, payloads: Payloads, clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        owed: OwedWork,
+        store: OwedStore,
+        payloads: Payloads,
+        clock: Clock,
+        ask: Callable[[str, str], None] = ask_none,
+    ) -> None:
+        """`ask` makes sure that a flow, given by its tenant and id, looks at its nodes."""
+        self._ask_flow = ask
         self._owed = owed
         self._store = store
         self._payloads = payloads
@@ -147,6 +163,10 @@ class Taker:
                 advanced = self._store.advance(owed.work.tenant, owed.work.name, now=self._clock())
                 self._owed.done(owed)
                 return _Try(advanced=advanced)
+            if owed.work.kind is Kind.FLOW:
+                self._ask_flow(owed.work.tenant, owed.work.name)
+                self._owed.done(owed)
+                return _Try()
             if owed.work.kind is Kind.DELETE_PAYLOAD:
                 self._payloads.delete(owed.work.tenant, owed.work.name, owed.work.payload_at)
                 self._owed.done(owed)
@@ -184,6 +204,8 @@ class Taker:
         """Whether the message of the job is on its way again. False if it needs none."""
         if job.group is not None and (job.state.terminal or job.state is State.WAITING):
             self._store.advance(job.tenant, job.group, now=self._clock())
+        if job.flow and job.state.terminal:
+            self._ask_flow(job.tenant, job.flow.id)
         if job.state not in TRANSITIONS[Write.RESEND] or job.retention_over(self._clock()):
             return False
         try:

@@ -1,4 +1,4 @@
-"""Publish: send the messages that changed documents owe, advance groups, and delete the payloads of deleted jobs.
+"""Publish: send the messages that changed documents owe, advance groups and flows, and delete payloads of deleted jobs.
 
 It parks a job that an operator has paused, instead of sending its message. In a lane whose submissions send the first
 message themselves, it sends none to a job that has begun.
@@ -16,25 +16,19 @@ from enum import StrEnum
 from typing import Final
 
 from tidemill.application.configuration import CurrentConfiguration, nothing_set
+from tidemill.application.flow_advance import FlowAdvance
 from tidemill.application.owed import Kind, OwedWork, Work
 from tidemill.application.ports import Clock, Lanes, Payloads, PublishStore, Refusal
+from tidemill.domain.changes import Change
 from tidemill.domain.dispatch import Dispatch, dispatch, first_message, has_begun
 from tidemill.domain.errors import WriteRefusedError, error_text
+from tidemill.domain.flow_moves import FlowMove, flow_moves
 from tidemill.domain.job import Job, Reference, reference_of
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause, Wait
 from tidemill.names import Lane
 
 _AT_ONCE: Final = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One stream record: the document before and after. `sequence` is its sequence number in the stream."""
-
-    sequence: str
-    before: Job | None
-    after: Job | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +48,7 @@ class Step(StrEnum):
     PARK = "job not parked"
     SEND = "message refused"
     ADVANCE = "group not advanced"
+    FLOW = "flow not advanced"
     DELETE = "payload not deleted"
 
 
@@ -112,8 +107,13 @@ class Publisher:
         clock: Clock,
         configuration: CurrentConfiguration = nothing_set,
         first_message_lanes: Collection[Lane] = (),
+        flows: Callable[[], FlowAdvance] | None = None,
     ) -> None:
-        """`first_message_lanes`: those whose submissions send the first message of a job, as a hint."""
+        """`first_message_lanes`: those whose submissions send the first message of a job, as a hint.
+
+        `flows` is called for the first node of a flow that ends. None: no flow advances.
+        """
+        self._flows = flows
         self._first_message_lanes = first_message_lanes
         self._configuration = configuration
         self._store = store
@@ -140,6 +140,7 @@ class Publisher:
             *(self._unreadable(change) for change in unreadable),
             *(self._refused(*refusal) for refusal in refused if refusal[0] not in out),
             *(self._advance(*group, sequence) for group, sequence in _groups(changes).items()),
+            *(self._advance_flow(*flow, move) for flow, move in flow_moves(changes).items() if self._flows),
             *(self._delete(change.sequence, job) for change in changes if (job := _deleted(change))),
         ]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -246,6 +247,18 @@ class Publisher:
             except Exception as error:  # noqa: BLE001 - one failed step must not fail the other records of the batch
                 work = Work(kind=Kind.ADVANCE, tenant=tenant, name=group)
                 return self._hand_over(sequence, Step.ADVANCE, work, error_text(error))
+
+        return step
+
+    def _advance_flow(self, tenant: str, flow_id: str, move: FlowMove) -> Callable[[], FailedStep | None]:
+        def step() -> FailedStep | None:
+            try:
+                if self._flows:
+                    self._flows().advance(tenant, flow_id, move.ended, redriven=move.redriven)
+            except Exception as error:  # noqa: BLE001 - as above
+                work = Work(kind=Kind.FLOW, tenant=tenant, name=flow_id)
+                return self._hand_over(move.sequence, Step.FLOW, work, error_text(error))
+            return None
 
         return step
 

@@ -67,6 +67,11 @@ LONGEST_RELEASE_SECONDS: Final = 60.0
 AHEAD_DELAY: Final = timedelta(minutes=1)
 
 
+def no_parents(_job: Job) -> Mapping[str, Any]:
+    """For a job outside of flows, and in a test of a handler."""
+    return {}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptContext:
     """The dependencies that all attempts of a worker share."""
@@ -87,6 +92,8 @@ class AttemptContext:
     superseder: Superseder | None = None
     #: None: nothing governs the strain, and only an operator sets its level.
     governor: Governor | None = None
+    #: As `Run.parents`, for a node of a flow.
+    parents_of: Callable[[Job], Mapping[str, Any]] = no_parents
     #: None: the runs of this worker are not the foreground.
     foreground: Foreground | None = None
 
@@ -215,6 +222,9 @@ def _instead(job: Job, outcome: Outcome, written: Settlement, current: Job | Non
     if current.cancel_requested_at and not isinstance(outcome, Stopped):
         # The job may not live on, or die.
         return Stopped()
+    if written.rests_on_look and current.looks != job.looks:
+        # What it was asked to look at may be what it waits for.
+        return Continued(checkpoint=None)
     if isinstance(outcome, Awaits) and len(current.signals) != written.signals_known:
         # It may be the one to wait for.
         return replace(outcome, arrived=current.signals)

@@ -11,8 +11,9 @@ from tidemill.application.validation import faults, read_payload
 from tidemill.domain.batches import Opening
 from tidemill.domain.errors import InvalidPayloadError, PayloadTooLargeError
 from tidemill.domain.events import Publication, identity
+from tidemill.domain.flows import FlowStart
 from tidemill.domain.submission import Submission
-from tidemill.names import LARGEST_BODY_BYTES
+from tidemill.names import LARGEST_BATCH_BODY_BYTES, LARGEST_BODY_BYTES
 
 
 def checked(submission: Submission, job_type: JobType, *, now: datetime) -> tuple[str, Any]:
@@ -31,8 +32,9 @@ def checked(submission: Submission, job_type: JobType, *, now: datetime) -> tupl
     sent = payload
     if isinstance(submission, Publication | Opening):
         sent = read_payload(_identity(submission, submission.payload))[0]
-    if len(sent) > LARGEST_BODY_BYTES:
-        raise PayloadTooLargeError(len(sent), LARGEST_BODY_BYTES)
+    largest = LARGEST_BATCH_BODY_BYTES if isinstance(submission, FlowStart) else LARGEST_BODY_BYTES
+    if len(sent) > largest:
+        raise PayloadTooLargeError(len(sent), largest)
     return payload, value
 
 

@@ -12,6 +12,7 @@ from tidemill.application.job_ids import (
     RESERVED_KEYS,
     follow_up_id,
     keyed_job_id,
+    node_job_id,
     period_end,
     submitted_job_id,
     unique_job_id,
@@ -36,13 +37,15 @@ from tidemill.domain.errors import (
     WriteRefusedError,
 )
 from tidemill.domain.events import Delivery, Publication
+from tidemill.domain.flow_place import FlowPlace
+from tidemill.domain.flows import FlowStart, NodeStart
 from tidemill.domain.job import Job
 from tidemill.domain.outcomes import state_until
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission, Unique
 from tidemill.domain.time_constants import EPOCH, MILLISECOND
-from tidemill.names import BATCH_TYPE, EVENT_TYPE, Lane
+from tidemill.names import BATCH_TYPE, EVENT_TYPE, FLOW_TYPE, Lane
 
 #: A repeated submission may raise these only because it is late: its times have passed, or its type was removed.
 _REFUSALS: Final = (InvalidPayloadError, UnknownJobTypeError)
@@ -75,8 +78,8 @@ class PendingSubmission:
     insert: Callable[[], Accepted]
 
 
-#: Called with each checked job before it is written, except follow-ups. It raises to refuse the job, and may return it
-#: with a later time.
+#: Called with each checked job before it is written, except follow-ups and the nodes of flows. It raises to refuse the
+#: job, and may return it with a later time.
 Admit = Callable[[Job], Job]
 
 
@@ -193,6 +196,11 @@ class Submit:
         job = self._prepare(delivery, tenant=event.tenant, trace=trace, new_id=lambda: job_id)
         return replace(job, parent=event.id, hops=event.hops + 1)
 
+    def prepare_node(self, start: NodeStart, flow: Job, node: str) -> Job:
+        """As `prepare`, for the job of a node: it has the same id however often it is started."""
+        job = self._prepare(start, tenant=flow.tenant, trace=flow.trace, new_id=lambda: node_job_id(flow, node))
+        return replace(job, flow=FlowPlace(id=flow.id, node=node))
+
     def put_away(self, follow_up: Job) -> Job:
         """Store a large payload; return the job as it is to be written. Call it last: an error leaves an orphan."""
         return self._payloads.put_away(follow_up)
@@ -270,6 +278,9 @@ class Submit:
         if submission.type == BATCH_TYPE and not isinstance(submission, Opening):
             # Its callbacks have been checked.
             raise InvalidPayloadError([Fault("/type", "open a batch instead")])
+        if submission.type == FLOW_TYPE and not isinstance(submission, FlowStart):
+            # Its nodes have been checked.
+            raise InvalidPayloadError([Fault("/type", "start a flow instead")])
         return self.job_types.get(submission.type)
 
     def _prepare(self, submission: Submission, *, tenant: str, trace: str, new_id: NewToken) -> Job:

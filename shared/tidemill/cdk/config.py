@@ -22,6 +22,7 @@ from tidemill.names import (
     BATCH_PACKAGE,
     CANARY_PACKAGE,
     EVENT_PACKAGE,
+    FLOW_PACKAGE,
     INDEX_SHARDS,
     LARGEST_INDEX_SHARDS,
     MIGRATION_PACKAGE,
@@ -322,7 +323,7 @@ class StageConfig:
     @property
     def known_packages(self) -> tuple[str, ...]:
         """The packages with the job types of the stage and those of the engine."""
-        of_the_engine = (MIGRATION_PACKAGE, EVENT_PACKAGE, BATCH_PACKAGE)
+        of_the_engine = (MIGRATION_PACKAGE, EVENT_PACKAGE, BATCH_PACKAGE, FLOW_PACKAGE)
         return (*self.job_packages, *([CANARY_PACKAGE] if self.canary else []), *of_the_engine)
 
     @property

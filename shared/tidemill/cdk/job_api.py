@@ -40,6 +40,8 @@ class JobApi:
         self.api.add_route(HttpMethod.POST, "/jobs/batch", submit)
         self.api.add_route(HttpMethod.POST, "/events", submit)
         self.api.add_route(HttpMethod.POST, "/batches", submit)
+        self.api.add_route(HttpMethod.POST, "/flows", submit)
+        self.api.add_route(HttpMethod.POST, "/flows/{id}/nodes", submit)
         self.api.add_route(HttpMethod.GET, "/health", submit)
         self.api.add_route(HttpMethod.GET, "/jobs", query)
         self.api.add_route(HttpMethod.GET, "/jobs/{id}", query)
@@ -51,6 +53,8 @@ class JobApi:
         self.api.add_route(HttpMethod.GET, "/batches/{id}", query)
         self.api.add_route(HttpMethod.POST, "/batches/{id}/close", control)
         self.api.add_route(HttpMethod.POST, "/batches/{id}/cancel", control)
+        self.api.add_route(HttpMethod.GET, "/flows/{id}", query)
+        self.api.add_route(HttpMethod.POST, "/flows/{id}/cancel", control)
         self.api.add_open_route(
             HttpMethod.GET,
             "/openapi.json",
@@ -75,7 +79,7 @@ class JobApi:
 
     def _query(self) -> JobFunction:
         query = self._functions.api_function("query", {**self._storage.loading, **self._functions.callers})
-        # It counts the members of a batch.
+        # It counts the members of a batch, and shows the nodes of a flow.
         self._storage.allow(query, GET, GET_MANY)
         self._storage.files.allow(query, [GET_FILE], of=[PAYLOADS_PREFIX])
         if self._config.listing:
@@ -97,6 +101,7 @@ class JobApi:
     def _control(self) -> JobFunction:
         """Cancels, redrives and undoes. A redrive, and an undo, may write the order of the group of the job."""
         control = self._functions.api_function("control", {**self._storage.loading, **self._functions.callers})
-        self._storage.allow(control, GET, PUT, UPDATE)
+        # It reads the nodes that were added to a flow.
+        self._storage.allow(control, GET, GET_MANY, PUT, UPDATE)
         self._storage.files.allow(control, [GET_FILE], of=[PAYLOADS_PREFIX])
         return control

@@ -211,7 +211,7 @@ class Pipeline(Construct):
         return lane
 
     def _publish(self, functions: FunctionFactory) -> Publisher:
-        """Dispatches jobs, advances groups, and deletes the payloads of deleted jobs."""
+        """Dispatches jobs, advances groups and flows, and deletes the payloads of deleted jobs."""
         publisher = Publisher(
             self,
             "Publisher",
@@ -219,14 +219,12 @@ class Pipeline(Construct):
             code=functions.code,
             jobs=self.storage.jobs,
             lanes=self._lanes,
-            environment=self.storage.loading,
+            environment=self.storage.starting,
         )
-        self.storage.allow(publisher.function, *ADVANCE)
-        if self.config.first_message_lanes:
-            # To see which jobs have begun.
-            self.storage.allow(publisher.function, GET_MANY)
+        # It also sees which jobs have begun, and starts the nodes of flows.
+        self.storage.allow(publisher.function, *ADVANCE, GET_MANY)
         self.storage.allow_app_config(publisher.function)
-        self.storage.files.allow(publisher.function, [DELETE_FILE], of=[PAYLOADS_PREFIX])
+        self.storage.files.allow(publisher.function, [GET_FILE, PUT_FILE, DELETE_FILE], of=[PAYLOADS_PREFIX])
         return publisher
 
 

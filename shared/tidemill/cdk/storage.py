@@ -38,9 +38,11 @@ class Storage:
         #: Environment of functions that submit jobs.
         self.submitting: Mapping[str, str] = {**self.loading, Env.JOB_PACKAGES: ",".join(config.known_packages)}
         #: The same, of functions that may also write the files of payloads. Others write larger items.
-        self.writing_files: Mapping[str, str] = self.submitting
-        if config.payload_item_bytes != PAYLOAD_ITEM_BYTES:
-            self.writing_files = {**self.submitting, Env.PAYLOAD_ITEM_BYTES: str(config.payload_item_bytes)}
+        own_size = config.payload_item_bytes != PAYLOAD_ITEM_BYTES
+        size: Mapping[str, str] = {Env.PAYLOAD_ITEM_BYTES: str(config.payload_item_bytes)} if own_size else {}
+        self.writing_files: Mapping[str, str] = {**self.submitting, **size}
+        #: Environment of publish, which starts the jobs of flows and knows no job types.
+        self.starting: Mapping[str, str] = {**self.loading, **size}
         target = config.foreground_target_seconds
         #: Environment of functions that read the level of strain.
         self.governing: Mapping[str, str] = {Env.FOREGROUND_TARGET: str(target)} if target else {}

@@ -20,6 +20,7 @@ from tidemill.cli.dlq_sweep import dlq_sweep
 from tidemill.cli.errors import ErrorReportingGroup
 from tidemill.cli.explain import explain
 from tidemill.cli.export import export
+from tidemill.cli.flow import flow
 from tidemill.cli.get import get
 from tidemill.cli.installation import Installation
 from tidemill.cli.list import list_
@@ -100,6 +101,7 @@ for command in (
     cancel,
     signal,
     batch,
+    flow,
     undo,
     backfill,
     replay,

@@ -97,6 +97,10 @@ class BatchRefusedError(TidemillError):
     """The batch is closed, has ended or is full, so the job cannot join it. Nothing was written."""
 
 
+class FlowRefusedError(TidemillError):
+    """The flow has ended or was cancelled, so no node can be added. Nothing was written."""
+
+
 class StepError(PermanentJobError):
     """A step has a wrong name, or a result that cannot be recorded. A retry would meet the same."""
 

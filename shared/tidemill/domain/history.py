@@ -48,6 +48,8 @@ class Why(StrEnum):
     BREAKER = "released by its breaker"
     #: No signal came until the end of its wait.
     WAITED = "no signal until its timeout"
+    #: Of a flow: what its nodes did concerns it.
+    LOOK = "asked to look at its nodes"
     #: Its message was lost or late, so it was dispatched again.
     NUDGED = "nudged"
     #: As nudged, for a run whose lease was over.

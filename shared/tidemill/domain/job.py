@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from tidemill.domain.burst import Burst
+from tidemill.domain.flow_place import FlowPlace
 from tidemill.domain.history import Transition, Why, with_attempts
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.signals import Awaited, Signal
@@ -148,6 +149,11 @@ class Job:
     batch: str | None = None
     #: The submissions that it stands for, if it is debounced. Set by insert; changed by those that it takes.
     burst: Burst | None = None
+    #: The node that the job is, of a flow.
+    flow: FlowPlace | None = None
+    #: Of a flow: how often it was asked to look at its nodes since it may have looked, and how often nodes were added.
+    looks: int = 0
+    additions: int = 0
     #: The job whose success created this follow-up, or skipped the work that this one makes up for; the batch whose end
     #: submitted this callback.
     parent: str | None = None

@@ -16,6 +16,7 @@ from tidemill.domain.skipped_work import Skipped
 from tidemill.domain.states import State, Write, allowed
 from tidemill.domain.undo import Undo
 from tidemill.domain.waiting import LONGEST_PARKED, Cause, Wait
+from tidemill.names import FLOW_TYPE
 
 LONGEST_MESSAGE_CHARACTERS: Final = 500
 #: A job keeps this many of its last errors, and as many of its last redrives.
@@ -155,6 +156,8 @@ class Settlement:
     awaited: Awaited | None = None
     #: The number of signals on which this settlement rests: it is written only if no more have come. None: on none.
     signals_known: int | None = None
+    #: Of a flow: it rests on what the run has seen of its nodes, so it is written only if nothing asked for a new look.
+    rests_on_look: bool = False
     #: The signals with those that were used, if that changes.
     signals: tuple[Signal, ...] | None = None
     checkpoint: str | None = None
@@ -169,7 +172,13 @@ def settlement(job: Job, outcome: Outcome, policy: RetryPolicy, *, now: datetime
     written = _settlement(job, outcome, policy, now=now, draw=draw)
     if not allowed(Write.SETTLE, State.RUNNING, written.state):
         raise AssertionError(f"settle may not write {written.state}")
-    return written
+    return replace(written, rests_on_look=True) if job.type == FLOW_TYPE and rests_on_look(outcome) else written
+
+
+def rests_on_look(outcome: Outcome) -> bool:
+    """Whether a flow with this outcome waits or ends by what it has seen of its nodes."""
+    gave_up = isinstance(outcome, Failed) and outcome.death is DeathReason.GAVE_UP
+    return gave_up or isinstance(outcome, Succeeded | Awaits)
 
 
 def new_errors(job: Job, written: Settlement) -> tuple[AttemptError, ...]:

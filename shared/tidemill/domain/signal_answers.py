@@ -33,10 +33,10 @@ def answer(job: Job, name: str, data: str, *, kept_dead: bool = False) -> Answer
         return Answer.OTHER_VALUE
     if len(job.signals) >= MOST_SIGNALS:
         return Answer.TOO_MANY
-    return Answer.WAKES if _waits(job) and job.awaited and job.awaited.name == name else Answer.KEPT
+    return Answer.WAKES if waits_for_signal(job) and job.awaited and job.awaited.name == name else Answer.KEPT
 
 
-def _waits(job: Job) -> bool:
+def waits_for_signal(job: Job) -> bool:
     """Parked, or queued for the end of its wait, as by wake minutes before. Not held or parked for another cause."""
     at_end = job.awaited is not None and job.due == job.awaited.until
     if job.state is State.PARKED:

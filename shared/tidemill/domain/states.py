@@ -48,6 +48,10 @@ class Write(StrEnum):
     PARK = "park"
     UNPARK = "unpark"
     SIGNAL = "signal"
+    START_NODE = "start_node"
+    MARK_NODE = "mark_node"
+    LOOK = "look"
+    ADD_NODES = "add_nodes"
     NUDGE = "nudge"
     RESEND = "resend"
     REDRIVE = "redrive"
@@ -69,6 +73,10 @@ AT_REST: Final = frozenset({state for state in State if state not in TERMINAL | 
 #: Write → state before → states after. `None` before means a missing or expired document.
 TRANSITIONS: Final[Mapping[Write, Mapping[State | None, frozenset[State]]]] = {
     Write.INSERT: {None: frozenset({State.WAITING, State.SCHEDULED, State.QUEUED})},
+    # The node of a flow that has no job yet, or a document which says that it was blocked.
+    Write.START_NODE: {before: frozenset({State.WAITING, State.QUEUED}) for before in (None, State.CANCELLED)},
+    # It is skipped or blocked; or it was blocked, and is skipped.
+    Write.MARK_NODE: {before: frozenset({State.CANCELLED}) for before in (None, State.CANCELLED)},
     Write.CLAIM: {
         State.QUEUED: frozenset({State.RUNNING}),
         State.RETRYING: frozenset({State.RUNNING}),
@@ -98,6 +106,17 @@ TRANSITIONS: Final[Mapping[Write, Mapping[State | None, frozenset[State]]]] = {
         **{state: frozenset({state}) for state in State if state not in TERMINAL},
         State.PARKED: frozenset({State.PARKED, State.QUEUED}),  # queued: it waits for this signal
         State.DEAD: frozenset({State.DEAD}),  # the close of a batch, which a redrive finds
+    },
+    # Of a flow: it looks at its nodes once more.
+    Write.LOOK: {
+        State.RUNNING: frozenset({State.RUNNING}),
+        State.PARKED: frozenset({State.QUEUED}),
+        State.QUEUED: frozenset({State.QUEUED}),  # for the end of its wait
+    },
+    # Of a flow: the nodes are written by the same transaction, which also asks for a look.
+    Write.ADD_NODES: {
+        **{state: frozenset({state}) for state in State if state not in TERMINAL},
+        State.PARKED: frozenset({State.PARKED, State.QUEUED}),
     },
     Write.NUDGE: {
         State.QUEUED: frozenset({State.QUEUED, State.DEAD}),  # dead: too many nudges without a claim

@@ -10,6 +10,7 @@ from tidemill.aws.attribute_values import milliseconds, number, seconds, text
 from tidemill.aws.clients import Item
 from tidemill.domain.burst import Burst
 from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError
+from tidemill.domain.flow_place import FlowPlace, Mark
 from tidemill.domain.holds import known_cause
 from tidemill.domain.job import AttemptError, CancelRequest, DeathReason, Job, Redrive
 from tidemill.domain.signals import Awaited, Signal
@@ -37,6 +38,12 @@ SCHEMA_ATTRIBUTE: Final = "schema"
 HISTORY_ATTRIBUTE: Final = "history"
 SIGNALS_ATTRIBUTE: Final = "signals"
 STEPS_ATTRIBUTE: Final = "steps"
+#: Only nodes of flows have it. A mapping has five filter patterns at most, so one pattern gets publish the ends of
+#: nodes and of jobs of groups: a node without a group has `NODE_GROUP` as its group.
+FLOW_ATTRIBUTE: Final = "flow"
+NODE_GROUP: Final = "!node"
+LOOKS_ATTRIBUTE: Final = "looks"
+ADDITIONS_ATTRIBUTE: Final = "additions"
 
 
 def key(tenant: str, job_id: str) -> Item:
@@ -159,6 +166,9 @@ BURST: Final = _record(
         "first_replaced_at": _TIME,
     },
 )
+FLOW_PLACE: Final = _record(
+    FlowPlace, {"id": _TEXT, "node": _TEXT, "mark": _Form(text, lambda value: Mark(value["S"]))}
+)
 BACKFILLED: Final = _list_of(_record(Backfilled, {"name": _TEXT, "job_id": _TEXT, "at": _TIME}))
 
 #: Every field of `Job` except its key, each under its own name. A missing attribute means the field's default.
@@ -185,6 +195,9 @@ _FIELDS: Final[Mapping[str, _Form]] = {
     "tags": _list_of(_TEXT),
     "batch": _TEXT,
     BURST_ATTRIBUTE: BURST,
+    FLOW_ATTRIBUTE: FLOW_PLACE,
+    LOOKS_ATTRIBUTE: _NUMBER,
+    ADDITIONS_ATTRIBUTE: _NUMBER,
     "parent": _TEXT,
     "undoes": _TEXT,
     "supersedes": _TEXT,
@@ -230,7 +243,8 @@ _UNREADABLE: Final = (KeyError, TypeError, ValueError, OverflowError)
 
 
 def encode(job: Job) -> Item:
-    return key(job.tenant, job.id) | {SCHEMA_ATTRIBUTE: number(SCHEMA_VERSION)} | _encode_fields(job, _FIELDS)
+    as_node = {GROUP_ATTRIBUTE: text(NODE_GROUP)} if job.flow and job.group is None else {}
+    return key(job.tenant, job.id) | {SCHEMA_ATTRIBUTE: number(SCHEMA_VERSION)} | _encode_fields(job, _FIELDS) | as_node
 
 
 def decode(item: Item) -> Job:
@@ -239,6 +253,8 @@ def decode(item: Item) -> Job:
         if (schema := int(item[SCHEMA_ATTRIBUTE]["N"])) > SCHEMA_VERSION:
             raise NewerSchemaError("document", schema, SCHEMA_VERSION)
         tenant, job_id = split_key(item)
+        if FLOW_ATTRIBUTE in item and item.get(GROUP_ATTRIBUTE) == text(NODE_GROUP):
+            item = {name: value for name, value in item.items() if name != GROUP_ATTRIBUTE}
         return Job(**{"tenant": tenant, "id": job_id, "payload": None} | _decode_fields(item, _FIELDS))
     except _UNREADABLE as error:
         raise MalformedDocumentError(_what_is_unreadable(item) or f"not a job document: {error!r}") from error

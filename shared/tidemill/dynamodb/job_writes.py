@@ -8,6 +8,7 @@ from typing import Any, Final
 from tidemill.application.ports import Checkpoint
 from tidemill.aws.attribute_values import milliseconds, number, seconds, text, whole_seconds
 from tidemill.aws.clients import Item
+from tidemill.domain.flow_place import Mark
 from tidemill.domain.history import LEAST_KEPT, MOST_UNREAD, Transition, Why
 from tidemill.domain.job import Job, Reference
 from tidemill.domain.outcomes import Settlement, errors_after, history_after, open_runs_after
@@ -16,7 +17,9 @@ from tidemill.domain.steps import Step
 from tidemill.dynamodb.document import (
     ATTEMPT_ERRORS,
     AWAITED,
+    FLOW_ATTRIBUTE,
     HISTORY_ATTRIBUTE,
+    LOOKS_ATTRIBUTE,
     SIGNALS,
     SIGNALS_ATTRIBUTE,
     SKIPPED,
@@ -26,6 +29,7 @@ from tidemill.dynamodb.document import (
     WAIT,
     encode,
 )
+from tidemill.dynamodb.flow_writes import looks_as_known
 from tidemill.dynamodb.history_entries import history, kept
 from tidemill.dynamodb.indexes import Indexes, in_line
 from tidemill.dynamodb.signal_writes import no_more_signals, signals_known
@@ -43,14 +47,20 @@ def insert(job: Job, *, indexes: Indexes) -> Request:
         # DynamoDB deletes expired items days late: an expired job counts as missing.
         "#expires_at <= :now",
     ]
+    names, values = {"#pk": JOB_KEY, "#expires_at": TTL_ATTRIBUTE}, {":now": whole_seconds(job.created_at)}
+    if job.flow and job.flow.mark is not Mark.BLOCKED:
+        # A node that starts or is skipped after all. Its document only says that its parents did not let it start.
+        conditions.append(f"#{FLOW_ATTRIBUTE}.#mark = :blocked")
+        names |= {f"#{FLOW_ATTRIBUTE}": FLOW_ATTRIBUTE, "#mark": "mark"}
+        values[":blocked"] = text(Mark.BLOCKED)
     item = encode(job) | indexes.listing(job.tenant, job.id)
     if job.state is State.SCHEDULED and job.due:
         item |= indexes.attention(State.SCHEDULED, job.id, job.due)
     return {
         "Item": item,
         "ConditionExpression": " OR ".join(conditions),
-        "ExpressionAttributeNames": {"#pk": JOB_KEY, "#expires_at": TTL_ATTRIBUTE},
-        "ExpressionAttributeValues": {":now": whole_seconds(job.created_at)},
+        "ExpressionAttributeNames": names,
+        "ExpressionAttributeValues": values,
     }
 
 
@@ -133,13 +143,13 @@ def settle(job: Job, settlement: Settlement, *, now: datetime, retention: timede
     if settlement.state.terminal:
         sets |= ended(job, settlement.state, now=now, retention=retention)
         removes = [*removes, "due"]
-        return _end_run(job, sets=sets, entries=entries, removes=removes, **_as_at_claim(settlement))
+        return _end_run(job, sets=sets, entries=entries, removes=removes, **_as_at_claim(job, settlement))
     due = settlement.due or now
     sets |= _index_entry(job, settlement, due, indexes)
-    return _continue_job(job, sets=sets, entries=entries, removes=removes, due=due, **_as_at_claim(settlement))
+    return _continue_job(job, sets=sets, entries=entries, removes=removes, due=due, **_as_at_claim(job, settlement))
 
 
-def _as_at_claim(settlement: Settlement) -> dict[str, Any]:
+def _as_at_claim(job: Job, settlement: Settlement) -> dict[str, Any]:
     """The conditions on which an outcome that rests on the document as claimed may be written, with their values."""
     conditions, names, values = [], [], {}
     if settlement.state is State.DEAD or not settlement.state.terminal:
@@ -151,6 +161,12 @@ def _as_at_claim(settlement: Settlement) -> dict[str, Any]:
         conditions.append(no_more_signals(known))
         names.append(SIGNALS_ATTRIBUTE)
         values = signals_known(known)
+    if settlement.rests_on_look:
+        # Since the claim, a node has ended or was added, perhaps after the run looked at it.
+        condition, known_looks = looks_as_known(job)
+        conditions.append(condition)
+        names.append(LOOKS_ATTRIBUTE)
+        values = values | known_looks
     return {"conditions": conditions, "names": names, "values": values}
 
 

@@ -20,12 +20,12 @@ def keep(job: Job, signal: Signal) -> Request:
         key(job.tenant, job.id),
         sets={SIGNALS_ATTRIBUTE: SIGNALS.encode((*job.signals, signal))},
         conditions=[
-            *_as_read(job),
+            *as_read(job),
             # A newer version may have written the document, as for every other write.
             "#schema <= :schema",
         ],
-        names=[*_NAMES, SCHEMA_ATTRIBUTE],
-        values={**_values_as_read(job), ":schema": number(SCHEMA_VERSION)},
+        names=[*NAMES, SCHEMA_ATTRIBUTE],
+        values={**values_as_read(job), ":schema": number(SCHEMA_VERSION)},
     )
 
 
@@ -43,9 +43,9 @@ def wakes(job: Job, signal: Signal) -> Request:
         entries=[Transition(at=signal.at, state=State.QUEUED, cause=CAME + signal.name)],
         # A new generation: a message for the end of the wait may have been sent, and stays stale.
         expressions=["#generation = #generation + :one"],
-        conditions=_as_read(job),
-        names=_NAMES,
-        values={**_values_as_read(job), ":one": number(1)},
+        conditions=as_read(job),
+        names=NAMES,
+        values={**values_as_read(job), ":one": number(1)},
     )
 
 
@@ -59,10 +59,10 @@ def signals_known(known: int) -> dict[str, Item]:
     return {_KNOWN: number(known)} if known else {}
 
 
-_NAMES: Final = (SIGNALS_ATTRIBUTE, "state", "generation", "created_at")
+NAMES: Final = (SIGNALS_ATTRIBUTE, "state", "generation", "created_at")
 
 
-def _as_read(job: Job) -> list[str]:
+def as_read(job: Job) -> list[str]:
     return [
         # Two signals at once: each adds to what the other has written.
         no_more_signals(len(job.signals)),
@@ -75,7 +75,7 @@ def _as_read(job: Job) -> list[str]:
     ]
 
 
-def _values_as_read(job: Job) -> dict[str, Item]:
+def values_as_read(job: Job) -> dict[str, Item]:
     return {
         **signals_known(len(job.signals)),
         ":state": text(job.state),

@@ -4,8 +4,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidemill.application.publish import Change, UnreadableChange
+from tidemill.application.publish import UnreadableChange
 from tidemill.aws.clients import Item
+from tidemill.domain.changes import Change
 from tidemill.domain.errors import MalformedDocumentError
 from tidemill.domain.job import Job
 from tidemill.dynamodb.document import decode, split_key

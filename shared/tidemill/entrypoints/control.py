@@ -1,6 +1,6 @@
 """Control: `POST /jobs/{id}/cancel` ends a job of the caller, and `/redrive` requeues a dead one.
 
-`POST /batches/{id}/close` closes a batch, and `/cancel` cancels it with its jobs.
+`POST /batches/{id}/close` closes a batch, and `/cancel` cancels it with its jobs, as `/flows/{id}/cancel` does a flow.
 `POST /jobs/{id}/signals/{name}` gives a job the data that it waits for, and `/undo` submits the job that undoes one.
 """
 
@@ -12,15 +12,16 @@ from typing import Any
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from pydantic import BaseModel, ConfigDict
 
-from tidemill import composition
+from tidemill import composition, flow_composition
 from tidemill.application.batches import cancel_batch, close_batch
+from tidemill.application.flow_view import flow_view
 from tidemill.domain.errors import NotAllowedNowError, SignalRefusedError, UndoRefusedError
 from tidemill.domain.job import Job
 from tidemill.http.caller_identity import tenant
-from tidemill.http.job_response import answer, batch_answer
+from tidemill.http.job_response import answer, batch_answer, require_flow
 from tidemill.http.problems import ProblemError
 from tidemill.http.request import read_body, read_value
-from tidemill.http.router import resolver
+from tidemill.http.router import json_response, resolver
 from tidemill.system import clock
 
 
@@ -35,6 +36,11 @@ Show = Callable[[Job | None], Response[str]]
 
 def _shown(job: Job | None) -> Response[str]:
     return answer(job, composition.payloads())
+
+
+def _flow(job: Job | None) -> Response[str]:
+    flow = require_flow(job)
+    return json_response(HTTPStatus.OK, flow_view(flow, flow_composition.flow_control().size(flow)))
 
 
 @cache
@@ -63,6 +69,10 @@ def _app() -> APIGatewayHttpResolver:
         return controlled(
             "cancelled", lambda owner: cancel_batch(composition.control(), owner, job_id), show=batch_answer
         )
+
+    @app.post("/flows/<job_id>/cancel")
+    def cancel_flow(job_id: str) -> Response[str]:
+        return controlled("cancelled", lambda owner: flow_composition.flow_control().cancel(owner, job_id), show=_flow)
 
     @app.post("/jobs/<job_id>/signals/<name>")
     def signal(job_id: str, name: str) -> Response[str]:

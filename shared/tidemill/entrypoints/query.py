@@ -10,14 +10,15 @@ from typing import Any, Final
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
-from tidemill import composition, query_composition
+from tidemill import composition, flow_composition, query_composition
+from tidemill.application.flow_view import graph_view
 from tidemill.application.job_view import summary
 from tidemill.domain.batches import is_batch
 from tidemill.dynamodb.listing import Page
 from tidemill.dynamodb.member_listing import KINDS
 from tidemill.http import openapi
 from tidemill.http.caller_identity import tenant
-from tidemill.http.job_response import answer, batch_answer, whole_missing
+from tidemill.http.job_response import answer, batch_answer, require_flow, whole_missing
 from tidemill.http.list_query import Asked, read_query
 from tidemill.http.problems import ProblemError
 from tidemill.http.router import json_response, resolver
@@ -59,6 +60,11 @@ def _app() -> APIGatewayHttpResolver:
         if found is None or not is_batch(found):
             return batch_answer(None)
         return batch_answer(found, composition.batch_members().brief_look(found, most=_COUNTED_NOW))
+
+    @app.get("/flows/<job_id>")
+    def flow(job_id: str) -> Response[str]:
+        found = require_flow(composition.control().find(tenant(app.current_event), job_id))
+        return json_response(HTTPStatus.OK, graph_view(flow_composition.flow_look().documents(found)))
 
     @app.get("/openapi.json")
     def description() -> Response[str]:

@@ -1,6 +1,6 @@
 """`POST /jobs` makes one job with one conditional write, `POST /jobs/batch` up to a hundred, `POST /events` one event.
 
-`POST /batches` opens a batch, which jobs of later requests join.
+`POST /batches` opens a batch, which jobs of later requests join. `POST /flows` starts a flow.
 `GET /health` is here too: this function accepts jobs, so it has what the checks need.
 """
 
@@ -13,9 +13,11 @@ from typing import Any, Final
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
-from tidemill import composition
+from tidemill import composition, flow_composition
 from tidemill.application.batches import open_batch
 from tidemill.application.events import publication, publish
+from tidemill.application.flow_view import flow_view
+from tidemill.application.flows import start_flow
 from tidemill.application.job_view import batch_view, payload_of, summary, view
 from tidemill.application.submit import Accepted
 from tidemill.application.submit_batch import submit_all
@@ -31,10 +33,20 @@ from tidemill.domain.errors import (
 from tidemill.domain.events import Event
 from tidemill.domain.submission import Submission
 from tidemill.http.caller_identity import tenant
+from tidemill.http.job_response import require_flow
 from tidemill.http.problems import ProblemError, as_problem
 from tidemill.http.request import idempotency_key, read_body, read_object
 from tidemill.http.router import DEBOUNCED, REPLAYED, json_response, resolver
-from tidemill.http.submission_form import BatchedForm, BatchForm, EventForm, OpeningForm, SubmissionForm, read_form
+from tidemill.http.submission_form import (
+    BatchedForm,
+    BatchForm,
+    EventForm,
+    FlowForm,
+    NodesForm,
+    OpeningForm,
+    SubmissionForm,
+    read_form,
+)
 from tidemill.http.trace_headers import caller_trace
 from tidemill.names import LARGEST_BATCH_BODY_BYTES
 from tidemill.telemetry.outcome_log import first_message_not_sent, submission_deferred
@@ -45,9 +57,34 @@ from tidemill.telemetry.tracing import tracing
 _LAST_START_SECONDS: Final = 3.0
 
 
+def _add_flows(app: APIGatewayHttpResolver) -> None:
+    @app.post("/flows")
+    def start_a_flow() -> Response[str]:
+        event = app.current_event
+        owner = tenant(event)
+        key = idempotency_key(event)
+        body = read_form(FlowForm, read_object(event, limit_bytes=LARGEST_BATCH_BODY_BYTES), lambda _form: [])
+        with tracing().submit(caller_trace(event)) as trace:
+            accepted = start_flow(body.flow(key=key), composition.api_submit(), tenant=owner, trace=trace)
+        _record([accepted])
+        headers = {"Location": f"/flows/{accepted.job.id}", **(REPLAYED if accepted.replayed else {})}
+        return json_response(_status(accepted), flow_view(accepted.job, len(body.nodes)), headers=headers)
+
+    @app.post("/flows/<job_id>/nodes")
+    def add_nodes(job_id: str) -> Response[str]:
+        event = app.current_event
+        owner = tenant(event)
+        body = read_form(NodesForm, read_object(event), lambda _form: [])
+        flows = flow_composition.flow_growth()
+        flow = require_flow(flows.add_nodes(owner, job_id, [form.node() for form in body.nodes]))
+        composition.telemetry().controlled("extended", flow)
+        return json_response(HTTPStatus.OK, flow_view(flow, flows.size(flow)))
+
+
 @cache
 def _app() -> APIGatewayHttpResolver:
     app = resolver(_count_failure)
+    _add_flows(app)
 
     @app.post("/jobs")
     def submit() -> Response[str]:

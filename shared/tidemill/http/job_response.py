@@ -7,6 +7,7 @@ from aws_lambda_powertools.event_handler import Response
 from tidemill.application.job_view import batch_view, payload_of, view
 from tidemill.application.ports import Payloads
 from tidemill.domain.batches import Look, is_batch
+from tidemill.domain.flows import is_flow
 from tidemill.domain.job import Job
 from tidemill.http.problems import ProblemError
 from tidemill.http.router import json_response
@@ -36,3 +37,11 @@ def batch_answer(job: Job | None, look: Look | None = None) -> Response[str]:
     if job is None or not is_batch(job):
         raise whole_missing("batch")
     return json_response(HTTPStatus.OK, batch_view(job, look))
+
+
+def require_flow(job: Job | None) -> Job:
+    """Raises `ProblemError` without a flow."""
+    if job is None or not is_flow(job):
+        detail = "You own no flow with this id. Check the id and your credentials; ended flows are kept for 30 days."
+        raise ProblemError(HTTPStatus.NOT_FOUND, "no-such-flow", detail)
+    return job

@@ -12,6 +12,7 @@ from aws_lambda_powertools.event_handler import Response
 from tidemill.domain.errors import (
     BatchRefusedError,
     Fault,
+    FlowRefusedError,
     InvalidPayloadError,
     KeyReusedError,
     MalformedDocumentError,
@@ -96,6 +97,7 @@ _PROBLEMS: Final[Mapping[type[Exception], tuple[HTTPStatus, str]]] = {
     InvalidPayloadError: (HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-body"),
     PayloadTooLargeError: (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large"),
     SupersedeRefusedError: (HTTPStatus.CONFLICT, "not-allowed-now"),
+    FlowRefusedError: (HTTPStatus.CONFLICT, "not-allowed-now"),
     BatchRefusedError: (HTTPStatus.CONFLICT, "not-allowed-now"),
     KeyReusedError: (HTTPStatus.UNPROCESSABLE_ENTITY, "key-reused"),
     StoreUnavailableError: (HTTPStatus.SERVICE_UNAVAILABLE, "unavailable"),

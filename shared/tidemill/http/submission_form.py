@@ -11,6 +11,7 @@ from tidemill.application.validation import MOST_TAGS, SHORTEST_PERIOD, TAG_PATT
 from tidemill.domain.batches import CALLBACKS, Batch
 from tidemill.domain.errors import Fault, InvalidPayloadError
 from tidemill.domain.events import FIRST_VERSION, Event
+from tidemill.domain.flows import Edge, Flow, Node, OnFailure
 from tidemill.domain.submission import Submission, Unique
 from tidemill.domain.time_constants import LONGEST_SPAN
 from tidemill.names import LARGEST_BATCH, Lane
@@ -151,6 +152,42 @@ class OpeningForm(Form):
     def opened(self, *, key: str | None) -> Batch:
         callbacks = {name: form.submission() for name in CALLBACKS if (form := getattr(self, name)) is not None}
         return Batch(**callbacks, key=key, batch=self.batch, tags=self.tags or ())
+
+
+class EdgeForm(Form):
+    """A parent of a node, with the rule for its failure."""
+
+    node: str
+    on_failure: Annotated[OnFailure, Field(strict=False)] = OnFailure.FAIL
+
+    def edge(self) -> Edge:
+        return Edge(node=self.node, on_failure=self.on_failure)
+
+
+class NodeForm(CallbackForm):
+    """A node of a flow."""
+
+    name: str
+    after: list[str | EdgeForm] = Field(default_factory=list)
+
+    def node(self) -> Node:
+        after = [each if isinstance(each, str) else each.edge() for each in self.after]
+        return Node(self.name, self.submission(), after=after)
+
+
+class NodesForm(Form):
+    """The body of `POST /flows/{id}/nodes`."""
+
+    nodes: list[NodeForm] = Field(min_length=1)
+
+
+class FlowForm(NodesForm):
+    """The body of `POST /flows`."""
+
+    tags: Annotated[list[Tag], Field(max_length=MOST_TAGS)] | None = None
+
+    def flow(self, *, key: str | None) -> Flow:
+        return Flow(nodes=[form.node() for form in self.nodes], key=key, tags=self.tags or ())
 
 
 Read = TypeVar("Read", bound=Form)

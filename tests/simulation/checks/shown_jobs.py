@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final
 
-from tests.simulation.checks.violation import Item, maps_of, tags_of
+from tests.simulation.checks.violation import Item, map_of, maps_of, tags_of, text_of
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TEXTS: Final = ("type", "lane", "state", "death", "group", "parent", "batch", "undoes", "supersedes", "superseded_by")
@@ -82,6 +82,8 @@ def expected_view(item: Item) -> dict[str, Any]:
             for one in maps_of(item, "steps")
         ],
         "tags": tags_of(item),
+        "flow": text_of(map_of(item, "flow"), "id") or None,
+        "node": text_of(map_of(item, "flow"), "node") or None,
         "undo": _undo(item["undo"]["M"]) if "undo" in item else None,
         "undone_at": time(int(item["undone"]["M"]["at"]["N"])) if "undone" in item else None,
         "undone_by": item["undone"]["M"]["job_id"]["S"] if "undone" in item else None,

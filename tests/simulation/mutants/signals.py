@@ -33,8 +33,8 @@ SIGNALLED: Final = (
     Mutant(
         "a signal wakes no job",
         modules.SIGNAL_ANSWERS,
-        "return Answer.WAKES if _waits(job)",
-        "return Answer.KEPT if _waits(job)",
+        "return Answer.WAKES if waits_for_signal(job)",
+        "return Answer.KEPT if waits_for_signal(job)",
     ),
     Mutant(
         "a signal wakes only parked jobs",

@@ -6,6 +6,7 @@ from datetime import timedelta
 from tests.support.builders import A_BURST, A_STEP, A_WAIT, AN_UNDO, NOW, SECOND, SKIPPED, a_job, an_error
 from tidemill.application.job_view import payload_of, record, summary, view
 from tidemill.domain.errors import MalformedDocumentError
+from tidemill.domain.flow_place import FlowPlace
 from tidemill.domain.job import DeathReason, Job, Redrive
 from tidemill.domain.skipped_work import Backfilled
 from tidemill.domain.states import State
@@ -39,6 +40,7 @@ FULL = a_job(
     parent="p",
     batch="b",
     burst=replace(A_BURST, moves=2, first_moved_at=NOW + SECOND, replacements=1, first_replaced_at=NOW),
+    flow=FlowPlace(id="f", node="n"),
     undoes="u",
     supersedes="e",
     superseded_by="l",
@@ -78,6 +80,8 @@ SUMMARY = {
         "replacements": 1,
         "first_replaced_at": "2045-03-04T05:06:07.891Z",
     },
+    "flow": "f",
+    "node": "n",
     "undone_by": "v",
     "skipped": [
         {"name": "geo", "type": "test.geo", "backfilled_by": "w"},

@@ -14,9 +14,10 @@ from tests.support.single_job import INVOCATION, Clock, Inline, carried_out, too
 from tidemill.application.attempt import Attempt
 from tidemill.application.nudge import LONGEST_BETWEEN_NUDGES, LaneDelay, no_delay
 from tidemill.application.ports import Refusal
-from tidemill.application.publish import Change, Publisher
+from tidemill.application.publish import Publisher
 from tidemill.application.reconcile import Reconciler
 from tidemill.application.wake import Waker
+from tidemill.domain.changes import Change
 from tidemill.domain.dispatch import Dispatch
 from tidemill.domain.job import DeadLetter, Job, Reference
 from tidemill.domain.states import State

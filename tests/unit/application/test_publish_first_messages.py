@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.builders import NOW, SECOND, a_job, reference_to
 from tests.support.publish_world import World
-from tidemill.application.publish import Change
+from tidemill.domain.changes import Change
 from tidemill.domain.errors import (
     StoreUnavailableError,
 )

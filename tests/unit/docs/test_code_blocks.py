@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[3]
 #: The blocks of Python of each page, and the test that runs them all.
 RUN_BY: Final[dict[str, tuple[int, str]]] = {
     "README.md": (1, "tests/unit/docs/test_readme.py"),
+    "docs/guides/flows.md": (1, "tests/integration/test_flows.py"),
     "docs/guides/adaptive-limits.md": (1, "tests/unit/docs/test_code_blocks.py"),
     "docs/guides/batches.md": (1, "tests/integration/test_batches.py"),
     "docs/guides/breakers.md": (1, "tests/unit/docs/test_code_blocks.py"),

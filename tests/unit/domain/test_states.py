@@ -26,6 +26,9 @@ LEGAL = {
     (State.RETRYING, State.RETRYING),
     (State.RETRYING, State.DEAD),
     (State.DEAD, State.QUEUED),
+    # The node of a flow that was blocked, or is skipped.
+    *((State.CANCELLED, state) for state in (State.WAITING, State.QUEUED)),
+    (None, State.CANCELLED),
     (State.DEAD, State.WAITING),
     # A migration rewrites the payload of every job that does not run.
     *((state, state) for state in State),
@@ -50,7 +53,9 @@ def test_only_a_person_moves_a_job_out_of_a_terminal_state() -> None:
         if state in TERMINAL and afters != {state}
     }
 
-    assert leaving == {(write, State.DEAD) for write in (Write.REDRIVE, Write.CANCEL, Write.SUPERSEDE)}
+    by_a_person = {(write, State.DEAD) for write in (Write.REDRIVE, Write.CANCEL, Write.SUPERSEDE)}
+    # The document of a node that was blocked: it had no job.
+    assert leaving == by_a_person | {(Write.START_NODE, State.CANCELLED)}
 
 
 def test_every_live_job_can_be_claimed_unless_it_waits_for_something_else() -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.support.builders import A_BURST, A_SIGNAL, A_STEP, AN_UNDO, NOW, SKIPPED, a_job, an_error
 from tidemill.aws.attribute_values import milliseconds, seconds
 from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError
+from tidemill.domain.flow_place import FlowPlace, Mark
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import AttemptError, CancelRequest, Job, Redrive
@@ -110,6 +111,8 @@ def test_every_field_of_a_job_is_written() -> None:
         awaited=Awaited(cause=Cause.SIGNAL, name="approval", since=NOW, until=NOW, times=2),
         **dict.fromkeys(("undoes", "supersedes", "after_undo", "superseded_by"), "text"),
         burst=replace(A_BURST, moves=1, first_moved_at=NOW, replacements=1, first_replaced_at=NOW),
+        flow=FlowPlace(id="f", node="a", mark=Mark.BLOCKED),
+        **dict.fromkeys(("looks", "additions"), 1),
         undo=AN_UNDO,
         skipped=SKIPPED,
         steps=(A_STEP, replace(A_STEP, name="ship", result="null")),

@@ -44,6 +44,7 @@ _CONTEXT: Final = {
 }
 #: A path with characters outside those of an id matches no route.
 _NO_SUCH_JOB: Final = problems("no-such-job", "not-found")
+_NO_SUCH_FLOW: Final = problems("no-such-flow", "not-found")
 _NO_SUCH_BATCH: Final = problems("no-such-batch", "not-found")
 
 
@@ -191,6 +192,73 @@ _CANCEL_BATCH: Final[Operation] = {
     | WITH_BODY
     | {"200": good("The batch.", "Batch"), "404": _NO_SUCH_BATCH, "409": problems("not-allowed-now")},
 }
+_START_FLOW: Final[Operation] = {
+    "operationId": "startFlow",
+    "summary": "Start a flow",
+    "description": "Each node is a job that starts once its parents have ended. All nodes are accepted, or none. The "
+    f"body is at most {LARGEST_BATCH_BODY_BYTES} bytes.",
+    "parameters": [
+        _KEY | {"description": "Flows of one caller with the same key and nodes are one flow."},
+        _CONTEXT,
+    ],
+    "requestBody": _body(
+        "FlowForm",
+        example={
+            "nodes": [
+                {"name": "charge", "type": "order.charge", "payload": {"order": "7"}},
+                {"name": "ship", "type": "order.ship", "payload": {"order": "7"}, "after": ["charge"]},
+            ]
+        },
+    ),
+    "responses": SECURED
+    | WITH_BODY
+    | {
+        "202": good("The flow is accepted.", "Flow", "Location"),
+        "200": good("An earlier request started the flow.", "Flow", "Location", "Idempotent-Replayed"),
+        "400": problems("not-json", "duplicate-member", "invalid-key"),
+        "422": problems("invalid-body", "key-reused"),
+        "429": OVER_QUOTA,
+        "503": NOT_ACCEPTED,
+    },
+}
+_GET_FLOW: Final[Operation] = {
+    "operationId": "getFlow",
+    "summary": "Show the graph of a flow",
+    "description": "With what has become of each node.",
+    "parameters": [_JOB_ID],
+    "responses": SECURED | {"200": good("The flow.", "FlowGraph"), "404": _NO_SUCH_FLOW},
+}
+_ADD_NODES: Final[Operation] = {
+    "operationId": "addNodes",
+    "summary": "Add nodes to a flow",
+    "description": "At most 100, to a flow that has not ended. The same nodes again change nothing.",
+    "parameters": [_JOB_ID],
+    "requestBody": _body("NodesForm", example={"nodes": [{"name": "bill", "type": "order.bill", "after": ["charge"]}]}),
+    "responses": SECURED
+    | WITH_BODY
+    | {
+        "200": good("The flow.", "Flow"),
+        "404": _NO_SUCH_FLOW,
+        "409": problems("not-allowed-now"),
+        "422": problems("invalid-body"),
+        "503": NOT_ACCEPTED,
+    },
+}
+_CANCEL_FLOW: Final[Operation] = {
+    "operationId": "cancelFlow",
+    "summary": "Cancel a flow with its nodes",
+    "description": "No more nodes start, and those that have not ended are cancelled. May be repeated.",
+    "parameters": [_JOB_ID],
+    "requestBody": _body("Nothing", required=False),
+    "responses": SECURED
+    | WITH_BODY
+    | {
+        "200": good("The flow.", "Flow"),
+        "404": _NO_SUCH_FLOW,
+        "409": problems("not-allowed-now"),
+        "422": problems("invalid-body"),
+    },
+}
 _LIST: Final[Operation] = {
     "operationId": "listJobs",
     "summary": "List jobs, newest first",
@@ -292,6 +360,10 @@ PATHS: Final[dict[str, dict[str, Operation]]] = {
     "/batches/{id}": {"get": _GET_BATCH},
     "/batches/{id}/close": {"post": _CLOSE_BATCH},
     "/batches/{id}/cancel": {"post": _CANCEL_BATCH},
+    "/flows": {"post": _START_FLOW},
+    "/flows/{id}": {"get": _GET_FLOW},
+    "/flows/{id}/nodes": {"post": _ADD_NODES},
+    "/flows/{id}/cancel": {"post": _CANCEL_FLOW},
     "/jobs/{id}": {"get": _GET},
     "/jobs/{id}/cancel": {"post": _CANCEL},
     "/jobs/{id}/signals/{name}": {"post": _SIGNAL},

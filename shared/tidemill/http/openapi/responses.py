@@ -14,6 +14,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "invalid-key": "The Idempotency-Key is not 1 to 255 visible ASCII characters, or the request is a batch.",
     "no-identity": "The caller is verified, but has no identity that can own a job.",
     "no-such-job": "The caller owns no job with this id, or its retention has ended.",
+    "no-such-flow": "The caller owns no flow with this id, or its retention has ended.",
     "no-such-batch": "The caller owns no batch with this id, or its retention has ended.",
     "no-such-event": "The caller owns no event with this id, or its retention has ended.",
     "not-found": "No such route.",

@@ -11,7 +11,15 @@ from tidemill.domain.signals import MOST_SIGNALS
 from tidemill.domain.states import State
 from tidemill.domain.steps import MOST_STEPS
 from tidemill.domain.time_constants import LONGEST_SPAN
-from tidemill.http.submission_form import BatchedForm, BatchForm, EventForm, OpeningForm, SubmissionForm
+from tidemill.http.submission_form import (
+    BatchedForm,
+    BatchForm,
+    EventForm,
+    FlowForm,
+    NodesForm,
+    OpeningForm,
+    SubmissionForm,
+)
 
 Schema = dict[str, Any]
 
@@ -53,6 +61,15 @@ _EVENT_NOTES: Final = {
     f"1 to {LONGEST_EVENT_GROUP} bytes.",
 }
 
+#: Descriptions of the members of flows and their nodes.
+_FLOW_NOTES: Final = {
+    "name": "Unique in its flow.",
+    "after": "Its parents: the name of each, or its name and what happens if it fails.",
+    "node": "The name of a parent.",
+    "on_failure": "If the parent fails: the node does not start unless a redrive lets the parent succeed, is skipped, "
+    "or starts all the same.",
+    "nodes": "In any order. Their parents may be any nodes of the flow.",
+}
 #: Descriptions of the members of an opening.
 _BATCH_NOTES: Final = {
     "on_success": "Submitted once no job of the batch is dead, after a redrive too.",
@@ -113,6 +130,8 @@ _SUMMARY: Final[Schema] = {
         )
     )
     | {"description": "How often later submissions have moved it, and replaced its payload."},
+    "flow": _or_null(_ID) | {"description": "The flow of which it is a node."},
+    "node": _or_null(_TEXT) | {"description": "The name of that node."},
     "sequence": _or_null(_COUNT) | {"description": "The position in its group."},
     "run_at": _or_null(_TIME) | {"description": "As submitted."},
     "deadline": _or_null(_TIME),
@@ -222,6 +241,33 @@ _BATCH: Final[Schema] = {
     "tags": _list_of(_TEXT, maxItems=MOST_TAGS),
 }
 
+_FLOW: Final[Schema] = {
+    "id": _ID,
+    "state": ref("State") | {"description": "Of the job that looks after the nodes."},
+    "size": _COUNT | {"description": "The number of its nodes."},
+    "created_at": _TIME,
+    "cancel_requested_at": _or_null(_TIME),
+    "finished_at": _or_null(_TIME),
+    "expires_at": _or_null(_TIME),
+    "tags": _list_of(_TEXT, maxItems=MOST_TAGS),
+}
+
+_GRAPH: Final[Schema] = {
+    "counts": {"type": "object", "additionalProperties": _COUNT, "description": "The nodes by state."},
+    "nodes": _list_of(
+        _object(
+            {
+                "name": _TEXT,
+                "type": _TEXT,
+                "state": _TEXT | {"description": "`pending`, `skipped`, `blocked`, or the state of its job."},
+                "job_id": _or_null(_ID) | {"description": "Its job, once that has started."},
+                "after": _list_of(_object({"node": _TEXT, "on_failure": ref("OnFailure")})),
+                "waits_for": _list_of(_TEXT) | {"description": "The first parents that have not ended, at most five."},
+            }
+        )
+    ),
+}
+
 _BATCH_ANSWER: Final[Schema] = {
     "oneOf": [
         _object({"status": {"enum": [200, 202]}, "job": ref("JobSummary")}),
@@ -240,7 +286,8 @@ _BATCH_ANSWER: Final[Schema] = {
 
 
 def schemas() -> Schema:
-    models = [(model, "validation") for model in (SubmissionForm, BatchedForm, BatchForm, EventForm, OpeningForm)]
+    bodies = (SubmissionForm, BatchedForm, BatchForm, EventForm, OpeningForm, FlowForm, NodesForm)
+    models = [(model, "validation") for model in bodies]
     _, generated = models_json_schema(models, ref_template="#/components/schemas/{model}")  # type: ignore[arg-type]  # a list is invariant
     forms = {name: _plain(form) for name, form in generated["$defs"].items()}
     described = {
@@ -249,6 +296,10 @@ def schemas() -> Schema:
         "CallbackForm": _NOTES,
         "EventForm": _EVENT_NOTES,
         "OpeningForm": _BATCH_NOTES,
+        "NodeForm": _NOTES | _FLOW_NOTES,
+        "EdgeForm": _FLOW_NOTES,
+        "FlowForm": _NOTES | _FLOW_NOTES,
+        "NodesForm": _FLOW_NOTES,
     }
     for form, notes in described.items():
         for name, property_ in forms[form]["properties"].items():
@@ -281,6 +332,8 @@ def schemas() -> Schema:
         ),
         "Batch": _object(_BATCH),
         "BatchAnswer": _BATCH_ANSWER,
+        "Flow": _object(_FLOW),
+        "FlowGraph": _object(_FLOW | _GRAPH),
         "BatchAnswers": _object({"jobs": _list_of(ref("BatchAnswer"))}),
         "AttemptError": _object(_ATTEMPT_ERROR),
         "Transition": _object(_TRANSITION),

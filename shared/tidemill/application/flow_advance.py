@@ -1,0 +1,68 @@
+"""Advance flows: nodes have ended, so others may start. For publish, from its stream records.
+
+What would take too long is left to the flow's own job, which is asked to look. Safe to repeat, and at once by many.
+"""
+
+from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from tidemill.application.flow_moves import Mover
+from tidemill.application.flow_nodes import FlowParts, NodeDocuments, TooLargeError
+from tidemill.domain.flow_graph import LAST
+from tidemill.domain.flows import Verdict, is_flow, starts_nodes
+from tidemill.domain.job import Job
+
+#: What one call does itself: so many nodes may follow, and so many documents may be read. It takes a second or two.
+MOST_FOLLOWING: Final = 200
+MOST_READ: Final = 1_000
+_AT_ONCE: Final = 8
+
+
+class FlowAdvance:
+    """Each call reads the document of the flow first, since only a flow that is alive starts nodes."""
+
+    def __init__(self, parts: FlowParts) -> None:
+        self._parts = parts
+
+    def ask_to_look(self, tenant: str, flow_id: str) -> None:
+        """As `FlowParts.ask_to_look`."""
+        self._parts.ask_to_look(tenant, flow_id)
+
+    def advance(self, tenant: str, flow_id: str, ended: Collection[str], *, redriven: bool = False) -> list[Job]:
+        """Start what follows the nodes of these names, if their parents let it; return the jobs that it started.
+
+        `redriven`: one of them had been redriven, so the nodes behind it may have ended before it.
+        """
+        flow = self._parts.flows.get(tenant, flow_id)
+        if flow is None or not is_flow(flow) or not starts_nodes(flow):
+            return []
+        documents = NodeDocuments(flow, self._parts, most=MOST_READ)
+        graph = documents.nodes.graph
+        numbers = {number for name in ended if (number := graph.numbers.get(name)) is not None}
+        following = {child for number in numbers for child in graph.children_of(number)}
+        try:
+            started, look = self._start(documents, numbers, following)
+        except TooLargeError:
+            started, look = [], True
+        if look or redriven:
+            self._parts.ask_to_look(tenant, flow_id)
+        return started
+
+    def _start(
+        self, documents: NodeDocuments, ended: Collection[int], following: Collection[int]
+    ) -> tuple[list[Job], bool]:
+        """The jobs that started, and whether the flow is to look at its nodes."""
+        if len(following) > MOST_FOLLOWING:
+            raise TooLargeError
+        flow, graph = documents.flow, documents.nodes.graph
+        mover = Mover(documents, self._parts.flows)
+        cursors = self._parts.flows.cursors(flow, [node for node in following if len(graph.parents_of(node)) > 1])
+        due = {node: mover.due(node, cursors.get(node), ended=ended) for node in sorted(following)}
+        acts = [(node, said) for node, said in due.items() if said is not Verdict.WAIT and node != LAST]
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            made = list(pool.map(lambda act: documents.carry_out(*act), acts))
+        # It was blocked already, so no change of its document tells the nodes behind it that they may have ended.
+        stays = any(job is None and said is Verdict.BLOCK for job, (_, said) in zip(made, acts, strict=True))
+        started = [job for job in made if job and not job.state.terminal]
+        return started, stays or due.get(LAST) is Verdict.START

@@ -1,0 +1,211 @@
+"""A look of a flow at all its nodes: it does what no advance has done, and says what has become of the flow.
+
+It starts the nodes without parents, and repairs what was lost. All of it may be repeated.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from tidemill.application.flow_moves import Mover
+from tidemill.application.flow_nodes import FlowParts, NodeDocuments, in_parts
+from tidemill.application.ports import NewToken
+from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError, WriteRefusedError
+from tidemill.domain.flow_cursor import ALL_ENDED, Cursor
+from tidemill.domain.flow_graph import LAST, Graph
+from tidemill.domain.flows import OnFailure, Resolution, Verdict, is_cancelled, through, verdict
+from tidemill.domain.job import Job
+from tidemill.domain.states import State
+
+_AT_ONCE: Final = 8
+_READ_AT_ONCE: Final = 100
+
+InTime = Callable[[], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """The nodes as the look left them."""
+
+    resolutions: Sequence[Resolution]
+    graph: Graph
+    #: The time was short, or an end came meanwhile: look again.
+    again: bool
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        return dict(sorted(Counter(map(str, self.resolutions)).items()))
+
+    @property
+    def ended(self) -> int:
+        return len(self.resolutions) - self.resolutions.count(Resolution.PENDING)
+
+    @property
+    def at_rest(self) -> bool:
+        return Resolution.PENDING not in self.resolutions
+
+    @property
+    def final(self) -> bool:
+        """Whether no job of a node is alive, and none can start any more."""
+        return not {Resolution.PENDING, Resolution.BLOCKED}.intersection(self.resolutions)
+
+    @property
+    def failed(self) -> bool:
+        """Whether a failure has reached a node that no other one follows."""
+        ends = (self.resolutions[end.number] for end in self.graph.last_parents)
+        return any(end in {Resolution.FAILED, Resolution.BLOCKED} for end in ends)
+
+    @property
+    def to_blame(self) -> Sequence[str]:
+        """The nodes whose failure some edge does not tolerate, or that no other node follows."""
+        return [self.graph.names[number] for number in not_tolerated(self.graph, self.resolutions)]
+
+
+def not_tolerated(graph: Graph, resolutions: Sequence[Resolution]) -> Iterable[int]:
+    """The nodes that have failed, and because of which the flow dies."""
+    fatal = {end.number for end in graph.last_parents}
+    fatal |= {each.number for parents in graph.parents for each in parents if each.on_failure is OnFailure.FAIL}
+    return (number for number, what in enumerate(resolutions) if what is Resolution.FAILED and number in fatal)
+
+
+class FlowLook:
+    """For the job of a flow."""
+
+    def __init__(self, parts: FlowParts, *, new_token: NewToken) -> None:
+        self._parts = parts
+        self._new_token = new_token
+
+    def flow(self, tenant: str, flow_id: str) -> Job:
+        """The document of the flow, as it is now. Raises `StoreUnavailableError`."""
+        flow = self._parts.flows.get(tenant, flow_id)
+        if flow is None:
+            # A running job is not deleted, unless an operator does it.
+            raise StoreUnavailableError(f"the document of the flow {flow_id} is gone")
+        return flow
+
+    def __call__(self, flow: Job, in_time: InTime) -> Looked:
+        """Look, and act while `in_time`."""
+        documents = self.documents(flow)
+        graph = documents.nodes.graph
+        if is_cancelled(flow):
+            documents.cancel(range(len(graph)), in_time=in_time)
+            return self._looked(documents, again=True)
+        try:
+            again = not (self._redrive(documents, in_time) and self._act(documents, in_time))
+        except TransactionConflictError:
+            # The group of a node is busy, or an operator acts on it.
+            again = True
+        if not again:
+            mover = Mover(documents, self._parts.flows)
+            cursor = self._parts.flows.cursors(flow, [LAST])[LAST] if len(graph.last_parents) > 1 else None
+            again = mover.due(LAST, cursor, ended=None) is Verdict.START and self._has_ended(documents)
+        return self._looked(documents, again=again)
+
+    def documents(self, flow: Job) -> NodeDocuments:
+        """All of them, as they are now."""
+        documents = NodeDocuments(flow, self._parts)
+        for some in in_parts(range(len(documents.nodes.graph)), _READ_AT_ONCE):
+            documents.read(some)
+        return documents
+
+    def _redrive(self, documents: NodeDocuments, in_time: InTime) -> bool:
+        """Redrive the dead nodes because of which the flow died, in the name of the one who redrove the flow.
+
+        False if the time was too short.
+        """
+        flow = documents.flow
+        if not flow.redrives:
+            return True
+        asked = flow.redrives[-1]
+        looked = self._looked(documents, again=False)
+        for number in not_tolerated(looked.graph, looked.resolutions):
+            job = documents.document(number)
+            if job is None or job.state is not State.DEAD or not job.finished_at or job.finished_at >= asked.at:
+                continue
+            # A later look finds those that changed meanwhile, or whose group is busy.
+            with suppress(WriteRefusedError, TransactionConflictError):
+                found = self._parts.jobs.get(job.tenant, job.id) or job
+                self._parts.jobs.redrive(
+                    found, token=self._new_token(), now=self._parts.clock(), by=asked.by, reason=asked.reason
+                )
+            documents.read([number], again=True)
+            if not in_time():
+                return False
+        return True
+
+    def _act(self, documents: NodeDocuments, in_time: InTime) -> bool:
+        """Start and mark nodes, each after its parents, and move the cursors that are behind. False as above."""
+        graph, mover = documents.nodes.graph, Mover(documents, self._parts.flows)
+        starts, marks, waiting = self._due(documents)
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            for some in in_parts(starts, _AT_ONCE):
+                list(pool.map(lambda number: documents.carry_out(number, Verdict.START), some))
+                if not in_time():
+                    return False
+        moves = [(number, None) for number in self._behind(documents, waiting)]
+        for number, said in [*marks.items(), *moves]:
+            due = said
+            if due is not Verdict.SKIP and len(graph.parents[number]) > 1:
+                # As an advance does it: the parents may be redriven at this moment.
+                due = mover.due(number, self._parts.flows.cursors(documents.flow, [number])[number], ended=None)
+            if due and due is not Verdict.WAIT:
+                documents.carry_out(number, due)
+            if not in_time():
+                return False
+        return True
+
+    def _due(self, documents: NodeDocuments) -> tuple[Sequence[int], Mapping[int, Verdict], Sequence[int]]:
+        """The nodes to start, those to mark, and those that wait for one of several parents."""
+        graph = documents.nodes.graph
+        starts, waiting = list[int](), list[int]()
+        marks: dict[int, Verdict] = {}
+        resolutions = [documents.resolution(number) for number in range(len(graph))]
+        for number in graph.order:
+            if not documents.may_start(number):
+                continue
+            parents = graph.parents[number]
+            match verdict(through(each.on_failure, resolutions[each.number]) for each in parents):
+                case Verdict.START:
+                    starts.append(number)
+                    resolutions[number] = Resolution.PENDING
+                case Verdict.SKIP:
+                    marks[number] = Verdict.SKIP
+                    resolutions[number] = Resolution.SKIPPED
+                case Verdict.BLOCK if resolutions[number] is not Resolution.BLOCKED:
+                    marks[number] = Verdict.BLOCK
+                    resolutions[number] = Resolution.BLOCKED
+                case Verdict.WAIT:
+                    if resolutions[number] is Resolution.BLOCKED:
+                        documents.not_blocked_now(number)
+                        resolutions[number] = Resolution.PENDING
+                    if len(parents) > 1:
+                        waiting.append(number)
+        return starts, marks, waiting
+
+    def _has_ended(self, documents: NodeDocuments) -> bool:
+        """Whether a node has ended since it was read. If not, it tells when it does: it has been redriven."""
+        pending = [
+            number for number in range(len(documents.nodes.graph)) if documents.resolution(number) is Resolution.PENDING
+        ]
+        for some in in_parts(pending, _READ_AT_ONCE):
+            documents.read(some, again=True)
+        return any(documents.resolution(number) is not Resolution.PENDING for number in pending)
+
+    def _behind(self, documents: NodeDocuments, waiting: Sequence[int]) -> list[int]:
+        """Those of the nodes whose cursor stands at a parent that has ended: an advance was lost, or was left to us."""
+        parents = documents.nodes.graph.parents
+        cursors = self._parts.flows.cursors(documents.flow, waiting) if waiting else {}
+
+        def is_behind(number: int, cursor: Cursor) -> bool:
+            if cursor.at == ALL_ENDED:
+                return True
+            return documents.resolution(parents[number][cursor.at].number) is not Resolution.PENDING
+
+        return [number for number, cursor in cursors.items() if is_behind(number, cursor)]
+
+    def _looked(self, documents: NodeDocuments, *, again: bool) -> Looked:
+        graph = documents.nodes.graph
+        return Looked([documents.resolution(number) for number in range(len(graph))], graph, again)

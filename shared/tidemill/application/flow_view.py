@@ -1,0 +1,73 @@
+"""A flow as its owner and operators read it: JSON, and Mermaid."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from tidemill.application.flow_graphs import edges_of
+from tidemill.application.flow_nodes import NodeDocuments, waits_for
+from tidemill.application.job_view import time_text
+from tidemill.domain.flows import OnFailure, Resolution, is_cancelled
+from tidemill.domain.job import Job
+
+#: The parents that a node is shown to wait for.
+_MOST_SHOWN: Final = 5
+_ARROWS: Final[Mapping[str, str]] = {"fail": "-->", "skip": "-. skip .->", "continue": "-. continue .->"}
+
+
+def flow_view(flow: Job, nodes: int) -> dict[str, Any]:
+    """Without the nodes: `size` says how many there are."""
+    cancelled = next((each.at for each in flow.signals if is_cancelled(flow)), None)
+    return {
+        "id": flow.id,
+        "state": flow.state,
+        "size": nodes,
+        "created_at": time_text(flow.created_at),
+        "cancel_requested_at": time_text(cancelled),
+        "finished_at": time_text(flow.finished_at),
+        "expires_at": time_text(flow.expires_at),
+        "tags": list(flow.tags),
+    }
+
+
+def graph_view(documents: NodeDocuments) -> dict[str, Any]:
+    """With the nodes, each with what has become of it, in the order in which they were given."""
+    nodes = [_node(documents, number) for number in range(len(documents.nodes.graph))]
+    counts: dict[str, int] = {}
+    for node in nodes:
+        counts[node["state"]] = counts.get(node["state"], 0) + 1
+    shown = flow_view(documents.flow, len(nodes))
+    return shown | {"counts": dict(sorted(counts.items())), "nodes": nodes}
+
+
+def _node(documents: NodeDocuments, number: int) -> dict[str, Any]:
+    stored, document = documents.nodes.stored[number], documents.document(number)
+    marked = document is not None and document.flow is not None and document.flow.mark is not None
+    pending = document is None and documents.resolution(number) is Resolution.PENDING
+    return {
+        "name": stored["name"],
+        "type": stored["type"],
+        "state": "pending" if document is None else _state(document),
+        "job_id": None if document is None or marked else document.id,
+        "after": [{"node": edge.node, "on_failure": edge.on_failure} for edge in edges_of(stored)],
+        "waits_for": waits_for(documents, number, most=_MOST_SHOWN) if pending else [],
+    }
+
+
+def _state(document: Job) -> str:
+    """That of its job, unless the document says that it has none."""
+    return document.flow.mark if document.flow and document.flow.mark else document.state
+
+
+def mermaid(nodes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The lines of a flowchart of the `nodes` of a view.
+
+    https://mermaid.js.org/syntax/flowchart.html
+    """
+    yield "flowchart TD"
+    numbers = {node["name"]: number for number, node in enumerate(nodes)}
+    for number, node in enumerate(nodes):
+        yield f'    n{number}["{node["name"]}<br/>{node["state"]}"]:::{node["state"]}'
+    for number, node in enumerate(nodes):
+        for edge in node["after"]:
+            arrow = _ARROWS.get(edge["on_failure"], _ARROWS[OnFailure.FAIL])
+            yield f"    n{numbers[edge['node']]} {arrow} n{number}"

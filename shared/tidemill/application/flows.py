@@ -1,0 +1,177 @@
+"""Start a flow, add nodes to it, and cancel it. The job type in `tidemill.flow` looks after its nodes."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Final
+
+from tidemill.application.batches import NOT_OF_LATER_JOBS, type_facts
+from tidemill.application.control import Control
+from tidemill.application.flow_nodes import FlowParts
+from tidemill.application.submit import Accepted, Submit
+from tidemill.application.validation import read_payload
+from tidemill.domain.errors import (
+    Fault,
+    FlowRefusedError,
+    InvalidPayloadError,
+    PayloadTooLargeError,
+    TransactionConflictError,
+    UnknownJobTypeError,
+    UnloadedJobTypeError,
+    WriteRefusedError,
+)
+from tidemill.domain.flow_graph import graph_faults
+from tidemill.domain.flows import (
+    CANCELLED,
+    MOST_ADDED,
+    MOST_ADDITIONS,
+    NAME_PATTERN,
+    Flow,
+    FlowStart,
+    Node,
+    OnFailure,
+    is_flow,
+    is_node_name,
+    starts_nodes,
+)
+from tidemill.domain.job import Job
+from tidemill.names import FLOW_TYPE, LARGEST_BODY_BYTES
+
+_SECOND: Final = timedelta(seconds=1)
+#: How often an addition is tried while others add nodes.
+_TRIES: Final = 8
+
+
+def start_flow(flow: Flow, submit: Submit, *, tenant: str, trace: str) -> Accepted:
+    """Write the job of the flow, with its whole graph; `replayed` if an earlier start with the key did.
+
+    Raises `InvalidPayloadError` with the path of each fault, and what `Submit` raises.
+    """
+    nodes = [_asked(node) for node in flow.nodes]
+    start = FlowStart(
+        type=FLOW_TYPE,
+        payload={"nodes": nodes},
+        asked={"nodes": nodes},
+        # Flows and jobs may have equal keys.
+        key=None if flow.key is None else f"flow/{flow.key}",
+        tags=flow.tags,
+    )
+    found = [*graph_faults([(node.name, node.edges) for node in flow.nodes]), *_node_faults(flow.nodes, submit)]
+    if found:
+        return submit.earlier(start, tenant=tenant, refused=InvalidPayloadError(found))
+    payload = {"nodes": nodes, "types": type_facts((node.submission for node in flow.nodes), submit)}
+    return submit(replace(start, payload=payload), tenant=tenant, trace=trace)
+
+
+class FlowControl:
+    """Adds nodes to flows of a tenant, and cancels flows."""
+
+    def __init__(self, control: Control, parts: FlowParts) -> None:
+        self._control = control
+        self._parts = parts
+
+    def add_nodes(self, tenant: str, flow_id: str, nodes: Sequence[Node]) -> Job | None:
+        """Add all of these nodes to a flow that has not ended, or none; return the flow. None without such a flow.
+
+        They may follow each other, and nodes that the flow has. The same nodes again change nothing.
+
+        Raises `InvalidPayloadError` with the path of each fault, `FlowRefusedError` if the flow has ended or was
+        cancelled, and `TransactionConflictError` if too many others add nodes at this moment.
+        """
+        for _ in range(_TRIES):
+            flow = self._control.find(tenant, flow_id)
+            if flow is None or not is_flow(flow):
+                return None
+            addition = self._checked(flow, nodes)
+            if addition is None:
+                return flow
+            # Others have added nodes since the read, or its run moved it: look again at what is to be added.
+            with suppress(WriteRefusedError, TransactionConflictError):
+                return self._parts.flows.add(flow, addition, now=self._parts.clock())
+        raise TransactionConflictError(f"the flow {flow_id} changed {_TRIES} times while nodes were added to it")
+
+    def size(self, flow: Job) -> int:
+        """The number of its nodes."""
+        return len(self._parts.graphs.of(flow).graph)
+
+    def cancel(self, tenant: str, flow_id: str) -> Job | None:
+        """Start no more nodes, cancel those that have not ended, and return the flow; None without such a flow.
+
+        Its job cancels them. May be repeated. Raises `SignalRefusedError` if the flow has ended.
+        """
+        flow = self._control.find(tenant, flow_id)
+        if flow is None or not is_flow(flow):
+            return None
+        cancelled = self._control.signal(tenant, flow_id, CANCELLED, data=True)
+        self._parts.ask_to_look(tenant, flow_id)
+        return cancelled
+
+    def _checked(self, flow: Job, nodes: Sequence[Node]) -> str | None:
+        """The addition as it is stored; None if the flow has all these nodes already."""
+        known = self._parts.graphs.of(flow)
+        asked = [_asked(node) for node in nodes]
+        stored = {each["name"]: each for each in known.stored}
+        if nodes and all(stored.get(each["name"]) == each for each in asked):
+            return None
+        found = [
+            *graph_faults([(node.name, node.edges) for node in nodes], known=known.graph),
+            *_node_faults(nodes, self._parts.submit),
+        ]
+        if len(nodes) > MOST_ADDED:
+            found.append(Fault("/nodes", f"must be at most {MOST_ADDED} nodes; add the others in another call"))
+        if flow.additions >= MOST_ADDITIONS:
+            found.append(Fault("/nodes", f"nodes were added {MOST_ADDITIONS} times; a flow allows no more"))
+        if found:
+            raise InvalidPayloadError(found)
+        if not starts_nodes(flow):
+            raise FlowRefusedError(f"the flow {flow.id} {'has ended' if flow.state.terminal else 'was cancelled'}")
+        facts = type_facts((node.submission for node in nodes), self._parts.submit)
+        text = read_payload({"nodes": asked, "types": facts})[0]
+        if len(text) > LARGEST_BODY_BYTES:
+            raise PayloadTooLargeError(len(text), LARGEST_BODY_BYTES)
+        return text
+
+
+def _asked(node: Node) -> dict[str, Any]:
+    """Without what has its default."""
+    submission = node.submission
+    asked = {
+        "name": node.name,
+        "type": submission.type,
+        "payload": submission.payload,
+        "after": [
+            edge.node if edge.on_failure is OnFailure.FAIL else {"node": edge.node, "on_failure": str(edge.on_failure)}
+            for edge in node.edges
+        ],
+        "lane": submission.lane,
+        "group": submission.group,
+        "tags": sorted(submission.tags),
+        "max_age_seconds": submission.max_age / _SECOND if submission.max_age else None,
+    }
+    return {name: value for name, value in asked.items() if value}
+
+
+def _node_faults(nodes: Iterable[Node], submit: Submit) -> Iterator[Fault]:
+    for number, node in enumerate(nodes):
+        if not is_node_name(node.name):
+            yield Fault(f"/nodes/{number}/name", f"must match {NAME_PATTERN}")
+        yield from _faults(f"/nodes/{number}", node, submit)
+
+
+def _faults(path: str, node: Node, submit: Submit) -> Iterator[Fault]:
+    submission = node.submission
+    if extra := [name for field, name in NOT_OF_LATER_JOBS.items() if getattr(submission, field) is not None]:
+        yield from (Fault(f"{path}/{name}", "a node has none") for name in extra)
+        return
+    try:
+        # Nothing is written, so the tenant does not matter.
+        submit.prepare(submission, tenant="", trace="")
+    except InvalidPayloadError as refused:
+        yield from (Fault(path + fault.path, fault.message) for fault in refused.faults)
+    except UnloadedJobTypeError:
+        raise
+    except UnknownJobTypeError as refused:
+        yield Fault(f"{path}/type", str(refused))
+    except PayloadTooLargeError as refused:
+        yield Fault(f"{path}/payload", str(refused))

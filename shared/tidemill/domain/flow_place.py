@@ -1,0 +1,23 @@
+"""The place of a job in a flow. On the document of each job that is a node of a flow."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Mark(StrEnum):
+    """Why the document of a node is cancelled although no caller cancelled it: no job was started."""
+
+    #: A parent failed or was skipped, and the edge says that the node is not needed then. Final.
+    SKIPPED = "skipped"
+    #: A parent failed. Replaced by a start once the parents have succeeded after a redrive.
+    BLOCKED = "blocked"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowPlace:
+    """`id` is the id of the job of the flow, and `node` the name of the node."""
+
+    id: str
+    node: str
+    #: None for a job. Otherwise the document only records that the node has none.
+    mark: Mark | None = None

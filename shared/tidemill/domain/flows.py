@@ -1,0 +1,172 @@
+"""A flow: a graph of jobs. Each node is a job that starts once its parents have ended. Pure.
+
+The flow is a job itself, and its payload is the graph. What has become of a node is in the node's document alone, and
+decision 60 says why.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from tidemill.domain.batches import Opening
+from tidemill.domain.events import Delivery
+from tidemill.domain.flow_place import Mark
+from tidemill.domain.job import Job
+from tidemill.domain.states import State
+from tidemill.domain.submission import Submission
+from tidemill.names import FLOW_TYPE
+
+#: Nodes and edges of one flow, those included that were added.
+MOST_NODES: Final = 10_000
+MOST_EDGES: Final = 50_000
+#: Nodes of one addition, and additions of one flow.
+MOST_ADDED: Final = 100
+MOST_ADDITIONS: Final = 1_000
+#: A flow that has not ended by then dies.
+LONGEST_FLOW: Final = timedelta(days=90)
+#: The documents of its nodes are kept for so long from its start on, so none expires before the flow.
+NODES_KEPT: Final = LONGEST_FLOW + timedelta(days=30)
+#: Of the name of a node. It is part of no key and no attribute name.
+NAME_PATTERN: Final = r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}"
+_NAME: Final = re.compile(NAME_PATTERN)
+#: The name of the signal that cancels a flow as a whole, and of the one for which it waits. Nothing sends the latter: a
+#: flow is asked to look by its own write, which may come any number of times.
+CANCELLED: Final = "cancelled"
+LOOK: Final = "look"
+#: Between two looks of a flow that nothing asked to look. The shortest is above the longest delay of a lane.
+_SHORTEST_PAUSE: Final = timedelta(minutes=16)
+_LONGEST_PAUSE: Final = timedelta(hours=1)
+_PAUSE_SHARE: Final = 4
+
+
+class OnFailure(StrEnum):
+    """What an edge says about its child if its parent has failed."""
+
+    #: The child does not start, unless a redrive lets the parent succeed. So the flow dies.
+    FAIL = "fail"
+    #: The child is not needed then, and neither is what follows it.
+    SKIP = "skip"
+    #: The child starts all the same, also if the parent was skipped.
+    CONTINUE = "continue"
+
+
+class Resolution(StrEnum):
+    """What has become of a node."""
+
+    #: It has no document yet, or its job has not ended.
+    PENDING = "pending"
+    SUCCEEDED = "succeeded"
+    #: Dead, expired, or cancelled by a caller or operator. A dead one may be redriven.
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    BLOCKED = "blocked"
+
+
+class Verdict(StrEnum):
+    """What the resolutions of its parents say about a node."""
+
+    WAIT = "wait"
+    START = "start"
+    SKIP = "skip"
+    BLOCK = "block"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edge:
+    """A parent of a node, and what happens to the node if the parent fails."""
+
+    node: str
+    on_failure: OnFailure = OnFailure.FAIL
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A job of a flow. `after` names its parents, each with the rule `fail` or as an `Edge` with another rule.
+
+    The submission has no key, time or batch: the node starts when its parents have ended.
+    """
+
+    name: str
+    submission: Submission
+    after: Sequence[str | Edge] = ()
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        return tuple(Edge(node=each) if isinstance(each, str) else each for each in self.after)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flow:
+    """Up to 10,000 nodes, in any order."""
+
+    nodes: Sequence[Node]
+    #: Idempotency key: flows of a tenant with the same key and nodes are one flow.
+    key: str | None = None
+    tags: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowStart(Opening):
+    """The submission of the job of a flow."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeStart(Delivery):
+    """The submission of the job of a node, with the facts of its type when the flow was accepted."""
+
+
+def is_node_name(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None
+
+
+def is_flow(job: Job) -> bool:
+    return job.type == FLOW_TYPE
+
+
+def is_cancelled(flow: Job) -> bool:
+    """As a whole, with its nodes."""
+    return any(signal.name == CANCELLED for signal in flow.signals)
+
+
+def starts_nodes(flow: Job | None) -> bool:
+    """Whether nodes of the flow may still start."""
+    return flow is not None and not flow.state.terminal and not is_cancelled(flow)
+
+
+def resolution_of(document: Job | None) -> Resolution:
+    """Of the node that has this document."""
+    if document is None or not document.state.terminal:
+        return Resolution.PENDING
+    if document.flow and document.flow.mark:
+        return Resolution.SKIPPED if document.flow.mark is Mark.SKIPPED else Resolution.BLOCKED
+    return Resolution.SUCCEEDED if document.state is State.SUCCEEDED else Resolution.FAILED
+
+
+def through(on_failure: OnFailure, parent: Resolution) -> Verdict:
+    """What one parent says about its child."""
+    match parent:
+        case Resolution.PENDING:
+            return Verdict.WAIT
+        case Resolution.BLOCKED:
+            # By each rule: the parent may still run, after a redrive.
+            return Verdict.BLOCK
+        case Resolution.SUCCEEDED:
+            return Verdict.START
+    if on_failure is OnFailure.CONTINUE:
+        return Verdict.START
+    return Verdict.BLOCK if (parent, on_failure) == (Resolution.FAILED, OnFailure.FAIL) else Verdict.SKIP
+
+
+def verdict(parents: Iterable[Verdict]) -> Verdict:
+    """What all parents say. Only once all have ended, so that the order in which they end does not matter."""
+    said = set(parents)
+    return next((each for each in (Verdict.WAIT, Verdict.BLOCK, Verdict.SKIP) if each in said), Verdict.START)
+
+
+def pause(flow: Job, *, now: datetime) -> timedelta:
+    """Until the next look that nothing asks for: it grows with the age of the flow, or with that of a redrive."""
+    since = max([flow.created_at, *(redrive.at for redrive in flow.redrives)])
+    return min(max((now - since) / _PAUSE_SHARE, _SHORTEST_PAUSE), _LONGEST_PAUSE)

@@ -1,0 +1,65 @@
+"""The job of a flow: it starts the nodes that follow no other, waits until all have ended, and counts them.
+
+In between, the ends of nodes start the others: see `tidemill.application.flow_advance`. Each run looks at all nodes, so
+it repairs what was lost. A redrive of the flow redrives the dead nodes because of which it died, and waits again.
+"""
+
+from datetime import timedelta
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from tidemill import Cancelled, Continue, Done, GiveUp, Run, WaitFor, job_type
+from tidemill.domain.flows import LONGEST_FLOW, LOOK, is_cancelled, pause
+from tidemill.domain.retry import LARGEST_MAX_HOPS
+from tidemill.names import FLOW_TYPE, LARGEST_MAX_ATTEMPTS
+from tidemill.system import clock
+
+#: Of a flow that was cancelled: between two looks, while nodes end.
+_BETWEEN_CANCELS: Final = timedelta(seconds=5)
+#: The share of the time of a run in which it begins to start, cancel and redrive nodes.
+_SHARE: Final = 0.7
+#: The failed nodes that the reason of a death names.
+_MOST_NAMED: Final = 10
+
+
+class StartedFlow(BaseModel):
+    """As `tidemill.application.flows.start_flow` has checked it."""
+
+    nodes: list[dict[str, Any]]
+    #: The facts of the types of the nodes when the flow was accepted, by type.
+    types: dict[str, dict[str, Any]] = {}
+
+
+@job_type(
+    FLOW_TYPE,
+    payload=StartedFlow,
+    max_attempts=LARGEST_MAX_ATTEMPTS,
+    max_hops=LARGEST_MAX_HOPS,  # each look is a hop
+    retention_days=30,
+    # A request to look waits for the next run.
+    backoff_cap_seconds=30,
+)
+def look_after(_flow: StartedFlow, run: Run) -> WaitFor | Continue | Done | GiveUp | Cancelled:
+    """Its result is the number of nodes by what became of them."""
+    from tidemill import flow_composition  # noqa: PLC0415 - clients read the declaration without Powertools
+
+    look = flow_composition.flow_look()
+    flow = look.flow(run.tenant, run.job_id)
+    ends_at = clock.now() + (run.deadline - clock.now()) * _SHARE
+    looked = look(flow, lambda: clock.now() < ends_at)
+    if is_cancelled(flow):
+        return Cancelled() if looked.final else Continue(None, after=_BETWEEN_CANCELS)
+    run.checkpoint(done=looked.ended, total=len(looked.resolutions))
+    if looked.at_rest and not looked.again:
+        if not looked.failed:
+            return Done(looked.counts)
+        named = ", ".join(looked.to_blame[:_MOST_NAMED])
+        more = ", …" if len(looked.to_blame) > _MOST_NAMED else ""
+        return GiveUp(f"failed nodes: {named}{more}; redrive the flow to redrive those that are dead, and to go on")
+    if clock.now() - flow.created_at > LONGEST_FLOW:
+        return GiveUp(f"not all nodes have ended within {LONGEST_FLOW.days} days")
+    if looked.again or run.attempt > 1:
+        # A wait gives back one attempt, and this all of them: a long flow must not use them up.
+        return Continue(None)
+    return WaitFor(LOOK, timeout=pause(flow, now=clock.now()))

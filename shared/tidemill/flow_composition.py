@@ -1,0 +1,24 @@
+"""The part of the composition root that only some users of flows need, so that other functions need not import it."""
+
+from functools import cache
+
+from tidemill import composition
+from tidemill.application.flow_look import FlowLook
+from tidemill.application.flows import FlowControl
+from tidemill.system import ids
+
+
+@cache
+def flow_look() -> FlowLook:
+    return FlowLook(composition.flow_parts(composition.node_submit()), new_token=ids.new_token)
+
+
+@cache
+def flow_control() -> FlowControl:
+    return FlowControl(composition.control(), composition.flow_parts(composition.node_submit()))
+
+
+@cache
+def flow_growth() -> FlowControl:
+    """For the addition of nodes, whose types it checks."""
+    return FlowControl(composition.control(), composition.flow_parts(composition.submit()))

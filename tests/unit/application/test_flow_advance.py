@@ -1,0 +1,308 @@
+"""Advances and looks of flows: in any order of the ends, each node does what the rules say, once."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.builders import NOW, a_job
+from tests.support.in_memory_flows import FLOW_ID, InMemoryFlows, a_fan_in, nodes
+from tidemill.application import flow_advance
+from tidemill.domain.flow_cursor import ALL_ENDED, Cursor
+from tidemill.domain.flow_place import FlowPlace
+from tidemill.domain.flows import CANCELLED
+from tidemill.domain.job import Job
+from tidemill.domain.signals import Signal
+from tidemill.domain.states import State
+
+
+def test_a_child_starts_after_its_last_parent_whichever_that_is() -> None:
+    for order in (["p0", "p1", "p2"], ["p2", "p1", "p0"], ["p1", "p0", "p2"]):
+        flows = a_fan_in(3)
+        for name in order[:-1]:
+            flows.end(name)
+            assert flows.advance(name) == []
+        flows.end(order[-1])
+        assert flows.advance(order[-1]) == ["child"]
+
+
+def test_an_advance_may_be_repeated() -> None:
+    flows = a_fan_in(2)
+    flows.end("p0")
+    flows.end("p1")
+    assert [flows.advance("p0", "p1"), flows.advance("p1"), flows.advance("p0")] == [["child"], [], []]
+
+
+def test_parents_that_end_in_their_reverse_order_need_no_cursor() -> None:
+    flows = a_fan_in(5)
+    for number in reversed(range(5)):
+        flows.end(f"p{number}")
+        flows.advance(f"p{number}")
+    assert (flows.calls["move"], flows.states()["child"]) == (0, "queued")
+
+
+def test_a_move_that_crashed_before_its_read_is_repeated_by_the_same_record() -> None:
+    flows = a_fan_in(3)
+    flows.end("p0")
+    # As if the process had died after this write. The end of `p1` found the cursor at `p0`.
+    flows.moved[3] = Cursor(at=1, by=0, version="v")
+    flows.end("p1")
+    flows.advance("p0")
+    assert flows.moved[3].at == 2
+
+
+def test_the_parent_is_read_after_the_cursor_was_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    flows = a_fan_in(2)
+    move = flows.move
+
+    def end_then_move(flow: Job, node: int, cursor: Cursor) -> Cursor | None:
+        # Its own advance comes before the write, and finds the cursor elsewhere.
+        flows.end("p1")
+        flows.advance("p1")
+        return move(flow, node, cursor)
+
+    monkeypatch.setattr(flows, "move", end_then_move)
+    flows.end("p0")
+    assert flows.advance("p0") == ["child"]
+
+
+def test_an_advance_that_another_one_overtook_reads_the_cursor_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    flows = a_fan_in(3)
+    move = flows.move
+
+    def overtaken(flow: Job, node: int, cursor: Cursor) -> Cursor | None:
+        monkeypatch.setattr(flows, "move", move)
+        # The same record was delivered twice.
+        flows.advance("p0")
+        return move(flow, node, cursor)
+
+    monkeypatch.setattr(flows, "move", overtaken)
+    flows.end("p0")
+    assert flows.advance("p0") == []
+    assert (flows.calls["move"], flows.moved[3].at) == (1, 1)
+
+
+def test_a_redriven_parent_of_a_blocked_node_counts_when_it_ends_again() -> None:
+    flows = a_fan_in(3)
+    for name, state in (("p0", State.SUCCEEDED), ("p1", State.DEAD), ("p2", State.DEAD)):
+        flows.end(name, state)
+        flows.advance(name)
+    assert (flows.states()["child"], flows.moved[3].at) == ("blocked", ALL_ENDED)
+    for name in ("p2", "p1"):
+        job = flows.node(name)
+        assert job is not None
+        flows.redrive(job)
+    flows.end("p2")
+    assert flows.advance("p2") == []
+    flows.end("p1")
+    assert flows.advance("p1") == ["child"]
+
+
+def test_a_parent_that_is_redriven_while_the_others_are_read_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    flows = a_fan_in(2)
+    move = flows.move
+
+    def redrive_then_move(flow: Job, node: int, cursor: Cursor) -> Cursor | None:
+        if cursor.at == ALL_ENDED:
+            job = flows.node("p0")
+            assert job is not None
+            flows.redrive(job)
+        return move(flow, node, cursor)
+
+    monkeypatch.setattr(flows, "move", redrive_then_move)
+    flows.end("p0", State.DEAD)
+    flows.end("p1")
+    flows.advance("p0", "p1")
+    assert ("child" not in flows.states(), flows.moved[2].at) == (True, 0)
+    flows.end("p0")
+    assert flows.advance("p0") == ["child"]
+
+
+def test_skipped_is_final() -> None:
+    flows = InMemoryFlows(nodes(a=[], b=[{"node": "a", "on_failure": "skip"}]))
+    flows.look_at_all()
+    flows.end("a", State.DEAD)
+    flows.advance("a")
+    job = flows.node("a")
+    assert job is not None
+    flows.redrive(job)
+    flows.end("a")
+    assert (flows.advance("a"), flows.states()["b"]) == ([], "skipped")
+
+
+def test_the_flow_is_asked_to_look_when_the_last_nodes_have_ended() -> None:
+    flows = InMemoryFlows(nodes(a=[], b=[], c=["a"]))
+    flows.look_at_all()
+    for name in ("b", "a"):
+        flows.end(name)
+        flows.advance(name)
+    assert flows.looks == 0
+    flows.end("c")
+    flows.advance("c")
+    assert flows.looks == 1
+
+
+@pytest.mark.parametrize("changes", [{"state": State.DEAD}, {"state": State.SUCCEEDED}])
+def test_a_flow_that_has_ended_starts_nothing(changes: Mapping[str, Any]) -> None:
+    flows = InMemoryFlows(nodes(a=[], b=["a"]))
+    flows.look_at_all()
+    flows.end("a")
+    flows.documents[FLOW_ID] = replace(flows.flow, **changes)
+    assert (flows.advance("a"), list(flows.states())) == ([], ["a"])
+
+
+def test_a_flow_that_is_gone_starts_nothing() -> None:
+    flows = InMemoryFlows(nodes(a=[], b=["a"]))
+    flows.look_at_all()
+    flows.end("a")
+    flow = flows.documents.pop(FLOW_ID)
+    assert flow_advance.FlowAdvance(flows.parts).advance(flow.tenant, FLOW_ID, ["a"]) == []
+    flows.documents[FLOW_ID] = a_job(id=FLOW_ID, flow=FlowPlace(id=FLOW_ID, node="a"))
+    assert flows.advance("a") == []
+
+
+def test_a_cancel_leaves_no_node_to_an_advance_that_comes_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    flows = InMemoryFlows(nodes(a=[], b=["a"], c=["a"], d=["c"]))
+    flows.look_at_all()
+    flows.end("a")
+    insert = flows.insert_if_absent
+
+    def cancel_then_insert(job: Job, **_: Any) -> Job:
+        monkeypatch.setattr(flows, "insert_if_absent", insert)
+        cancelled = Signal(name=CANCELLED, at=NOW, data="true")
+        flows.documents[FLOW_ID] = replace(flows.flow, signals=(cancelled,))
+        assert flows.look_at_all().final
+        return insert(job)
+
+    monkeypatch.setattr(flows, "insert_if_absent", cancel_then_insert)
+    assert flows.advance("a") == []
+    assert flows.states() == {"a": "succeeded", "b": "cancelled", "c": "cancelled", "d": "cancelled"}
+    assert flows.advance("a") == []
+
+
+def test_a_cancel_ends_what_was_blocked_and_what_is_dead() -> None:
+    flows = InMemoryFlows(nodes(a=[], b=["a"], c=[]))
+    flows.look_at_all()
+    flows.end("a", State.DEAD)
+    flows.advance("a")
+    flows.documents[FLOW_ID] = replace(flows.flow, signals=(Signal(name=CANCELLED, at=NOW, data="true"),))
+    assert flows.look_at_all().final
+    assert flows.states() == {"a": "cancelled", "b": "cancelled", "c": "cancelled"}
+
+
+def test_what_would_take_too_long_is_left_to_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flow_advance, "MOST_FOLLOWING", 2)
+    flows = InMemoryFlows(nodes(a=[], b=["a"], c=["a"], d=["a"]))
+    flows.look_at_all()
+    flows.end("a")
+    assert (flows.advance("a"), flows.looks) == ([], 1)
+    flows.look_at_all()
+    assert set(flows.states()) == set("abcd")
+
+
+def test_a_look_goes_on_where_an_advance_read_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flow_advance, "MOST_READ", 3)
+    flows = a_fan_in(8)
+    for number in reversed(range(8)):
+        flows.end(f"p{number}")
+        flows.advance(f"p{number}")
+    assert (flows.looks, "child" in flows.states()) == (1, False)
+    flows.look_at_all()
+    assert flows.states()["child"] == "queued"
+
+
+def test_a_fan_in_of_ten_thousand_costs_less_than_one_write_and_two_reads_a_node() -> None:
+    count = 10_000
+    flows = a_fan_in(count)
+    order = [f"p{number}" for number in range(count)]
+    Random(7).shuffle(order)
+    for start in range(0, count, 100):
+        for name in order[start : start + 100]:
+            flows.end(name)
+        flows.advance(*order[start : start + 100])
+    if flows.looks:
+        flows.look_at_all()
+    assert flows.states()["child"] == "queued"
+    assert flows.calls["move"] < 20
+    assert flows.calls["documents"] <= 2 * count + 200
+    assert flows.calls["insert"] == 1
+
+
+def test_a_fan_in_whose_parents_end_in_their_order_costs_one_write_for_each_batch_of_records() -> None:
+    flows = a_fan_in(1_000)
+    for start in range(0, 1_000, 100):
+        names = [f"p{number}" for number in range(start, start + 100)]
+        for name in names:
+            flows.end(name)
+        flows.advance(*names)
+    assert (flows.calls["move"], flows.states()["child"]) == (9, "queued")
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> tuple[list[dict[str, Any]], set[str], list[int]]:
+    """A sound graph, the nodes that fail, and choices of what happens next."""
+    count = draw(st.integers(1, 7))
+    graph = []
+    for number in range(count):
+        parents = draw(st.lists(st.integers(0, number - 1), unique=True, max_size=4)) if number else []
+        edges = [
+            {"node": f"n{parent}", "on_failure": draw(st.sampled_from(["fail", "skip", "continue"]))}
+            for parent in parents
+        ]
+        graph.append({"name": f"n{number}", "after": edges})
+    failing: set[str] = draw(st.sets(st.sampled_from([str(node["name"]) for node in graph])))
+    return draw(st.permutations(graph)), failing, draw(st.lists(st.integers(0, 10), max_size=40))
+
+
+def expected(graph: Sequence[Mapping[str, Any]], failing: set[str]) -> dict[str, str]:
+    """What the rules say, from the graph alone."""
+    found: dict[str, str] = {}
+    for node in sorted(graph, key=lambda each: int(each["name"][1:])):
+        said = []
+        for edge in node["after"]:
+            parent, rule = found[edge["node"]], edge["on_failure"]
+            if parent == "blocked":
+                said.append("blocked")
+            elif parent != "succeeded" and rule != "continue":
+                said.append("blocked" if rule == "fail" and parent == "dead" else "skipped")
+        own = "dead" if node["name"] in failing else "succeeded"
+        found[node["name"]] = "blocked" if "blocked" in said else "skipped" if said else own
+    return found
+
+
+@settings(max_examples=300, deadline=None)
+@given(histories())
+def test_advances_alone_do_what_the_rules_say_in_any_order(
+    history: tuple[list[dict[str, Any]], set[str], list[int]],
+) -> None:
+    graph, failing, choices = history
+    flows = InMemoryFlows(graph)
+    flows.look_at_all()
+    records = list(flows.inserted)
+    flows.inserted.clear()
+    #: Ends that no advance has seen yet.
+    ended = [name for name in records if flows.states()[name] in {"skipped", "blocked"}]
+    while True:
+        running = [name for name, state in flows.states().items() if state == "queued"]
+        if not running and not ended:
+            break
+        choice = choices.pop() if choices else 0
+        if running and (not ended or choice % 2):
+            name = running[choice % len(running)]
+            flows.end(name, State.DEAD if name in failing else State.SUCCEEDED)
+            ended.append(name)
+        else:
+            # Some of the records, and sometimes one twice.
+            batch = ended[: 1 + choice % 3]
+            flows.advance(*batch)
+            ended = ended[len(batch) if choice % 4 else 0 :] if choice else ended[len(batch) :]
+            ended += [name for name in flows.inserted if flows.states()[name] in {"skipped", "blocked"}]
+            flows.inserted.clear()
+    assert flows.states() == expected(graph, failing)
+    assert flows.looks
+    looked = flows.look_at_all()
+    assert (looked.at_rest, looked.again) == (True, False)

@@ -1,0 +1,102 @@
+"""Looks of flows at all their nodes: what no advance has done, and what has become of the flow."""
+
+import json
+from dataclasses import replace
+
+from tests.support.builders import NOW, SECOND
+from tests.support.in_memory_flows import FLOW_ID, InMemoryFlows, a_fan_in, nodes
+from tidemill.application import flow_advance
+from tidemill.domain.flow_graph import LAST
+from tidemill.domain.job import Redrive
+from tidemill.domain.states import State
+
+
+def redriven(flows: InMemoryFlows, name: str) -> None:
+    job = flows.node(name)
+    assert job is not None
+    asked = Redrive(token="t", at=NOW, by="ada")
+    flows.documents[job.id] = replace(flows.redrive(job), redrives=(asked,))
+
+
+def test_a_look_does_not_believe_that_a_node_is_blocked_whose_parent_is_alive_again() -> None:
+    flows = InMemoryFlows(nodes(a=[], c=["a"], d=["c"], s=[]))
+    flows.look_at_all()
+    flows.end("a", State.DEAD)
+    for name in ("a", "c", "d"):
+        flows.advance(name)
+    flows.end("s")
+    redriven(flows, "a")
+    looked = flows.look_at_all()
+    assert (looked.at_rest, looked.again) == (False, False)
+    flows.end("a")
+    flows.advance("a")
+    flows.end("c")
+    # No advance has reached `d` yet.
+    assert not flows.look_at_all().at_rest
+    assert flows.states()["d"] == "queued"
+
+
+def test_a_node_that_stays_blocked_asks_for_a_look() -> None:
+    flows = InMemoryFlows(nodes(a=[], b=["a"], c=["b"]))
+    flows.look_at_all()
+    flows.end("a", State.DEAD)
+    for name in ("a", "b"):
+        flows.advance(name)
+    redriven(flows, "a")
+    flows.end("a")
+    assert flows.advance("a") == ["b"]
+    flows.end("b", State.DEAD)
+    flows.advance("b")
+    assert flows.looks == 1
+
+
+def test_the_end_of_a_redriven_node_asks_for_a_look() -> None:
+    flows = InMemoryFlows(nodes(a=[], b=[{"node": "a", "on_failure": "continue"}]))
+    flows.look_at_all()
+    flows.end("a", State.DEAD)
+    flows.advance("a")
+    redriven(flows, "a")
+    flows.end("b")
+    looked = flows.look_at_all()
+    assert (looked.at_rest, looked.again) == (False, False)
+    flows.end("a")
+    advance = flow_advance.FlowAdvance(flows.parts)
+    advance.advance(flows.flow.tenant, FLOW_ID, ["a"], redriven=True)
+    assert flows.looks == 1
+
+
+def test_a_look_does_what_advances_have_lost() -> None:
+    flows = a_fan_in(3)
+    flows.end("p0")
+    flows.end("p2")
+    flows.look_at_all()
+    # The cursor has moved to the parent that has not ended.
+    flows.end("p1")
+    assert flows.advance("p1") == ["child"]
+    flows.end("child", State.DEAD)
+    looked = flows.look_at_all()
+    assert (looked.at_rest, looked.failed, looked.to_blame) == (True, True, ["child"])
+
+
+def test_a_look_after_a_redrive_redrives_only_what_blocks() -> None:
+    flows = InMemoryFlows(nodes(a=[], b=[{"node": "a", "on_failure": "continue"}], c=[], d=["c"]))
+    flows.look_at_all()
+    for name in ("a", "c"):
+        flows.end(name, State.DEAD)
+        flows.advance(name)
+    flows.end("b")
+    asked = Redrive(token="t", at=NOW + SECOND, by="owner")
+    flows.documents[FLOW_ID] = replace(flows.flow, redrives=(asked,))
+    assert not flows.look_at_all().at_rest
+    assert (flows.states()["a"], flows.states()["c"], flows.states()["d"]) == ("dead", "queued", "blocked")
+
+
+def test_a_look_knows_nodes_that_were_added() -> None:
+    flows = InMemoryFlows(nodes(a=[], b=["a"]))
+    flows.look_at_all()
+    flows.end("a")
+    flows.advance("a")
+    flows.add(flows.flow, json.dumps({"nodes": [{"name": "c", "type": "t", "after": ["a"]}], "types": {}}), now=NOW)
+    flows.look_at_all()
+    assert flows.states()["c"] == "queued"
+    assert flows.moved[LAST].additions == 1

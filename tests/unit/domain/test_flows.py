@@ -1,0 +1,167 @@
+"""The rules of flows: what has become of a node, and what that means for the nodes behind it."""
+
+from dataclasses import replace
+from datetime import timedelta
+from itertools import permutations, product
+
+import pytest
+
+from tests.support.builders import NOW, a_job
+from tidemill.domain.changes import Change
+from tidemill.domain.flow_cursor import ALL_ENDED, Cursor
+from tidemill.domain.flow_moves import flow_moves
+from tidemill.domain.flow_place import FlowPlace, Mark
+from tidemill.domain.flows import (
+    CANCELLED,
+    Edge,
+    Node,
+    OnFailure,
+    Resolution,
+    Verdict,
+    is_node_name,
+    pause,
+    resolution_of,
+    starts_nodes,
+    through,
+    verdict,
+)
+from tidemill.domain.job import Job, Redrive
+from tidemill.domain.signals import Signal
+from tidemill.domain.states import State
+from tidemill.domain.submission import Submission
+
+PLACE = FlowPlace(id="f", node="a")
+BLOCKED = FlowPlace(id="f", node="a", mark=Mark.BLOCKED)
+SKIPPED = FlowPlace(id="f", node="a", mark=Mark.SKIPPED)
+
+
+def test_a_parent_that_is_given_by_its_name_fails_its_child() -> None:
+    node = Node("c", Submission(type="t"), after=["a", Edge(node="b", on_failure=OnFailure.SKIP)])
+    assert node.edges == (Edge(node="a", on_failure=OnFailure.FAIL), Edge(node="b", on_failure=OnFailure.SKIP))
+
+
+@pytest.mark.parametrize("state", State)
+def test_a_node_is_what_its_document_says(state: State) -> None:
+    expected = {
+        State.SUCCEEDED: Resolution.SUCCEEDED,
+        **dict.fromkeys((State.DEAD, State.CANCELLED, State.EXPIRED), Resolution.FAILED),
+    }
+    assert resolution_of(a_job(state=state, flow=PLACE)) is expected.get(state, Resolution.PENDING)
+
+
+def test_a_document_without_a_job_says_why() -> None:
+    assert resolution_of(None) is Resolution.PENDING
+    assert resolution_of(a_job(state=State.CANCELLED, flow=SKIPPED)) is Resolution.SKIPPED
+    assert resolution_of(a_job(state=State.CANCELLED, flow=BLOCKED)) is Resolution.BLOCKED
+
+
+#: Rows: what the parent is. Columns: fail, skip, continue.
+THROUGH = {
+    Resolution.PENDING: (Verdict.WAIT, Verdict.WAIT, Verdict.WAIT),
+    Resolution.SUCCEEDED: (Verdict.START, Verdict.START, Verdict.START),
+    Resolution.FAILED: (Verdict.BLOCK, Verdict.SKIP, Verdict.START),
+    Resolution.SKIPPED: (Verdict.SKIP, Verdict.SKIP, Verdict.START),
+    Resolution.BLOCKED: (Verdict.BLOCK, Verdict.BLOCK, Verdict.BLOCK),
+}
+
+
+@pytest.mark.parametrize(("parent", "edge"), list(product(Resolution, OnFailure)))
+def test_an_edge_says_what_its_parent_means(parent: Resolution, edge: OnFailure) -> None:
+    assert through(edge, parent) is THROUGH[parent][list(OnFailure).index(edge)]
+
+
+@pytest.mark.parametrize("said", [each for size in range(4) for each in product(Verdict, repeat=size)])
+def test_all_parents_count_in_any_order(said: tuple[Verdict, ...]) -> None:
+    first = next((each for each in (Verdict.WAIT, Verdict.BLOCK, Verdict.SKIP) if each in said), Verdict.START)
+    assert {verdict(order) for order in permutations(said)} == {first}
+
+
+def test_a_flow_that_has_ended_or_was_cancelled_starts_no_node() -> None:
+    flow = a_job(state=State.PARKED)
+    assert starts_nodes(flow)
+    assert not starts_nodes(None)
+    assert not starts_nodes(a_job(state=State.DEAD))
+    assert not starts_nodes(a_job(signals=(Signal(name=CANCELLED, at=NOW, data="true"),)))
+
+
+@pytest.mark.parametrize(("age", "minutes"), [(0, 16), (64, 16), (120, 30), (600, 60)])
+def test_looks_become_rarer_with_the_age_of_the_flow_and_more_frequent_with_a_redrive(age: int, minutes: int) -> None:
+    now = NOW + timedelta(minutes=age)
+    assert pause(a_job(), now=now) == timedelta(minutes=minutes)
+    redriven = a_job(redrives=(Redrive(token="t", at=now, by="owner"),))
+    assert pause(redriven, now=now) == timedelta(minutes=16)
+
+
+@pytest.mark.parametrize("name", ["a", "A.b-c_d:1", "0", "x" * 64])
+def test_a_name_of_a_node(name: str) -> None:
+    assert is_node_name(name)
+
+
+@pytest.mark.parametrize("name", ["", "-a", "a b", "ä", "x" * 65, "a\n"])
+def test_no_name_of_a_node(name: str) -> None:
+    assert not is_node_name(name)
+
+
+@pytest.mark.parametrize(
+    ("cursor", "ended", "moves"),
+    [
+        (Cursor(), [0], True),
+        (Cursor(), [1], False),
+        (Cursor(at=2), [1, 2], True),
+        (Cursor(at=2), [0, 3], False),
+        # The move of the end of 1 may have crashed before its read.
+        (Cursor(at=2, by=1), [1], True),
+        (Cursor(at=ALL_ENDED), [3], True),
+        (Cursor(at=2), None, True),
+        # The parents of the last node were others.
+        (Cursor(at=2, additions=-1), [0], True),
+        # A caller that knew more of them moved it.
+        (Cursor(at=2, additions=1), [2], False),
+        (Cursor(at=2, additions=1), None, False),
+    ],
+)
+def test_the_end_of_a_parent_concerns_the_node_that_waits_for_it(
+    cursor: Cursor, ended: list[int] | None, *, moves: bool
+) -> None:
+    assert cursor.moves_on(ended, additions=0) is moves
+
+
+def node(state: State, place: FlowPlace | None = PLACE) -> Job:
+    return a_job(id="n", state=state, flow=place)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "moves"),
+    [
+        (node(State.RUNNING), node(State.SUCCEEDED), True),
+        (node(State.RUNNING), node(State.DEAD), True),
+        (node(State.DEAD), node(State.CANCELLED), True),
+        (None, node(State.CANCELLED, SKIPPED), True),
+        (node(State.CANCELLED, BLOCKED), node(State.CANCELLED, SKIPPED), True),
+        (node(State.CANCELLED, BLOCKED), node(State.QUEUED), False),
+        (node(State.SUCCEEDED), node(State.SUCCEEDED), False),
+        (node(State.SUCCEEDED), None, False),
+        (None, node(State.QUEUED), False),
+        (a_job(state=State.RUNNING), a_job(state=State.SUCCEEDED), False),
+    ],
+)
+def test_the_end_of_a_node_moves_its_flow(before: Job | None, after: Job | None, *, moves: bool) -> None:
+    found = flow_moves([Change("1", before, after), Change("2", before, after)])
+    assert [(each.sequence, each.ended) for each in found.values()] == ([("1", frozenset("a"))] if moves else [])
+
+
+def test_a_move_says_that_a_node_had_been_redriven() -> None:
+    redriven = replace(node(State.DEAD), redrives=(Redrive(token="t", at=NOW, by="ada"),))
+    for ends in ([redriven, node(State.DEAD)], [node(State.DEAD), redriven]):
+        (move,) = flow_moves([Change("1", None, each) for each in ends]).values()
+        assert move.redriven
+    (move,) = flow_moves([Change("1", None, node(State.DEAD))]).values()
+    assert not move.redriven
+
+
+def test_the_ends_of_one_flow_are_one_move() -> None:
+    other = a_job(state=State.SUCCEEDED, flow=FlowPlace(id="f", node="b"))
+    elsewhere = a_job(state=State.SUCCEEDED, flow=FlowPlace(id="g", node="b"))
+    changes = [Change("1", None, node(State.DEAD)), Change("2", None, other), Change("3", None, elsewhere)]
+    found = {flow_id: (move.sequence, move.ended) for (_, flow_id), move in flow_moves(changes).items()}
+    assert found == {"f": ("1", frozenset("ab")), "g": ("3", frozenset("b"))}
