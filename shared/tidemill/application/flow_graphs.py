@@ -1,9 +1,9 @@
 """Reads the graphs of flows. A graph never changes, except that nodes are added, so a process keeps the last ones."""
 
 import json
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any, Final
 
 from tidemill.application.ports import FlowStore, Payloads
@@ -35,7 +35,7 @@ class FlowGraphs:
         self._store = store
         self._payloads = payloads
         self._known: dict[tuple[str, ...], FlowNodes] = {}
-        self._lock = Lock()
+        self._lock = threading.Lock()
 
     def of(self, flow: Job) -> FlowNodes:
         """With all nodes that `flow` has, and perhaps with some that were added later.
@@ -44,12 +44,15 @@ class FlowGraphs:
         """
         key = (flow.tenant, flow.id, flow.created_at.isoformat())
         with self._lock:
-            known = self._known.pop(key, None)
-            if known is None:
-                known = _with(FlowNodes(Graph([]), (), {}, 0), [json.loads(self._payloads.load(flow))], additions=0)
-            if known.additions < flow.additions:
-                known = self._extended(known, flow)
+            known = self._known.get(key)
+        # Without the lock: the other threads need not wait for these reads. Two of them may read the same.
+        if known is None:
+            known = _with(FlowNodes(Graph([]), (), {}, 0), [json.loads(self._payloads.load(flow))], additions=0)
+        if known.additions < flow.additions:
+            known = self._extended(known, flow)
+        with self._lock:
             # The last one that was used is the last one to go.
+            self._known.pop(key, None)
             self._known[key] = known
             while len(self._known) > _KEPT:
                 del self._known[next(iter(self._known))]
