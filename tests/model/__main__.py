@@ -1,6 +1,7 @@
 """`python -m tests.model --examples 20000` for a long run, `--mutant 'no fence'` for a mutant that must be caught.
 
 `--groups` explores every history of a group of three submissions, a cancel and a redrive instead: some minutes, 2 GB.
+`--flows` explores the histories of small flows, with more faults than the tests: some minutes.
 A long run draws new examples each time. It prints a difference with its shortest story, and exits with 1.
 """
 
@@ -8,6 +9,9 @@ import argparse
 import sys
 import time
 
+from tests.model.flow_graphs import LARGE
+from tests.model.flow_histories import explore as explore_flow
+from tests.model.flow_protocol import Protocol as FlowProtocol
 from tests.model.group_histories import explore
 from tests.model.group_protocol import Protocol
 from tests.simulation.mutants.apply import apply
@@ -20,10 +24,16 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--mutant", choices=[mutant.name for mutant in MUTANTS], metavar="NAME")
     parser.add_argument("--groups", action="store_true")
+    parser.add_argument("--flows", action="store_true")
     arguments = parser.parse_args()
     if arguments.groups:
         states = explore(Protocol(), submissions=3, cancels=1, redrives=1)
         _print(f"{states:,} states of a group; no promise is broken")
+        return 0
+    if arguments.flows:
+        for name, case in LARGE.items():
+            states = explore_flow(FlowProtocol(), case.graph, case.faults, added=case.added)
+            _print(f"{states:,} states of {name}; no promise is broken")
         return 0
     if arguments.mutant:
         apply(next(mutant for mutant in MUTANTS if mutant.name == arguments.mutant))
