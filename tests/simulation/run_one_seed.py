@@ -19,6 +19,7 @@ from tests.simulation.actors.debouncers import Debouncers
 from tests.simulation.actors.event_publishers import EventPublishers
 from tests.simulation.actors.eventbridge_scheduler import EventBridgeScheduler
 from tests.simulation.actors.flooding_tenants import FloodingTenants
+from tests.simulation.actors.flow_starters import FlowStarters
 from tests.simulation.actors.forcing_operators import ForcingOperators
 from tests.simulation.actors.invalid_callers import InvalidCallers
 from tests.simulation.actors.migrating_operators import MigratingOperators
@@ -140,7 +141,7 @@ def _run(world: World) -> float:
     invalid = InvalidCallers(world)
     eventbridge = EventBridgeScheduler(world)
     _submit(world, workload, faults_end_ms)
-    _plan_callers(world, checks)
+    _plan_callers(world, checks, faults_end_ms)
     eventbridge.begin()
     Alarms(world)
     operators.plan(faults_end_ms)
@@ -180,7 +181,7 @@ def _run(world: World) -> float:
     return rested_at
 
 
-def _plan_callers(world: World, checks: Checks) -> None:
+def _plan_callers(world: World, checks: Checks, until_ms: int) -> None:
     """Those with a chance of their own."""
     Signallers(world, checks.signals.accepted.append).plan()
     Undoers(world, checks.undos).plan()
@@ -188,6 +189,7 @@ def _plan_callers(world: World, checks: Checks) -> None:
     EventPublishers(world, checks.events).plan()
     BatchOpeners(world, checks.batches).plan()
     Debouncers(world, checks.bursts).plan()
+    FlowStarters(world, checks.flows).plan(until_ms)
     FloodingTenants(world, checks.floods.flood).plan()
     UrgentBursts(world).plan()
     CappingOperators(world).plan()

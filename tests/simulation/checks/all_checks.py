@@ -19,6 +19,7 @@ from tests.simulation.checks.endings import EndingChecks
 from tests.simulation.checks.events import EventChecks
 from tests.simulation.checks.explanations import ExplanationChecks
 from tests.simulation.checks.floods import FloodChecks
+from tests.simulation.checks.flows import FlowChecks
 from tests.simulation.checks.forced_breakers import ForcedBreakerChecks
 from tests.simulation.checks.governor import GovernorChecks
 from tests.simulation.checks.group_items import GroupItemChecks
@@ -83,9 +84,8 @@ class Checks:
         self._caps = CapChecks(world)
         LimitItemChecks(world, self._caps)
         AdaptiveLimitChecks(world)
-        TransitionChecks(world)
-        LimitRoomChecks(world)
-        OwedItemChecks(world)
+        for watching in (TransitionChecks, LimitRoomChecks, OwedItemChecks):
+            watching(world)
         self._groups = GroupItemChecks(world)
         MessageChecks(world)
         ReadDocumentChecks(world)
@@ -119,6 +119,7 @@ class Checks:
         self.events = EventChecks(world)
         self.replays = ReplayChecks(world)
         self.batches, self.bursts = BatchChecks(world), BurstChecks(world)
+        self.flows = FlowChecks(world)
         self._explanations = ExplanationChecks(world)
         self.versions = VersionCompatibilityChecks(world)
 
@@ -186,6 +187,7 @@ class Checks:
         self.events.at_end()
         self.batches.at_end()
         self.bursts.at_end()
+        self.flows.at_end()
         self._reports.no_record_blocks_its_shard()
         self.versions.at_end()
 

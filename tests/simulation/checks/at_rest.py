@@ -7,6 +7,7 @@ from tests.simulation.checks.document_changes import DocumentChangeChecks
 from tests.simulation.checks.owed_items import owed_advance, owed_dispatch
 from tests.simulation.checks.violation import (
     Item,
+    group_of,
     has_expired,
     number_of,
     require,
@@ -24,11 +25,11 @@ from tidemill.domain.claim_verdict import Verdict
 from tidemill.domain.job import NO_ATTEMPT_LEFT, DeathReason
 from tidemill.domain.states import TERMINAL, State
 from tidemill.dynamodb.owed_items import OWED_PREFIX
-from tidemill.names import BATCH_TYPE, EVENT_TYPE, LARGEST_MAX_ATTEMPTS
+from tidemill.names import BATCH_TYPE, EVENT_TYPE, FLOW_TYPE, LARGEST_MAX_ATTEMPTS
 
 #: Types whose success writes no effect.
 _WITHOUT_EFFECT: Final = frozenset(
-    {"sim.plain", "sim.permanent", "sim.give-up", "sim.unstorable", EVENT_TYPE, BATCH_TYPE}
+    {"sim.plain", "sim.permanent", "sim.give-up", "sim.unstorable", EVENT_TYPE, BATCH_TYPE, FLOW_TYPE}
 )
 #: Error classes that handlers raise, and those that the engine records for faults.
 _EXPLAINED: Final = frozenset(
@@ -265,7 +266,7 @@ class AtRestChecks:
             if change.after and change.key.startswith(OWED_PREFIX):
                 owed_ms[change.key] = change.at_ms
             document = change.after or change.before or {}
-            if not ("state" in document and "group" in document):
+            if not ("state" in document and group_of(document)):
                 continue
             group = (tenant_of(change.key), text_of(document, "group"))
             if change.after is None:

@@ -9,8 +9,10 @@ from tests.simulation.checks.table_watch import watch_items
 from tests.simulation.checks.violation import (
     Item,
     Violation,
+    group_of,
     has_expired,
     joined,
+    mark_of,
     number_of,
     require,
     state_of,
@@ -119,6 +121,21 @@ class DocumentChangeChecks:
             return
         anew = before is None or text_of(before, "trace") != text_of(after, "trace")
         anew = anew or before is None or before["created_at"] != after["created_at"]
+        if anew and "flow" in after and (before or state_of(after) is State.CANCELLED):
+            self._a_node_is_replaced(key, before, after)
+        else:
+            self._only_legal_transitions(key, before, after, anew=anew)
+
+    def _a_node_is_replaced(self, key: str, before: Item | None, after: Item) -> None:
+        """Or it has no job: its document only says so. `FlowChecks` looks at the rest."""
+        check = "only legal transitions"
+        gone = before is None or has_expired(before, self._now_ms, late_ms=self._skew_ms + 1000)
+        require(gone or mark_of(before) == "blocked", check, "a node was replaced that was not blocked", key)
+        require(not mark_of(after) or state_of(after) is State.CANCELLED, check, f"it is {state_of(after)}", key)
+        self.inserted[key] += 1
+
+    def _only_legal_transitions(self, key: str, before: Item | None, after: Item, *, anew: bool) -> None:
+        check = "only legal transitions"
         if anew:
             self.inserted[key] += 1
             self.children[f"{tenant_of(key)}#{text_of(after, 'parent')}"] += 1
@@ -242,7 +259,7 @@ class DocumentChangeChecks:
     def groups_keep_their_order(self, key: str, before: Item | None, after: Item | None) -> None:
         """A run may begin only when all earlier jobs of its group have ended and none of them blocks the group."""
         begins = state_of(after) is State.RUNNING and text_of(before, "owner") != text_of(after, "owner")
-        if after is None or not begins or "group" not in after:
+        if after is None or not begins or group_of(after) is None:
             return
         for other, held in self._there.items():
             if other == key or held.get("group") != after["group"] or tenant_of(other) != tenant_of(key):

@@ -45,6 +45,8 @@ _MOST_NUDGES: Final = 6
 #: An invocation of wake or reconcile, delayed.
 _OWED_WORK_TAKES_MS: Final = 20 * 60_000
 _GIVEN_UP_AFTER_MS: Final = 7 * _DAY_MS
+#: A flow ends within this.
+_LONGEST_FLOW_SECONDS: Final = 90 * 86_400
 #: A store outage or a conflict counts as a failure only after so many, when the job itself may be the cause.
 #: So does another version of the code. Holds by another cause count for neither.
 _FAILURES_AFTER: Final = {
@@ -89,6 +91,8 @@ class DocumentFieldChecks:
         require(own, "a follow-up has its own tags", f"tags: {after.get('tags')}", key)
         lasts = job_type(text_of(after, "type")).retention
         kept = number_of(after, "retention") == (math.ceil(lasts.total_seconds()) if lasts else 0)
+        # The document of a node lasts as long as its flow, which may look at it until its own end.
+        kept = kept or ("flow" in after and number_of(after, "retention") >= _LONGEST_FLOW_SECONDS)
         require(kept, "terminal jobs are kept for their retention", f"retention: {after.get('retention')}", key)
 
     def jobs_stay_listed(self, key: str, before: Item, after: Item) -> None:

@@ -10,10 +10,10 @@ from tests.simulation.world.lambda_environments import FAR_OFF_MS, LARGEST_SKEW_
 from tests.simulation.world.world import World
 from tidemill.application.attempt_gates import MOST_HOLDS_OF_A_VERSION
 from tidemill.domain.states import State
-from tidemill.names import BATCH_TYPE, EVENT_TYPE
+from tidemill.names import BATCH_TYPE, EVENT_TYPE, FLOW_TYPE
 
 #: Types whose handlers end a job in this way.
-_GIVING_UP: Final = frozenset({"sim.give-up", BATCH_TYPE})
+_GIVING_UP: Final = frozenset({"sim.give-up", BATCH_TYPE, FLOW_TYPE})
 _PERMANENT: Final = frozenset({"sim.permanent", "sim.repaired", "sim.unstorable", "sim.reordered"})
 
 
@@ -32,7 +32,7 @@ class EndingChecks:
     def endings_have_a_cause(self, key: str, before: Item, after: Item) -> None:
         kind, state, death = text_of(after, "type"), state_of(after), text_of(after, "death")
         # These handlers are those of the engine, which record no run.
-        ran = kind in {EVENT_TYPE, BATCH_TYPE} or any(
+        ran = kind in {EVENT_TYPE, BATCH_TYPE, FLOW_TYPE} or any(
             run.owner == before["owner"]["S"] and run.key == key for run in self._world.runs
         )
         caused = True

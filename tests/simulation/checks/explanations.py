@@ -290,8 +290,9 @@ def _cause(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> Reason
     match state_of(before):
         case State.WAITING | State.DEAD as was:
             return Reason.DELAYED if was is State.WAITING else Reason.REDRIVEN
-        case State.PARKED | State.QUEUED if before.get("signals") != after.get("signals"):
-            # A signal ends the wait at once. One that is kept for later changes no time.
+        case State.PARKED | State.QUEUED if any(before.get(name) != after.get(name) for name in ("signals", "looks")):
+            # A signal ends the wait at once, and so does a request that a flow looks at its nodes. One that is kept
+            # for later changes no time.
             return Reason.HANDLER_DELAY if after["due"] != before["due"] else None
         case State.PARKED:
             released = {"pause": Reason.RESUMED, "type": Reason.LOADED, "breaker": Reason.BREAKER_RELEASED}

@@ -14,6 +14,7 @@ from tests.simulation.checks.violation import (
     joined,
     map_of,
     maps_of,
+    mark_of,
     number_of,
     require,
     run_ended,
@@ -41,6 +42,8 @@ _MORE: Final = frozenset(
     }
 )
 
+#: The cause of a run that something asked a flow for.
+_LOOK: Final = "asked to look at its nodes"
 #: By the state that is left, the cause that ends it, unless a cancel does.
 _ENDS_OF_WAITS: Final = {
     "scheduled": "due",
@@ -78,7 +81,10 @@ class HistoryChecks:
 
     def a_new_job_has_no_past(self, key: str, after: Item) -> None:
         self._begun[key] = []
-        require(not _entries(after), _RECORDED, f"a new job has {_entries(after)}", key)
+        begun = [entry.split(" ")[-1].replace("-", "cancelled") for entry in _entries(after)]
+        # The node of a flow that has no job.
+        marked = [mark_of(after) or "cancelled"] if state_of(after) is State.CANCELLED else []
+        require(begun == marked, _RECORDED, f"a new job has {_entries(after)}", key)
         self.costs_one_unit(key, after, after)
 
     def each_transition_is_recorded(self, key: str, before: Item, after: Item) -> None:
@@ -177,7 +183,9 @@ def _expected(before: Item, after: Item) -> list[Expected]:
     if before.get("signals") != after.get("signals"):
         return _signalled(before, after)
     if was is now:
-        return []
+        # A flow was about to look since its wait is over.
+        asked = before.get("looks") != after.get("looks") and before["generation"] != after["generation"]
+        return [Expected(now, frozenset({_LOOK}))] if asked else []
     at_ms = None
     if now is State.CANCELLED:
         at_ms = number_of(after, "finished_at")
@@ -196,7 +204,7 @@ def _why_moved(before: Item, after: Item) -> str:
     if state_of(before) is State.DEAD and "edited" in maps_of(after, "redrives")[-1]:
         return "redriven with another payload"
     if waits_alone(before):
-        return "no signal until its timeout"
+        return "no signal until its timeout" if before.get("looks") == after.get("looks") else _LOOK
     cause = _ENDS_OF_WAITS.get(str(state_of(before)), "")
     if state_of(before) is State.PARKED:
         return _ENDS_OF_LINES.get(before["wait"]["M"]["cause"]["S"], cause)

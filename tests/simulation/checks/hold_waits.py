@@ -4,11 +4,12 @@ from typing import Final
 
 from tests.simulation.checks.table_watch import watch_jobs
 from tests.simulation.checks.violation import Item, capped, number_of, require, run_ended, text_of
+from tests.simulation.jobs.flow_types import NODE
 from tests.simulation.world.code_versions import job_type
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import FAR_OFF_MS, LARGEST_SKEW_MS
 from tests.simulation.world.world import World
-from tidemill.names import BATCH_TYPE
+from tidemill.names import BATCH_TYPE, FLOW_TYPE
 
 _CHECK: Final = "a held job is tried again soon"
 #: A random time of a second to a second more than a ceiling. By cause, the ceiling of the first hold and the longest.
@@ -52,8 +53,9 @@ class HoldWaitChecks:
         require(happened[cause], "a hold has its cause", f"held by {cause}", key)
 
     def _left_unread(self, job: Item) -> bool:
-        """The job of a batch reads many documents, and the table may leave some of them unread each time."""
-        return text_of(job, "type") == BATCH_TYPE and bool(self._world.faults.counted[Fault.PARTIAL_BATCH])
+        """These read many documents, and the table may leave some of them unread each time."""
+        reads = text_of(job, "type") in {BATCH_TYPE, FLOW_TYPE, NODE}
+        return reads and bool(self._world.faults.counted[Fault.PARTIAL_BATCH])
 
     def a_hold_lasts_as_its_cause_says(self, key: str, before: Item, after: Item) -> None:
         """At least a second, and no longer than the ceiling of its number in a row."""

@@ -14,7 +14,7 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 #: Their handlers call the store, or their follow-ups do after they have returned, or their breaker parks them then.
 _CALLING: Final = frozenset(
     {
-        *("sim.announces", "sim.chain", "sim.dependent", "sim.steps", "sim.unstorable"),
+        *("sim.announces", "sim.chain", "sim.dependent", "sim.node", "sim.steps", "sim.unstorable"),
         # The second is held for the other version, too.
         *("sim.stepwise", "sim.lengthened", "sim.reordered"),
     }

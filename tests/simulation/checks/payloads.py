@@ -9,7 +9,7 @@ from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import LOSSES, Fault
 from tests.simulation.world.world import World
 from tidemill.application.attempt_report import Ending
-from tidemill.names import PAYLOADS_PREFIX
+from tidemill.names import FLOW_TYPE, PAYLOADS_PREFIX
 
 #: Prefixes of an item and a file, as `tidemill.dynamodb.payloads` writes them.
 _ITEM: Final = "!payload#"
@@ -29,13 +29,17 @@ class PayloadChecks:
 
     def at_rest(self) -> bool:
         """Whether only files remain that no document names: a lifecycle rule of the bucket deletes those."""
-        return all(place.startswith(_FILE) and place not in self._named for place in self._stored())
+        return all(
+            self._of_a_flow(place) or (place.startswith(_FILE) and place not in self._named) for place in self._stored()
+        )
 
     def at_end(self) -> None:
         """Call it when all jobs have expired and reconcile has run."""
         counted = self._world.faults.counted
         lost = any(counted[fault] for fault in LOSSES)
         for place in self._stored():
+            if self._of_a_flow(place):
+                continue
             self._world.faults.count(Fault.PAYLOAD_ORPHANED)
             if place not in self._named:
                 # Its writer died, got no response or lost its lease between storing it and writing the document.
@@ -47,6 +51,11 @@ class PayloadChecks:
                 excused = lost or (tenant, job_id) in self._world.unread_changes
             stays = place.startswith(_FILE) and excused
             require(stays, "no payload is orphaned", f"{place} still exists", "*")
+
+    def _of_a_flow(self, place: str) -> bool:
+        """Whether its document is still there: flows and their nodes are kept for longer than a seed lasts."""
+        item = self._world.jobs.items.get((self._named.get(place, ""),), {})
+        return text_of(item, "payload_at") == place and ("flow" in item or text_of(item, "type") == FLOW_TYPE)
 
     def _changed(self, record: Record) -> None:
         key, after = record.keys["pk"]["S"], record.after

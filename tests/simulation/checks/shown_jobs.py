@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final
 
-from tests.simulation.checks.violation import Item, map_of, maps_of, tags_of, text_of
+from tests.simulation.checks.violation import Item, group_of, map_of, maps_of, tags_of, text_of
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TEXTS: Final = ("type", "lane", "state", "death", "group", "parent", "batch", "undoes", "supersedes", "superseded_by")
@@ -69,6 +69,7 @@ def expected_view(item: Item) -> dict[str, Any]:
     return {
         "id": item["pk"]["S"].rpartition("#")[2],
         **{name: held(name, "S") for name in _TEXTS},
+        "group": group_of(item),
         **{name: missing if name not in item else number(name) for name, missing in _NUMBERS.items()},
         **{name: time(number(name)) for name in _TIMES},
         **{name: json.loads(item[name]["S"]) if name in item else None for name in _JSON},

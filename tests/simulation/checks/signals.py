@@ -136,7 +136,7 @@ class SignalChecks:
     def waits_end_in_time(self, key: str, before: Item, after: Item) -> None:
         """Wake queues it before its time comes, and leaves the time as it is."""
         woken = waits_alone(before) and state_of(after) is State.QUEUED
-        if not woken or before.get("signals") != after.get("signals"):
+        if not woken or any(before.get(name) != after.get(name) for name in ("signals", "looks")):
             return
         check, until_ms = "no waiter sleeps beyond its timeout", number_of(before, "due")
         late_ms = self._world.scheduler.now_ms - until_ms

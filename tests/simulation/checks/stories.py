@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from tests.simulation.checks.violation import Item, cap_in_words, map_of, maps_of, number_of, require, text_of
+from tests.simulation.checks.violation import Item, cap_in_words, group_of, map_of, maps_of, number_of, require, text_of
 from tidemill.application.job_story import story
 from tidemill.domain.history import Why
 from tidemill.domain.job import Job
@@ -161,9 +161,11 @@ def _submitted(item: Item) -> str:
         text += f", debounced, for {_SPAN} at most"
     elif "run_at" in item:
         text += f", to run {_SPAN} later"
-    if "group" in item:
+    if group_of(item):
         text += f", as number {number_of(item, 'sequence')} of the group {re.escape(text_of(item, 'group'))}"
     text += f", into the batch {text_of(item, 'batch')}" if "batch" in item else ""
+    place = map_of(item, "flow")
+    text += f", as the node {text_of(place, 'node')} of the flow {text_of(place, 'id')}" if place else ""
     text += f", by the end of job {text_of(item, 'parent')}" if "parent" in item else ""
     text += f", to undo job {text_of(item, 'undoes')}" if "undoes" in item else ""
     return text + (f", to supersede job {text_of(item, 'supersedes')}" if "supersedes" in item else "")

@@ -25,9 +25,11 @@ class TransitionChecks:
     """Watches the jobs table of one world."""
 
     def __init__(self, world: World) -> None:
-        watch_jobs(
-            world, changed=[self._changed], inserted=lambda key, after: self._known(key, Write.INSERT, None, after)
-        )
+        watch_jobs(world, changed=[self._changed], inserted=self._inserted)
+
+    def _inserted(self, key: str, after: Item) -> None:
+        of_a_flow = Write.MARK_NODE if state_of(after) is State.CANCELLED else Write.START_NODE
+        self._known(key, of_a_flow if "flow" in after else Write.INSERT, None, after)
 
     def _changed(self, key: str, before: Item, after: Item) -> None:
         if write := _write(before, after):

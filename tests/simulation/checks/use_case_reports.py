@@ -155,8 +155,10 @@ class UseCaseReportChecks:
                 given_up = nudged and moved[1] is State.DEAD
                 done[change.by][_GIVEN_UP] += given_up
                 done[change.by][_NUDGED] += (nudged or resent) and not given_up
-                # A tenant who signals reports nothing.
-                signalled = (change.before or {}).get("signals") != (change.after or {}).get("signals")
+                # A tenant who signals reports nothing, and publish nothing of a flow that it asks to look.
+                signalled = any(
+                    (change.before or {}).get(name) != (change.after or {}).get(name) for name in ("signals", "looks")
+                )
                 # Reconcile ends waits, and wake alone releases lines.
                 ended = waits_alone(change.before) or change.by.startswith(_RECONCILE)
                 alone = ended and moved == (State.PARKED, State.QUEUED) and not signalled

@@ -6,13 +6,13 @@ from functools import partial
 from typing import Final
 
 from tests.simulation.checks.table_watch import watch_jobs
-from tests.simulation.checks.violation import Item, number_of, require, state_of, tenant_of, text_of
+from tests.simulation.checks.violation import Item, group_of, number_of, require, state_of, tenant_of, text_of
 from tests.simulation.world.code_versions import MARK, PRESENT, Code, job_type
 from tests.simulation.world.world import World
 from tidemill.domain.errors import InvalidPayloadError, UnknownJobTypeError
 from tidemill.domain.job import DeathReason
 from tidemill.domain.states import TERMINAL
-from tidemill.names import BATCH_TYPE
+from tidemill.names import BATCH_TYPE, FLOW_TYPE
 
 #: Errors of an attempt whose worker does not know the type or rejects the payload.
 _OTHER_VERSION_ERRORS: Final = frozenset({UnknownJobTypeError.__name__, InvalidPayloadError.__name__})
@@ -45,8 +45,10 @@ class VersionCompatibilityChecks:
     def rolled_back_at_rest(self) -> bool:
         """After a rollback: whether this version has ended every job that it can read, and reported the others."""
         world = self._world
-        # The job of a batch looks again and again while one of its jobs cannot end.
-        looks = any(text_of(world.jobs.items.get((key,), {}), "type") == BATCH_TYPE for key in self._held())
+        # The job of a batch or flow looks again and again while one of its jobs cannot end.
+        looks = any(
+            text_of(world.jobs.items.get((key,), {}), "type") in {BATCH_TYPE, FLOW_TYPE} for key in self._held()
+        )
         sent = not looks and any(queue.messages for queue in world.lanes.values())
         return not (world.stream.behind or sent or [*self._left_behind()] or [*self._unreported()])
 
@@ -122,7 +124,7 @@ def _batch(key: str, item: Item) -> str:
 
 
 def _group(key: str, item: Item) -> tuple[str, str] | None:
-    return (tenant_of(key), text_of(item, "group")) if "group" in item else None
+    return (tenant_of(key), group) if (group := group_of(item)) else None
 
 
 def _refuses(code: Code, item: Item) -> bool:

@@ -7,6 +7,7 @@ from typing import Any, Final
 from tests.simulation.world.task_scheduler import Scheduler
 from tidemill.application.replay import REPLAY_TAG
 from tidemill.domain.states import State
+from tidemill.dynamodb.document import NODE_GROUP
 
 Item = Mapping[str, Any]
 
@@ -54,6 +55,17 @@ def text_of(item: Item | None, name: str) -> str:
 def map_of(item: Item, name: str) -> Item:
     """Empty if the attribute is missing."""
     return item[name]["M"] if name in item else {}
+
+
+def group_of(item: Item) -> str | None:
+    """None for a node of a flow without a group, whose attribute only makes the stream report its end."""
+    group = text_of(item, "group")
+    return group if group and group != NODE_GROUP else None
+
+
+def mark_of(item: Item | None) -> str | None:
+    """Of a node of a flow that has no job: "skipped" or "blocked"."""
+    return text_of(map_of(item or {}, "flow"), "mark") or None
 
 
 def maps_of(item: Item, name: str) -> list[Item]:

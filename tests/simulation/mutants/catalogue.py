@@ -14,6 +14,7 @@ from tests.simulation.mutants.events import PUBLISHED
 from tests.simulation.mutants.explanations import EXPLAINED
 from tests.simulation.mutants.first_messages import HINTED
 from tests.simulation.mutants.floods import FLOODED
+from tests.simulation.mutants.flows import FLOWING
 from tests.simulation.mutants.governor import GOVERNED
 from tests.simulation.mutants.histories import RECORDED
 from tests.simulation.mutants.job_lifecycle import PROTOCOL
@@ -50,5 +51,6 @@ MUTANTS: Final = (
         *REPLAYED,
         *BATCHED,
         *DEBOUNCED,
+        *FLOWING,
     ),
 )

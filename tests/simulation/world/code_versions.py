@@ -22,7 +22,7 @@ from tidemill import composition
 from tidemill.application.job_types import JobType, JobTypes
 from tidemill.domain.errors import UnknownJobTypeError
 from tidemill.dynamodb.document import SCHEMA_VERSION
-from tidemill.names import BATCH_PACKAGE, EVENT_PACKAGE, Env
+from tidemill.names import BATCH_PACKAGE, EVENT_PACKAGE, FLOW_PACKAGE, Env
 from tidemill.sqs import messages
 from tidemill.system import job_type_loader
 
@@ -63,7 +63,8 @@ class Code:
 
 
 def _packages(*names: str) -> dict[str, str]:
-    return {Env.JOB_PACKAGES: ",".join([*(f"tests.simulation.{name}" for name in names), EVENT_PACKAGE, BATCH_PACKAGE])}
+    engine = (EVENT_PACKAGE, BATCH_PACKAGE, FLOW_PACKAGE)
+    return {Env.JOB_PACKAGES: ",".join([*(f"tests.simulation.{name}" for name in names), *engine])}
 
 
 #: Index shards that the present and the next version write. Reads query as many as the larger number.

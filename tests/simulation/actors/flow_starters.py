@@ -1,0 +1,179 @@
+"""Tenants that start flows over HTTP, read them, add nodes to them, cancel them, and redrive those that died."""
+
+from collections.abc import Sequence
+from functools import partial
+from random import Random
+from typing import Any, Final
+
+from tests.simulation.actors.api_gateway import (
+    ACCEPTED,
+    CONFLICT,
+    NOT_FOUND,
+    OK,
+    UNPROCESSABLE,
+    Answer,
+    ask,
+)
+from tests.simulation.actors.callers import TENANTS
+from tests.simulation.checks.flows import FlowChecks
+from tests.simulation.checks.violation import require_in_task, state_of
+from tests.simulation.jobs.flow_types import NODE
+from tests.simulation.world.dynamodb_table import Record
+from tests.simulation.world.world import World
+from tidemill.application.job_ids import keyed_job_id
+from tidemill.domain.states import State
+from tidemill.names import FLOW_TYPE
+
+#: Share of seeds with flows.
+_STARTED: Final = 0.15
+_SECOND_FLOW: Final = 0.3
+_MOST_NODES: Final = 5
+_MOST_PARENTS: Final = 3
+#: A flow begins within the first time, or so long before the faults end: the rest of it meets none.
+_WITHIN_MS: Final = (50, 5_000, 60_000)
+_BEFORE_CALM_MS: Final = 500
+_PAUSE_MS: Final = (10, 20_000)
+_MOST_TRIES: Final = 100
+_MOST_REDRIVES: Final = 2
+_SHARES: Final = {"redrive": 0.7, "cancel": 0.2, "read": 0.7, "add": 0.4, "twice": 0.3}
+#: Waits until a flow that died is redriven, and until the other acts, after its start.
+_LATER_MS: Final = (0, 1_000, 30_000)
+_SHOWN: Final = "a tenant sees its flow as it is"
+
+
+class FlowStarters:
+    """Those of one world. Their own chance leaves the other seeds as they are."""
+
+    def __init__(self, world: World, checks: FlowChecks) -> None:
+        self._world = world
+        self._random = Random(f"flows {world.seed}")
+        self._checks = checks
+        self._redrives = 0
+        world.jobs.watchers.append(self._redrive_dead)
+
+    def plan(self, until_ms: int) -> None:
+        random, scheduler = self._random, self._world.scheduler
+        if random.random() >= _STARTED:
+            return
+        for number in range(2 if random.random() < _SECOND_FLOW else 1):
+            soon = scheduler.now_ms + random.randint(0, random.choice(_WITHIN_MS))
+            calm = max(scheduler.now_ms, until_ms - _BEFORE_CALM_MS)
+            self._at(random.choice([soon, calm]), partial(self._use, random.choice(TENANTS), f"flow-{number}"))
+
+    def _at(self, at_ms: int, act: Any) -> None:
+        def begin() -> None:
+            self._world.scheduler.spawn(self._world.process("flow starter"), act)
+
+        self._world.scheduler.at(max(at_ms, self._world.scheduler.now_ms), begin)
+
+    def _later(self, act: Any) -> None:
+        self._at(self._world.scheduler.now_ms + self._random.randint(0, self._random.choice(_LATER_MS)), act)
+
+    def _use(self, tenant: str, name: str) -> None:
+        random = self._random
+        nodes = self._nodes()
+        flow_id = keyed_job_id(tenant, f"flow/{name}")
+        self._checks.knows(f"{tenant}#{flow_id}", nodes)
+        send = partial(self._ask, "submit", "POST", "/flows", tenant, key=name, body={"nodes": nodes})
+        for _ in range(2 if random.random() < _SHARES["twice"] else 1):
+            answer = self._answered(send, {OK, ACCEPTED})
+            if answer is None:
+                return
+            self._require(answer.body["id"] == flow_id, "a repeated start is one flow", str(answer.body), tenant)
+        self._checks.accepted.append(f"{tenant}#{flow_id}")
+        for share, act in (
+            ("cancel", partial(self._cancel, tenant, flow_id)),
+            ("read", partial(self._read, tenant, flow_id)),
+            ("read", partial(self._read, tenant, flow_id)),
+            ("add", partial(self._add, tenant, flow_id, [node["name"] for node in nodes])),
+        ):
+            if random.random() < _SHARES[share]:
+                self._later(act)
+
+    def _nodes(self) -> list[dict[str, Any]]:
+        random = self._random
+        names = [f"n{number}" for number in range(random.randint(1, _MOST_NODES))]
+        nodes = [self._node(name, names[:number]) for number, name in enumerate(names)]
+        random.shuffle(nodes)
+        return nodes
+
+    def _node(self, name: str, earlier: Sequence[str]) -> dict[str, Any]:
+        random = self._random
+        after: list[Any] = random.sample(earlier, random.randint(0, min(_MOST_PARENTS, len(earlier))))
+        after = [self._edge(parent) for parent in after]
+        plan = {
+            "key": name,
+            "fails": random.choice([0, 0, 0, 1, 3, 9]),
+            "seconds": random.choice([0.0, 0.1, 5.0]),
+            "count": 1 if random.random() < _SHARES["add"] / 2 else 0,
+        }
+        node = {"name": name, "type": NODE, "payload": plan, "after": after}
+        return node | ({"group": "berlin"} if random.random() < 0.1 else {})
+
+    def _edge(self, parent: str) -> Any:
+        rule = self._random.choice(["fail", "fail", "skip", "continue"])
+        return parent if rule == "fail" and self._random.random() < 0.5 else {"node": parent, "on_failure": rule}
+
+    def _add(self, tenant: str, flow_id: str, names: Sequence[str]) -> None:
+        new = self._node("late", names)
+        new = new | {"payload": new["payload"] | {"count": 0}}
+        follower = {"name": "later", "type": NODE, "payload": {"key": "later"}, "after": [self._edge("late")]}
+        nodes = [new, follower][: self._random.randint(1, 2)]
+        self._checks.knows(f"{tenant}#{flow_id}", nodes)
+        send = partial(self._ask, "submit", "POST", f"/flows/{flow_id}/nodes", tenant, body={"nodes": nodes})
+        # Refused once the flow has ended.
+        answer = self._answered(send, {OK, CONFLICT})
+        if answer and answer.status == OK:
+            self._checks.added += [(f"{tenant}#{flow_id}", node["name"]) for node in nodes]
+
+    def _cancel(self, tenant: str, flow_id: str) -> None:
+        send = partial(self._ask, "control", "POST", f"/flows/{flow_id}/cancel", tenant)
+        self._answered(send, {OK, CONFLICT})
+
+    def _read(self, tenant: str, flow_id: str) -> None:
+        (other,) = (each for each in TENANTS if each != tenant)
+        refused = self._ask("query", "GET", f"/flows/{flow_id}", other)
+        if refused and refused.status < 500:
+            self._require(refused.status == NOT_FOUND, "no tenant sees another tenant's job", str(refused), tenant)
+        answer = self._answered(partial(self._ask, "query", "GET", f"/flows/{flow_id}", tenant), {OK})
+        if answer:
+            shown = {node["name"]: node["state"] for node in answer.body["nodes"]}
+            found = self._checks.wrongly_shown(f"{tenant}#{flow_id}", shown)
+            self._require(not found, _SHOWN, found, f"{tenant}#{flow_id}")
+
+    def _redrive_dead(self, record: Record) -> None:
+        """Redrive a flow some time after its death."""
+        after = record.after or {}
+        died = (
+            state_of(after if "state" in after else None)
+            is State.DEAD
+            != state_of(record.before if record.before and "state" in record.before else None)
+        )
+        if not died or after["type"]["S"] != FLOW_TYPE or self._redrives >= _MOST_REDRIVES:
+            return
+        if self._random.random() < _SHARES["redrive"]:
+            self._redrives += 1
+            tenant, _, flow_id = record.keys["pk"]["S"].rpartition("#")
+            self._later(partial(self._redrive, tenant, flow_id))
+
+    def _redrive(self, tenant: str, flow_id: str) -> None:
+        self._answered(partial(self._ask, "control", "POST", f"/jobs/{flow_id}/retry", tenant), {OK, CONFLICT})
+
+    def _ask(self, function: str, method: str, path: str, tenant: str, **fields: Any) -> Answer | None:
+        return ask(self._world, function, method, path, tenant=tenant, **fields)
+
+    def _answered(self, send: Any, expected: set[int]) -> Answer | None:
+        """The first answer with an expected status. None if the flow is gone, or a version without flows answers."""
+        for _ in range(_MOST_TRIES):
+            answer: Answer | None = send()
+            if answer and answer.status in expected:
+                return answer
+            if answer and answer.status in {NOT_FOUND, UNPROCESSABLE}:
+                expired = answer.status == NOT_FOUND
+                self._require(expired, "a sound flow is accepted", str(answer.body), "*")
+                return None
+            self._world.scheduler.sleep(self._random.randint(*_PAUSE_MS))
+        return None
+
+    def _require(self, holds: bool, check: str, what: str, about: str) -> None:
+        require_in_task(self._world.scheduler, holds, check, what, about)

@@ -1,0 +1,75 @@
+"""Faults of flows."""
+
+from typing import Final
+
+from tests.simulation.mutants import modules
+from tests.simulation.mutants.apply import Mutant
+
+FLOWING: Final = (
+    Mutant(
+        "the end of any parent but the first moves no cursor",
+        modules.FLOW_CURSOR,
+        "        return self.at in ended or (self.by is not None and self.by in ended)",
+        "        return self.at == 0 and 0 in ended",
+    ),
+    Mutant(
+        "a failed parent lets its child start",
+        modules.FLOW_RULES,
+        "    if on_failure is OnFailure.CONTINUE:\n        return Verdict.START\n",
+        "    if on_failure is not OnFailure.SKIP:\n        return Verdict.START\n",
+    ),
+    Mutant(
+        "a failure skips what it must block",
+        modules.FLOW_RULES,
+        "(Resolution.FAILED, OnFailure.FAIL) else",
+        "(Resolution.SKIPPED, OnFailure.FAIL) else",
+    ),
+    Mutant(
+        "a blocked parent lets its child start",
+        modules.FLOW_RULES,
+        "            return Verdict.BLOCK\n        case",
+        "            return Verdict.START\n        case",
+    ),
+    Mutant(
+        "a start replaces the job of its node",
+        modules.WRITES,
+        'conditions.append(f"#{FLOW_ATTRIBUTE}.#mark = :blocked")',
+        'conditions.append(f"#{FLOW_ATTRIBUTE}.#mark = :blocked OR attribute_exists(#{FLOW_ATTRIBUTE})")',
+    ),
+    Mutant(
+        "a flow ends while nodes are alive",
+        modules.FLOW_LOOK,
+        "        return Resolution.PENDING not in self.resolutions\n",
+        "        return bool(self.resolutions)\n",
+    ),
+    Mutant(
+        "a flow succeeds although its last node has failed",
+        modules.FLOW_LOOK,
+        "end in {Resolution.FAILED, Resolution.BLOCKED} for",
+        "end in {Resolution.BLOCKED} for",
+    ),
+    Mutant(
+        "a flow counts each resolution once",
+        modules.FLOW_LOOK,
+        "Counter(map(str, self.resolutions))",
+        "Counter(set(map(str, self.resolutions)))",
+    ),
+    Mutant(
+        "the last node that ends asks for no look",
+        modules.FLOW_ADVANCE,
+        "        return started, stays or due.get(LAST) is Verdict.START",
+        "        return started, stays",
+    ),
+    Mutant(
+        "a redriven flow leaves its dead nodes",
+        modules.FLOW_LOOK,
+        "        asked = flow.redrives[-1]\n",
+        "        return True\n        asked = flow.redrives[-1]\n",
+    ),
+    Mutant(
+        "a node gets no results of its parents",
+        modules.FLOW_PARENTS,
+        "yield None if job is None or job.result is None else",
+        "yield None if job is None or job.flow else",
+    ),
+)
