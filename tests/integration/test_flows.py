@@ -13,6 +13,7 @@ from tidemill import RetryAfter, Run, Submission, composition
 from tidemill.application.job_types import JobTypes
 from tidemill.client import Edge, Flow, FlowRefusedError, Node, OnFailure, Tidemill
 from tidemill.domain.errors import PermanentJobError
+from tidemill.domain.flow_place import NODE_GROUP
 from tidemill.domain.states import State
 from tidemill.flow.job import look_after
 from tidemill.names import FLOW_PACKAGE, Env
@@ -168,6 +169,7 @@ def test_each_fault_has_its_path_and_nothing_is_stored(mill: Mill, nodes: Nodes)
             node("a"),
             {"name": "no name", "type": "test.unknown"},
             node("n", payload={"n": "text"}),
+            node("g") | {"group": NODE_GROUP},
         ]
     )
     assert answer.status == 422
@@ -178,6 +180,7 @@ def test_each_fault_has_its_path_and_nothing_is_stored(mill: Mill, nodes: Nodes)
         "#/nodes/3/name",
         "#/nodes/3/type",
         "#/nodes/4/payload/n",
+        "#/nodes/5/group",
     ]
     cycle = posted([node("a", "c"), node("b", "a"), node("c", "b")])
     (error,) = cycle.body["errors"]

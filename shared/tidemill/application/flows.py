@@ -22,6 +22,7 @@ from tidemill.domain.errors import (
     WriteRefusedError,
 )
 from tidemill.domain.flow_graph import graph_faults
+from tidemill.domain.flow_place import NODE_GROUP
 from tidemill.domain.flows import (
     CANCELLED,
     MOST_ADDED,
@@ -164,6 +165,8 @@ def _faults(path: str, node: Node, submit: Submit) -> Iterator[Fault]:
     if extra := [name for field, name in NOT_OF_LATER_JOBS.items() if getattr(submission, field) is not None]:
         yield from (Fault(f"{path}/{name}", "a node has none") for name in extra)
         return
+    if submission.group == NODE_GROUP:
+        yield Fault(f"{path}/group", f"{NODE_GROUP!r} is reserved; choose another group")
     try:
         # Nothing is written, so the tenant does not matter.
         submit.prepare(submission, tenant="", trace="")

@@ -12,7 +12,7 @@ _THERE: Final = {"S": [{"exists": True}]}
 PATTERNS: Final[Sequence[Mapping[str, Any]]] = (
     # The job may need a message.
     {"dynamodb": {"NewImage": {names.STATE_ATTRIBUTE: {"S": list(names.DISPATCHED_STATES)}}}},
-    # The job's group may advance, or its flow: see `NODE_GROUP` in `tidemill.dynamodb.document`.
+    # The job's group may advance, or its flow: see `NODE_GROUP` in `tidemill.domain.flow_place`.
     {"dynamodb": {"NewImage": {names.STATE_ATTRIBUTE: {"S": list(names.GROUP_STATES)}, names.GROUP_ATTRIBUTE: _THERE}}},
     # A dead job is deleted that blocked its group, which may advance. Its other changes match above.
     {

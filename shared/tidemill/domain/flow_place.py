@@ -2,6 +2,10 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
+
+#: The group of a node without one, as the table has it. So no node may name it as its group.
+NODE_GROUP: Final = "!node"
 
 
 class Mark(StrEnum):

@@ -10,7 +10,7 @@ from tidemill.aws.attribute_values import milliseconds, number, seconds, text
 from tidemill.aws.clients import Item
 from tidemill.domain.burst import Burst
 from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError
-from tidemill.domain.flow_place import FlowPlace, Mark
+from tidemill.domain.flow_place import NODE_GROUP, FlowPlace, Mark
 from tidemill.domain.holds import known_cause
 from tidemill.domain.job import AttemptError, CancelRequest, DeathReason, Job, Redrive
 from tidemill.domain.signals import Awaited, Signal
@@ -41,7 +41,6 @@ STEPS_ATTRIBUTE: Final = "steps"
 #: Only nodes of flows have it. A mapping has five filter patterns at most, so one pattern gets publish the ends of
 #: nodes and of jobs of groups: a node without a group has `NODE_GROUP` as its group.
 FLOW_ATTRIBUTE: Final = "flow"
-NODE_GROUP: Final = "!node"
 LOOKS_ATTRIBUTE: Final = "looks"
 ADDITIONS_ATTRIBUTE: Final = "additions"
 

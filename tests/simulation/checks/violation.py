@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from tests.simulation.world.task_scheduler import Scheduler
 from tidemill.application.replay import REPLAY_TAG
+from tidemill.domain.flow_place import NODE_GROUP
 from tidemill.domain.states import State
-from tidemill.dynamodb.document import NODE_GROUP
 
 Item = Mapping[str, Any]
 
