@@ -1,13 +1,16 @@
 """The SDK retries a write whose response was lost. The effect of the first call must not refuse the second."""
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
 from tests.support.builders import (
+    A_BURST,
     A_SIGNAL,
     A_STEP,
     A_WAIT,
@@ -24,14 +27,71 @@ from tests.support.builders import (
 )
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
+from tidemill.application.flow_nodes import FlowParts
 from tidemill.application.ports import Checkpoint
 from tidemill.domain.errors import StoreUnavailableError, WriteRefusedError
+from tidemill.domain.flow_place import FlowPlace, Mark
+from tidemill.domain.flows import LOOK
 from tidemill.domain.job import Job
+from tidemill.domain.outcomes import Awaits, settlement
+from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.states import State, Write
+from tidemill.domain.waiting import Cause
+from tidemill.dynamodb.flow_items import DynamoFlows
 from tidemill.dynamodb.job_store import DynamoJobStore
 
 LIMIT = timedelta(minutes=1)
 LATER = NOW + timedelta(hours=1)
+
+
+def _join(store: DynamoJobStore, job: Job) -> object:
+    moved = replace(job, due=job.due and job.due + SECOND)
+    return store.join_burst(job, moved, by="later", now=NOW, replaces=True)
+
+
+def _blocked(store: DynamoJobStore) -> Job:
+    blocked = FlowPlace(id="flow", node="a", mark=Mark.BLOCKED)
+    return store.insert_if_absent(a_job(state=State.CANCELLED, due=None, flow=blocked))
+
+
+def _started(job: Job) -> Job:
+    return replace(job, state=State.QUEUED, created_at=LATER, due=LATER, flow=FlowPlace(id="flow", node="a"))
+
+
+def _skipped(job: Job) -> Job:
+    return replace(job, created_at=LATER, flow=FlowPlace(id="flow", node="a", mark=Mark.SKIPPED))
+
+
+def _waiting(store: DynamoJobStore) -> Job:
+    """A flow that waits for the ends of its nodes."""
+    awaits = Awaits(cause=Cause.SIGNAL, name=LOOK, after=LIMIT)
+    running = brought_to(store, State.RUNNING)
+    store.settle(running, settlement(running, awaits, RetryPolicy(max_attempts=2), now=NOW, draw=0), now=NOW)
+    return stored(store, running)
+
+
+def _asked_to_look(store: DynamoJobStore, flow: Job) -> None:
+    """As its callers ask: they read the flow again if it has changed."""
+    unused: Any = None
+    parts = FlowParts(flows=_flows(store), jobs=store, submit=unused, graphs=unused, clock=lambda: LATER)
+    parts.ask_to_look(flow.tenant, flow.id)
+
+
+def _added(store: DynamoJobStore, flow: Job) -> None:
+    # Its caller reads the flow again, which has these nodes then.
+    with contextlib.suppress(WriteRefusedError):
+        _flows(store).add(flow, "{}", now=LATER)
+
+
+def _flows(store: DynamoJobStore) -> DynamoFlows:
+    return DynamoFlows(store._client, table=store._table)
+
+
+def _again(job: Job) -> Job:
+    """The same submission, long after the job has expired."""
+    assert job.expires_at is not None
+    return replace(job, state=State.QUEUED, created_at=job.expires_at, due=job.expires_at, expires_at=None)
+
 
 #: Each write, on a job that was brought to where it needs to be.
 WRITES: dict[Write, tuple[State | Callable[[DynamoJobStore], Job], Callable[[DynamoJobStore, Job], object]]] = {
@@ -55,13 +115,12 @@ WRITES: dict[Write, tuple[State | Callable[[DynamoJobStore], Job], Callable[[Dyn
     Write.SUPERSEDE: (State.QUEUED, lambda store, job: store.supersede(job, a_job())),
     Write.BACKFILL: (State.SUCCEEDED, lambda store, job: store.backfill(job, *a_backfill_of(job))),
     Write.REDRIVE: (State.DEAD, lambda store, job: store.redrive(job, token="a redrive", now=NOW, by="ada")),
+    Write.JOIN: (lambda store: store.insert_if_absent(a_job(burst=A_BURST)), _join),
+    Write.START_NODE: (_blocked, lambda store, job: store.insert_if_absent(_started(job))),
+    Write.MARK_NODE: (_blocked, lambda store, job: store.insert_if_absent(_skipped(job))),
+    Write.LOOK: (_waiting, _asked_to_look),
+    Write.ADD_NODES: (State.RUNNING, _added),
 }
-
-
-def _again(job: Job) -> Job:
-    """The same submission, long after the job has expired."""
-    assert job.expires_at is not None
-    return replace(job, state=State.QUEUED, created_at=job.expires_at, due=job.expires_at, expires_at=None)
 
 
 def _brought_to(store: DynamoJobStore, where: State | Callable[[DynamoJobStore], Job]) -> Job:

@@ -30,6 +30,7 @@ def states(deployed: Deployed, flow: str, *, once: str) -> dict[str, str]:
         return dict(found) if found["state"] == once else None
 
     found = wait_until(there, PATIENCE_SECONDS, f"the flow {flow} to be {once}")
+    assert found
     return {each["name"]: each["state"] for each in found["nodes"]}
 
 
