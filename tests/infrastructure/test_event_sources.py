@@ -191,13 +191,33 @@ def test_the_bucket_notifies_the_queue_that_lets_it(everything: Resources) -> No
 def test_notifications_that_the_bucket_has_are_kept(synthesis: Synthesis) -> None:
     bucket = s3.Bucket(synthesis.stack, "Bucket")
     own = s3.CfnBucket.QueueConfigurationProperty(event="s3:ObjectRemoved:*", queue="arn:aws:sqs:::own")
+    topic = s3.CfnBucket.TopicConfigurationProperty(event="s3:ObjectRestore:*", topic="arn:aws:sns:::own")
     resource: Any = bucket.node.default_child
-    resource.notification_configuration = s3.CfnBucket.NotificationConfigurationProperty(queue_configurations=[own])
+    resource.notification_configuration = s3.CfnBucket.NotificationConfigurationProperty(
+        queue_configurations=[own],
+        topic_configurations=[topic],
+        event_bridge_configuration=s3.CfnBucket.EventBridgeConfigurationProperty(event_bridge_enabled=True),
+    )
     S3Source(synthesis.functions, "uploads", pipeline=synthesis.pipeline, tenant="shop", bucket=bucket)
 
     (found,) = [each for each in synthesis.resources().values() if each["Type"] == "AWS::S3::Bucket"]
-    sent = [each["Event"] for each in found["Properties"]["NotificationConfiguration"]["QueueConfigurations"]]
+    notifications = found["Properties"]["NotificationConfiguration"]
+    sent = [each["Event"] for each in notifications["QueueConfigurations"]]
     assert sent == ["s3:ObjectRemoved:*", "s3:ObjectCreated:*"]
+    assert [each["Event"] for each in notifications["TopicConfigurations"]] == ["s3:ObjectRestore:*"]
+    assert notifications["EventBridgeConfiguration"] == {"EventBridgeEnabled": True}
+
+
+@pytest.mark.parametrize("earlier", [True, False])
+def test_a_bucket_whose_notifications_cdk_writes_is_refused(synthesis: Synthesis, earlier: bool) -> None:
+    """Its custom resource replaces those of the bucket, so the source would get nothing."""
+    bucket = s3.Bucket(synthesis.stack, "Bucket", event_bridge_enabled=earlier)
+    S3Source(synthesis.functions, "uploads", pipeline=synthesis.pipeline, tenant="shop", bucket=bucket)
+    if not earlier:
+        bucket.enable_event_bridge_notification()
+
+    with pytest.raises(RuntimeError, match="would remove the notification of the source"):
+        synthesis.app.synth()
 
 
 def test_a_topic_delivers_with_its_envelope_and_keeps_what_it_cannot_deliver(everything: Resources) -> None:

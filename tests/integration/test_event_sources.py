@@ -350,6 +350,28 @@ def test_a_write_that_changes_nothing_is_left_out(deliver: Deliver, mill: Mill) 
     assert published(mill) == ["other"]
 
 
+@pytest.mark.parametrize(
+    ("old", "new"), [({"BOOL": True}, {"N": "1"}), ({"N": "0.12345678901234567890"}, {"N": "0.12345678901234567891"})]
+)
+def test_a_change_that_python_cannot_see_is_published(deliver: Deliver, mill: Mill, old: Any, new: Any) -> None:
+    record = change("same", "1", before="same")
+    for image, other in (("OldImage", old), ("NewImage", new)):
+        record["dynamodb"][image]["other"] = other
+
+    assert deliver("items", record) == []
+
+    assert published(mill) == ["same"]
+
+
+def test_a_message_that_is_nested_too_deeply_holds_up_no_other(deliver: Deliver, mill: Mill) -> None:
+    """EventBridge takes an event of 256 KB at any depth."""
+    deep = message(json.dumps(bus_event(deep=0)).replace('"deep": 0', f'"deep": {"[" * 100_000}{"]" * 100_000}'), "m1")
+
+    assert deliver("bus", deep, message(bus_event("good"), "m2")) == ["m1"]
+
+    assert published(mill) == ["good"]
+
+
 def test_a_changed_function_publishes_no_record_twice(
     deliver: Deliver, mill: Mill, monkeypatch: pytest.MonkeyPatch
 ) -> None:

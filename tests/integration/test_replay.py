@@ -21,6 +21,7 @@ from tidemill.domain.events import Event
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import decode
+from tidemill.dynamodb.listed_events import ListedEvents
 from tidemill.fan_out.job import fan_out
 from tidemill.fan_out.replay import ReplayRequest, replay
 from tidemill.names import EVENT_TYPE, REPLAY_TENANT, Env, Lane
@@ -139,6 +140,19 @@ def test_a_replay_with_a_name_gives_it_again(mill: Mill, deploy: Deploy) -> None
     assert set(jobs) == {("replay",), ("replay:second",)}
     assert len({job.id for job in jobs.values()}) == 2, "each has an idempotency key of its own"
     assert {job.parent for job in jobs.values()} == {event.id}, "and the same event"
+
+
+@pytest.mark.parametrize("length", [timedelta(0), -timedelta(hours=1), timedelta(microseconds=400)])
+def test_a_replay_of_no_time_is_complete_without_a_query(length: timedelta) -> None:
+    """DynamoDB refuses `BETWEEN` whose first bound is the larger one, and each try of the job would fail."""
+    no_client: Any = None
+    no_read: Any = lambda _keys, **_: []  # noqa: E731 - its type is that of a protocol
+    events = ListedEvents(no_client, table="jobs", tenant=TENANT, read=no_read)
+    begin = clock.now().replace(microsecond=300)
+
+    (page,) = events.pages(wanted(since=begin, until=begin + length), after=None, now=begin)
+
+    assert (page.events, page.cursor) == ([], None)
 
 
 def test_a_handler_knows_the_event(mill: Mill, deploy: Deploy) -> None:

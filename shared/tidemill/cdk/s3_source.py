@@ -3,13 +3,37 @@
 from collections.abc import Sequence
 from typing import cast
 
+import jsii
 from aws_cdk import Aws
 from aws_cdk import aws_s3 as s3
+from constructs import IValidation
 
 from tidemill.cdk.event_source import EventSource
 from tidemill.cdk.function_factory import FunctionFactory
 from tidemill.cdk.pipeline import Pipeline
 from tidemill.cdk.synth_errors import SynthError
+
+
+@jsii.implements(IValidation)
+class _KeepsItsNotifications:
+    """The custom resource of CDK writes all notifications of a bucket, and so would remove that of the source.
+
+    https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketNotificationConfiguration.html
+    """
+
+    def __init__(self, source: str, bucket: s3.Bucket) -> None:
+        self._source = source
+        self._bucket = bucket
+
+    def validate(self) -> list[str]:
+        written = self._bucket.node.try_find_child("Notifications")
+        if written is None or written.node.try_find_child("Resource") is None:
+            return []
+        fault = (
+            f"source {self._source!r}: event_bridge_enabled and add_event_notification of its bucket would remove the "
+            "notification of the source; set notification_configuration of its CfnBucket instead"
+        )
+        return [fault]
 
 
 class S3Source(EventSource):
@@ -49,18 +73,25 @@ class S3Source(EventSource):
             if value
         ]
         chosen = s3.CfnBucket.NotificationFilterProperty(s3_key=s3.CfnBucket.S3KeyFilterProperty(rules=rules))
-        earlier = cast(s3.CfnBucket.NotificationConfigurationProperty | None, found.notification_configuration)
-        found.notification_configuration = s3.CfnBucket.NotificationConfigurationProperty(
+        kept = s3.CfnBucket.NotificationConfigurationProperty
+        earlier = (
+            cast(s3.CfnBucket.NotificationConfigurationProperty | None, found.notification_configuration) or kept()
+        )
+        found.notification_configuration = kept(
+            event_bridge_configuration=earlier.event_bridge_configuration,
+            lambda_configurations=earlier.lambda_configurations,
+            topic_configurations=earlier.topic_configurations,
             queue_configurations=[
-                *cast(list[s3.CfnBucket.QueueConfigurationProperty], earlier.queue_configurations if earlier else []),
+                *cast(list[s3.CfnBucket.QueueConfigurationProperty], earlier.queue_configurations or []),
                 *(
                     s3.CfnBucket.QueueConfigurationProperty(
                         event=event, queue=self.queue.queue_arn, filter=chosen if rules else None
                     )
                     for event in events
                 ),
-            ]
+            ],
         )
+        self.node.add_validation(_KeepsItsNotifications(source, bucket))
         policy = self.queue.node.find_child("Policy").node.default_child
         # S3 tests the queue when it is configured:
         # https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-how-to-event-types-and-destinations.html

@@ -135,14 +135,6 @@ class TableRecord:
     def identity(self) -> str:
         return json.dumps([self.table, self.id])
 
-    @property
-    def changes_nothing(self) -> bool:
-        """A write that leaves the item as it is. DynamoDB itself emits no record for one, but some stand-ins do.
-
-        https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Streams.html
-        """
-        return self.change is ChangeKind.MODIFY and self.old is not None and self.old == self.new
-
 
 SourceRecord = EventBridgeRecord | S3Record | SnsRecord | TableRecord
 #: The record that the mapping of a source of each kind takes.

@@ -84,9 +84,13 @@ class ListedEvents:
         return EventPage(events=events, unreadable=unreadable, cursor=cursor)
 
     def _entries(self, since: datetime, until: datetime) -> Iterator[_Position]:
-        return merged(lambda shard: _in_order(self._shard(shard, since, until)))
+        newest = until - _MILLISECOND
+        if newest < since:
+            # DynamoDB refuses `BETWEEN` with its bounds in this order.
+            return iter(())
+        return merged(lambda shard: _in_order(self._shard(shard, since, newest)))
 
-    def _shard(self, shard: int, since: datetime, until: datetime) -> Iterator[_Position]:
+    def _shard(self, shard: int, since: datetime, newest: datetime) -> Iterator[_Position]:
         pages = self._client.get_paginator("query").paginate(
             TableName=self._table,
             IndexName=LISTING_INDEX,
@@ -95,7 +99,7 @@ class ListedEvents:
             ExpressionAttributeValues={
                 ":partition": text(listing_partition(self._tenant, shard)),
                 ":since": milliseconds(since),
-                ":newest": milliseconds(until - _MILLISECOND),
+                ":newest": milliseconds(newest),
             },
             PaginationConfig={"PageSize": _BATCH},
         )

@@ -80,6 +80,6 @@ class Intake:
     def _read(self, body: str) -> list[SourceRecord]:
         try:
             return list(_READERS[self._source.kind](json.loads(body)))
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
-            # For example, a topic that delivers raw messages, or a message that a person has sent.
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            # For example, a topic that delivers raw messages, or JSON that is nested too deeply to be read.
             raise RecordRefusedError(f"not a record of {self._source.kind}: {type(error).__name__}: {error}") from error

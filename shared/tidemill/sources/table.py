@@ -9,7 +9,9 @@ from tidemill.domain.source_records import ChangeKind, TableRecord
 
 def read(body: Mapping[str, Any]) -> Iterator[TableRecord]:
     change = body["dynamodb"]
-    record = TableRecord(
+    if _changes_nothing(change):
+        return
+    yield TableRecord(
         id=body["eventID"],
         # arn:aws:dynamodb:REGION:ACCOUNT:table/NAME/stream/LABEL
         table=body["eventSourceARN"].split("/")[1],
@@ -22,8 +24,15 @@ def read(body: Mapping[str, Any]) -> Iterator[TableRecord]:
         # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/time-to-live-ttl-streams.html
         expired=body.get("userIdentity", {}).get("principalId") == "dynamodb.amazonaws.com",
     )
-    if not record.changes_nothing:
-        yield record
+
+
+def _changes_nothing(change: Mapping[str, Any]) -> bool:
+    """A write that leaves the item as it is. DynamoDB itself emits no record for one, but some emulators do.
+
+    It compares what DynamoDB sent: as plain Python, 1 equals True, and numbers of many digits equal the nearest float.
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Streams.html
+    """
+    return "OldImage" in change and change["OldImage"] == change.get("NewImage")
 
 
 def _item(attributes: Mapping[str, Any]) -> dict[str, Any]:
