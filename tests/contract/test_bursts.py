@@ -99,6 +99,15 @@ def test_a_submission_replaces_the_payload_and_leaves_the_time(store: DynamoJobS
     assert written.burst.moves == 0
 
 
+def test_a_submission_keeps_a_job_of_use_that_keeps_its_time(store: DynamoJobStore) -> None:
+    job = begun(store, useful_until=DUE)
+
+    written = join(store, job, replace(job, useful_until=LATER))
+
+    assert written == stored(store, job)
+    assert (written.useful_until, written.due, written.payload) == (LATER, DUE, job.payload)
+
+
 def test_two_concurrent_replacements_of_an_inline_payload_both_count(store: DynamoJobStore) -> None:
     job = begun(store)
 

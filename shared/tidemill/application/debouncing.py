@@ -12,7 +12,7 @@ from tidemill.application.job_store import BurstStore
 from tidemill.application.ports import Clock, Payloads
 from tidemill.application.submit import Accepted
 from tidemill.application.unnamed_payloads import delete_unnamed
-from tidemill.domain.debounce import moved, takes_submissions
+from tidemill.domain.debounce import moved, takes_submissions, useful_longer
 from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError, WriteRefusedError
 from tidemill.domain.job import Job
 
@@ -67,7 +67,7 @@ class Debouncer:
         """
         now = self._clock()
         replaces = job.burst is not None and job.burst.replaces
-        joined = moved(last, job.due or now, now=now)
+        joined = useful_longer(moved(last, job.run_at, now=now), job, now=now)
         if replaces:
             joined = self._payloads.put_away(replace(joined, payload=job.payload, payload_at=None), now=now)
         if joined == last and not replaces:

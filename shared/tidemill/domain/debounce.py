@@ -37,18 +37,26 @@ def quiet_after(now: datetime, debounce: timedelta) -> datetime:
 def takes_submissions(job: Job) -> bool:
     """Whether its handler has not begun, so that another submission may become part of it.
 
-    Every outcome of a handler after which the job lives on counts an attempt, a hop or a release. A hold counts none.
+    Nearly every outcome of a handler after which the job lives on counts an attempt, a hop or a release. A hold counts
+    none, and a handler may be held back too: by an open breaker, an outage, or a step of another version. It runs again
+    from the start, so it may have another payload, unless it has left steps or progress of the present one.
     """
     unused = not (job.attempt or job.hops or job.releases or job.redrives)
-    return job.burst is not None and job.state in _BEFORE_ITS_RUN and unused
+    untouched = not (job.steps or job.checkpoint_at)
+    return job.burst is not None and job.state in _BEFORE_ITS_RUN and unused and untouched
 
 
-def moved(job: Job, due: datetime, *, now: datetime) -> Job:
-    """The job after a submission that asks for this time; the same if it keeps its time."""
+def moved(job: Job, due: datetime | None, *, now: datetime) -> Job:
+    """The job after a submission that asks for this time, or with None for now; the same if it keeps its time.
+
+    A job that is due already keeps it if the submission asks for now: each of a flood would send a message otherwise.
+    """
     burst = job.burst
     if burst is None or job.due is None or job.claimed_at or job.state not in _TO_MOVE or burst.until <= now:
         return job
-    due = min(due, burst.until)
+    if due is None and job.due <= now:
+        return job
+    due = min(due or now, burst.until)
     if due == job.due:
         return job
     state = state_until(due, now=now, otherwise=State.QUEUED)
@@ -71,3 +79,16 @@ def moved(job: Job, due: datetime, *, now: datetime) -> Job:
             first_moved_at=burst.first_moved_at or now,
         ),
     )
+
+
+def useful_longer(job: Job, submission: Job, *, now: datetime) -> Job:
+    """The job, as the submission has moved it or not, of use for as long as the submission asks.
+
+    Its age counts from the time to which it was moved, or for one that keeps its time from the submission. Otherwise a
+    job that was held back or late could expire just after it has taken the submission. Whole seconds, as its time.
+    """
+    if job.useful_until is None or submission.useful_until is None or submission.due is None:
+        return job
+    begins = max(job.run_at or now, now)
+    until = begins + (EPOCH - begins) % _SECOND + (submission.useful_until - submission.due)
+    return replace(job, useful_until=max(job.useful_until, until))

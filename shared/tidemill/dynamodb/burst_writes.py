@@ -56,7 +56,7 @@ def lead_to(job: Job, *, after: str | None) -> Request:
 
 
 def join(job: Job, changed: Job, *, by: str, now: datetime, replaces: bool, indexes: Indexes) -> Request:
-    """Write the time of `changed` into `job`, as it was read, and with `replaces` the payload."""
+    """Write the times of `changed` into `job`, as it was read, and with `replaces` the payload."""
     if job.due is None or changed.due is None or changed.burst is None:
         raise AssertionError(f"job {job.id} does not wait for a time")
     sets: dict[str, Item] = {}
@@ -70,8 +70,6 @@ def join(job: Job, changed: Job, *, by: str, now: datetime, replaces: bool, inde
             "due": milliseconds(changed.due),
             "run_at": milliseconds(changed.due),
         }
-        if changed.useful_until:
-            sets["useful_until"] = milliseconds(changed.useful_until)
         if changed.state is State.SCHEDULED:
             sets |= indexes.attention(State.SCHEDULED, job.id, changed.due)
         else:
@@ -81,6 +79,8 @@ def join(job: Job, changed: Job, *, by: str, now: datetime, replaces: bool, inde
             "moves": number(changed.burst.moves),
             "first_moved_at": milliseconds(changed.burst.first_moved_at or now),
         }
+    if changed.useful_until and changed.useful_until != job.useful_until:
+        sets["useful_until"] = milliseconds(changed.useful_until)
     if changed.state is not job.state:
         # Not appended, since nothing bounds how often a burst does this. An entry that another write adds now is lost.
         kept = job.history[-LEAST_KEPT_AFTER_FAILURE:]

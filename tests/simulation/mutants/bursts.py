@@ -21,7 +21,9 @@ DEBOUNCED: Final = (
         'else f"#{JOB_ATTRIBUTE} = :after"',
         'else f"(#{JOB_ATTRIBUTE} = :after OR #{JOB_ATTRIBUTE} <> :after)"',
     ),
-    Mutant("a job is moved beyond the end of its burst", modules.DEBOUNCE, "min(due, burst.until)", "due"),
+    Mutant(
+        "a job is moved beyond the end of its burst", modules.DEBOUNCE, "min(due or now, burst.until)", "due or now"
+    ),
     Mutant(
         "a moved job sends no new message",
         modules.DEBOUNCE,
@@ -56,7 +58,7 @@ DEBOUNCED: Final = (
     Mutant(
         "no submission moves its job",
         modules.DEBOUNCING,
-        "joined = moved(last, job.due or now, now=now)",
-        "joined = last",
+        "useful_longer(moved(last, job.run_at, now=now), job, now=now)",
+        "last",
     ),
 )

@@ -20,6 +20,8 @@ from tidemill.application.submit_batch import submit_all
 from tidemill.domain.debounce import quiet_after
 from tidemill.domain.errors import StoreUnavailableError, WriteRefusedError
 from tidemill.domain.job import Job
+from tidemill.domain.outcomes import outcome_before_run
+from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.states import State, Write
 from tidemill.domain.submission import Submission
 from tidemill.dynamodb.job_store import DynamoJobStore
@@ -224,6 +226,32 @@ def test_two_moves_at_once_leave_the_later_time_and_the_payload_of_the_last_writ
 
     # The clock of the third submission is 5 s behind.
     assert (job.payload, job.due) == ('{"n":3}', quiet_after(clock.now, 30 * SECOND))
+
+
+def test_a_flood_without_debounce_sends_one_message_and_starts_at_once(post: Post, clock: Clock) -> None:
+    first = post(1, debounce=timedelta(0), debounce_max=60 * SECOND).job
+    clock.now += SECOND
+
+    job = post(2, debounce=timedelta(0), debounce_max=60 * SECOND).job
+
+    assert (job.payload, job.due, job.generation) == ('{"n":2}', first.due, 1)
+
+
+@pytest.mark.parametrize("replace_", [None, "payload"])
+def test_a_job_that_is_late_does_not_expire_with_its_last_submission(
+    post: Post, clock: Clock, store: JobStore, replace_: str | None
+) -> None:
+    asked = {"debounce": SECOND, "debounce_max": 2 * SECOND, "max_age": 10 * SECOND, "replace": replace_}
+    first = post(1, **asked).job
+    # Its lane is late.
+    clock.now += 60 * SECOND
+    job = post(2, **asked).job
+    clock.now += 9 * SECOND
+
+    running = claimed(store, job, now=clock.now)
+
+    assert (job.id, job.due) == (first.id, first.due)
+    assert outcome_before_run(running, RetryPolicy(max_attempts=3), now=clock.now) is None
 
 
 def test_a_cancelled_job_is_followed_by_another_one(post: Post, store: JobStore) -> None:

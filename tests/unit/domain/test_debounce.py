@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from tests.support.builders import A_BURST, NOW, SECOND, a_job
-from tidemill.domain.debounce import longest, moved, quiet_after, takes_submissions
+from tidemill.domain.debounce import longest, moved, quiet_after, takes_submissions, useful_longer
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import Job, Redrive
 from tidemill.domain.states import State
+from tidemill.domain.steps import Step
 from tidemill.domain.time_constants import LONGEST_SPAN
 
 MINUTE = timedelta(minutes=1)
@@ -137,3 +138,49 @@ def test_a_job_takes_submissions_until_its_handler_begins(state: State) -> None:
 )
 def test_a_job_that_has_begun_takes_no_submission(changes: dict[str, Any]) -> None:
     assert not takes_submissions(a_debounced_job(**changes))
+
+
+def test_a_job_with_steps_or_progress_takes_none() -> None:
+    """A handler that meets an open breaker uses up no attempt, and leaves them."""
+    step = Step(name="charge", at=NOW, attempt=1, result="1")
+    assert not takes_submissions(a_debounced_job(state=State.PARKED, steps=(step,)))
+    assert not takes_submissions(a_debounced_job(state=State.PARKED, checkpoint_at=NOW))
+
+
+def test_a_job_that_is_due_is_not_moved_to_now() -> None:
+    job, now = a_debounced_job(WHOLE), WHOLE + SECOND
+
+    assert moved(job, None, now=now) == job
+    assert moved(job, now, now=now).generation == 2
+
+
+def test_a_job_that_waits_is_moved_to_now() -> None:
+    job = moved(a_debounced_job(), None, now=WHOLE)
+
+    assert (job.due, job.generation) == (WHOLE, 2)
+
+
+def test_a_job_that_keeps_its_time_is_of_use_from_the_last_submission_on() -> None:
+    age, now = 10 * SECOND, WHOLE + 60 * SECOND
+    job = a_debounced_job(WHOLE, useful_until=WHOLE + age, state=State.PARKED)
+    submission = a_debounced_job(now + 30 * SECOND, useful_until=now + 30 * SECOND + age)
+
+    assert useful_longer(job, submission, now=now).useful_until == now + age
+    # The submissions of a second agree.
+    assert useful_longer(job, submission, now=now - SECOND / 2).useful_until == now + age
+
+
+def test_a_job_that_was_moved_is_of_use_from_its_new_time_on() -> None:
+    age, due = 10 * SECOND, WHOLE + 40 * SECOND
+    submission = a_debounced_job(due, useful_until=due + age)
+    # A pause has held it back beyond its first age.
+    job = moved(a_debounced_job(WHOLE + 30 * SECOND, useful_until=WHOLE), due, now=NOW)
+
+    assert useful_longer(job, submission, now=NOW).useful_until == due + age
+
+
+def test_only_a_job_with_an_age_is_of_use_longer() -> None:
+    old, ageless = a_debounced_job(WHOLE, useful_until=WHOLE), a_debounced_job(WHOLE)
+
+    assert useful_longer(ageless, old, now=WHOLE + SECOND) == ageless
+    assert useful_longer(old, ageless, now=WHOLE + SECOND) == old
