@@ -15,8 +15,8 @@ BATCHED: Final = (
     Mutant(
         "a batch ends while jobs are live",
         modules.BATCH_RULES,
-        "        return not self.live and trusted\n",
-        "        return trusted\n",
+        "        return self.complete and not self.live and trusted\n",
+        "        return self.complete and trusted\n",
     ),
     Mutant(
         "a member is not put on a page",
