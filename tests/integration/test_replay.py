@@ -15,7 +15,7 @@ from tests.support.faulty_client import Fault
 from tidemill import Continue, Done, JobType, PermanentJobError, Run, composition, consumes, event_type, job_type
 from tidemill.application.events import publish
 from tidemill.application.job_types import JobTypes
-from tidemill.application.replay import Progress, Replay, Verdict, delivery_id
+from tidemill.application.replay import Progress, Replay, ReplayVerdict, delivery_id
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.events import Event
 from tidemill.domain.job import Job
@@ -109,7 +109,7 @@ def test_only_the_consumer_gets_the_events_and_it_gets_each_once(mill: Mill, dep
 
     progress = replayed()
 
-    assert (progress.complete, dict(progress.counts)) == (True, {Verdict.REPLAYED: 2})
+    assert (progress.complete, dict(progress.counts)) == (True, {ReplayVerdict.REPLAYED: 2})
     assert Counter(job.parent for job in stored(mill)) == {first.id: 1, second.id: 1}
     assert len(stored(mill, "stock.reserve")) == 2, "those of the publications"
     (made,) = [job for job in stored(mill) if job.parent == first.id]
@@ -124,7 +124,7 @@ def test_the_same_event_makes_no_second_job_in_another_replay_of_the_name(mill: 
 
     again = replayed(since=clock.now() - timedelta(hours=2))
 
-    assert dict(again.counts) == {Verdict.EARLIER: 1}
+    assert dict(again.counts) == {ReplayVerdict.EARLIER: 1}
     assert len(stored(mill)) == 1
 
 
@@ -170,7 +170,7 @@ def test_missed_events_are_those_whose_publication_did_not_reach_it(mill: Mill, 
 
     progress = replayed(missed=True)
 
-    assert dict(progress.counts) == {Verdict.REPLAYED: 1, Verdict.REACHED: 1}
+    assert dict(progress.counts) == {ReplayVerdict.REPLAYED: 1, ReplayVerdict.REACHED: 1}
     assert [job.parent for job in stored(mill) if job.tags] == [old.id]
 
 
@@ -178,7 +178,7 @@ def test_the_filter_and_the_version_of_the_consumer_hold(mill: Mill, deploy: Dep
     published(mill, an_event("1"), Event(type="order.placed", data={"order": "2", "country": "FR"}))
     deploy(a_consumer(_CONSUMER, consumes("order.placed", filter={"country": "DE"}, version=1)))
 
-    assert dict(replayed().counts) == {Verdict.REPLAYED: 1, Verdict.FILTERED: 1}
+    assert dict(replayed().counts) == {ReplayVerdict.REPLAYED: 1, ReplayVerdict.FILTERED: 1}
     assert dict(replayed(version=2).counts) == {}
 
 
@@ -188,7 +188,7 @@ def test_an_old_event_that_the_model_refuses_is_reported(mill: Mill, deploy: Dep
 
     progress = replayed()
 
-    assert dict(progress.counts) == {Verdict.REFUSED: 1, Verdict.REPLAYED: 1}
+    assert dict(progress.counts) == {ReplayVerdict.REFUSED: 1, ReplayVerdict.REPLAYED: 1}
     (failure,) = progress.failures
     assert (failure["tenant"], failure["id"]) == (TENANT, refused.id)
     assert "/order" in failure["error"]
@@ -212,7 +212,7 @@ def test_without_a_tenant_the_table_is_read_and_the_events_of_groups_are_left_ou
 
     progress = replayed(tenant=None)
 
-    assert dict(progress.counts) == {Verdict.REPLAYED: 2, Verdict.UNORDERED: 1}
+    assert dict(progress.counts) == {ReplayVerdict.REPLAYED: 2, ReplayVerdict.UNORDERED: 1}
     assert {(job.tenant, job.parent) for job in stored(mill)} == {(TENANT, mine.id), (other.tenant, other.id)}
 
 
@@ -224,14 +224,14 @@ def test_without_a_listing_the_events_of_a_tenant_are_found(
     monkeypatch.setenv(Env.LISTING, "")
     deploy(a_consumer(_CONSUMER))
 
-    assert dict(replayed().counts) == {Verdict.REPLAYED: 1}
+    assert dict(replayed().counts) == {ReplayVerdict.REPLAYED: 1}
 
 
 def test_an_event_that_has_not_reached_its_consumers_is_left_to_its_publication(mill: Mill, deploy: Deploy) -> None:
     publish(an_event("1"), composition.submit(), tenant=TENANT, trace="t")
     deploy(a_consumer(_CONSUMER))
 
-    assert dict(replayed().counts) == {Verdict.UNFINISHED: 1}
+    assert dict(replayed().counts) == {ReplayVerdict.UNFINISHED: 1}
     assert stored(mill) == []
 
 
@@ -247,7 +247,7 @@ def test_a_run_without_time_left_goes_on_where_it_was(mill: Mill, deploy: Deploy
         runs += 1
 
     assert runs >= 3
-    assert dict(progress.counts) == {Verdict.REPLAYED: 5}
+    assert dict(progress.counts) == {ReplayVerdict.REPLAYED: 5}
     assert len(stored(mill)) == 5
 
 
@@ -259,7 +259,7 @@ def test_a_run_that_lost_its_progress_makes_no_second_job(mill: Mill, deploy: De
     progress = replayed()
 
     assert progress.complete
-    assert progress.counts[Verdict.REPLAYED] + progress.counts[Verdict.EARLIER] == 3
+    assert progress.counts[ReplayVerdict.REPLAYED] + progress.counts[ReplayVerdict.EARLIER] == 3
     assert len(stored(mill)) == 3
 
 
@@ -271,7 +271,7 @@ def test_an_outage_ends_the_run_and_not_the_replay(mill: Mill, deploy: Deploy) -
     with pytest.raises(StoreUnavailableError):
         replayed()
 
-    assert dict(replayed().counts) in ({Verdict.REPLAYED: 1}, {Verdict.EARLIER: 1})
+    assert dict(replayed().counts) in ({ReplayVerdict.REPLAYED: 1}, {ReplayVerdict.EARLIER: 1})
     assert len(stored(mill)) == 1
 
 
@@ -283,8 +283,8 @@ def test_a_dry_run_counts_and_writes_nothing(mill: Mill, deploy: Deploy) -> None
 
     progress = replayed(dry_run=True)
 
-    assert progress.counts[Verdict.REPLAYED] + progress.counts[Verdict.EARLIER] == 2
-    assert progress.counts[Verdict.EARLIER] == len(stored(mill))
+    assert progress.counts[ReplayVerdict.REPLAYED] + progress.counts[ReplayVerdict.EARLIER] == 2
+    assert progress.counts[ReplayVerdict.EARLIER] == len(stored(mill))
     assert mill.stored() == items
 
 

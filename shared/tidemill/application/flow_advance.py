@@ -10,7 +10,7 @@ from typing import Final
 from tidemill.application.flow_moves import Mover
 from tidemill.application.flow_nodes import FlowParts, NodeDocuments, TooLargeError
 from tidemill.domain.flow_graph import LAST
-from tidemill.domain.flows import Verdict, is_flow, starts_nodes
+from tidemill.domain.flows import NodeVerdict, is_flow, starts_nodes
 from tidemill.domain.job import Job
 
 #: What one call does itself: so many nodes may follow, and so many documents may be read. It takes a second or two.
@@ -59,10 +59,10 @@ class FlowAdvance:
         mover = Mover(documents, self._parts.flows)
         cursors = self._parts.flows.cursors(flow, [node for node in following if len(graph.parents_of(node)) > 1])
         due = {node: mover.due(node, cursors.get(node), ended=ended) for node in sorted(following)}
-        acts = [(node, said) for node, said in due.items() if said is not Verdict.WAIT and node != LAST]
+        acts = [(node, said) for node, said in due.items() if said is not NodeVerdict.WAIT and node != LAST]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             made = list(pool.map(lambda act: documents.carry_out(*act), acts))
         # It was blocked already, so no change of its document tells the nodes behind it that they may have ended.
-        stays = any(job is None and said is Verdict.BLOCK for job, (_, said) in zip(made, acts, strict=True))
+        stays = any(job is None and said is NodeVerdict.BLOCK for job, (_, said) in zip(made, acts, strict=True))
         started = [job for job in made if job and not job.state.terminal]
-        return started, stays or due.get(LAST) is Verdict.START
+        return started, stays or due.get(LAST) is NodeVerdict.START

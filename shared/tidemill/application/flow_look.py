@@ -16,7 +16,7 @@ from tidemill.application.ports import NewToken
 from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError, WriteRefusedError
 from tidemill.domain.flow_cursor import ALL_ENDED, Cursor
 from tidemill.domain.flow_graph import LAST, Graph
-from tidemill.domain.flows import OnFailure, Resolution, Verdict, is_cancelled, through, verdict
+from tidemill.domain.flows import NodeVerdict, OnFailure, Resolution, is_cancelled, through, verdict
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 
@@ -101,7 +101,7 @@ class FlowLook:
         if not again:
             mover = Mover(documents, self._parts.flows)
             cursor = self._parts.flows.cursors(flow, [LAST])[LAST] if len(graph.last_parents) > 1 else None
-            again = mover.due(LAST, cursor, ended=None) is Verdict.START and self._has_ended(documents)
+            again = mover.due(LAST, cursor, ended=None) is NodeVerdict.START and self._has_ended(documents)
         return self._looked(documents, again=again)
 
     def documents(self, flow: Job) -> NodeDocuments:
@@ -142,42 +142,42 @@ class FlowLook:
         starts, marks, waiting = self._due(documents)
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             for some in in_parts(starts, _AT_ONCE):
-                list(pool.map(lambda number: documents.carry_out(number, Verdict.START), some))
+                list(pool.map(lambda number: documents.carry_out(number, NodeVerdict.START), some))
                 if not in_time():
                     return False
         moves = [(number, None) for number in self._behind(documents, waiting)]
         for number, said in [*marks.items(), *moves]:
             due = said
-            if due is not Verdict.SKIP and len(graph.parents[number]) > 1:
+            if due is not NodeVerdict.SKIP and len(graph.parents[number]) > 1:
                 # As an advance does it: the parents may be redriven at this moment.
                 due = mover.due(number, self._parts.flows.cursors(documents.flow, [number])[number], ended=None)
-            if due and due is not Verdict.WAIT:
+            if due and due is not NodeVerdict.WAIT:
                 documents.carry_out(number, due)
             if not in_time():
                 return False
         return True
 
-    def _due(self, documents: NodeDocuments) -> tuple[Sequence[int], Mapping[int, Verdict], Sequence[int]]:
+    def _due(self, documents: NodeDocuments) -> tuple[Sequence[int], Mapping[int, NodeVerdict], Sequence[int]]:
         """The nodes to start, those to mark, and those that wait for one of several parents."""
         graph = documents.nodes.graph
         starts, waiting = list[int](), list[int]()
-        marks: dict[int, Verdict] = {}
+        marks: dict[int, NodeVerdict] = {}
         resolutions = [documents.resolution(number) for number in range(len(graph))]
         for number in graph.order:
             if not documents.may_start(number):
                 continue
             parents = graph.parents[number]
             match verdict(through(each.on_failure, resolutions[each.number]) for each in parents):
-                case Verdict.START:
+                case NodeVerdict.START:
                     starts.append(number)
                     resolutions[number] = Resolution.PENDING
-                case Verdict.SKIP:
-                    marks[number] = Verdict.SKIP
+                case NodeVerdict.SKIP:
+                    marks[number] = NodeVerdict.SKIP
                     resolutions[number] = Resolution.SKIPPED
-                case Verdict.BLOCK if resolutions[number] is not Resolution.BLOCKED:
-                    marks[number] = Verdict.BLOCK
+                case NodeVerdict.BLOCK if resolutions[number] is not Resolution.BLOCKED:
+                    marks[number] = NodeVerdict.BLOCK
                     resolutions[number] = Resolution.BLOCKED
-                case Verdict.WAIT:
+                case NodeVerdict.WAIT:
                     if resolutions[number] is Resolution.BLOCKED:
                         documents.not_blocked_now(number)
                         resolutions[number] = Resolution.PENDING

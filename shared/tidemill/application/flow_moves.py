@@ -11,7 +11,7 @@ from tidemill.application.flow_nodes import NodeDocuments, in_parts
 from tidemill.application.ports import FlowStore
 from tidemill.domain.flow_cursor import ALL_ENDED, Cursor
 from tidemill.domain.flow_graph import LAST, Parent
-from tidemill.domain.flows import Verdict, through, verdict
+from tidemill.domain.flows import NodeVerdict, through, verdict
 
 #: The most items of one read.
 _READ_AT_ONCE: Final = 100
@@ -24,7 +24,7 @@ class Mover:
         self._documents = documents
         self._store = store
 
-    def due(self, node: int, cursor: Cursor | None, *, ended: Collection[int] | None) -> Verdict:
+    def due(self, node: int, cursor: Cursor | None, *, ended: Collection[int] | None) -> NodeVerdict:
         """What is due for the node, as far as these parents concern it; `WAIT` if nothing is.
 
         A node with one parent needs no cursor. `ended` are the parents whose ends are the reason to ask, by number.
@@ -40,11 +40,11 @@ class Mover:
         )
         while cursor.moves_on(positions, additions=move.additions):
             if cursor.at == ALL_ENDED and node != LAST and not self._documents.may_start(node):
-                return Verdict.WAIT
+                return NodeVerdict.WAIT
             anew = anew or cursor.at == ALL_ENDED or cursor.additions != move.additions
             at, clean = self._first_pending(parents, *((0, True) if anew else (cursor.at, cursor.clean)))
             if at == len(parents) and (clean or node == LAST):
-                return Verdict.START
+                return NodeVerdict.START
             stands = at == cursor.at and not anew
             if at == len(parents):
                 # From now on each end counts. So the reads that follow see the last end of each parent, or the advance
@@ -57,12 +57,12 @@ class Mover:
             cursor, positions = moved, None
             # After the write, so that either this read finds the end of the parent, or its advance the cursor.
             said = self._said_now(parents if at == ALL_ENDED else [parents[at]])
-            if at == ALL_ENDED and said is not Verdict.WAIT:
+            if at == ALL_ENDED and said is not NodeVerdict.WAIT:
                 return said
-            if at != ALL_ENDED and said is Verdict.WAIT:
+            if at != ALL_ENDED and said is NodeVerdict.WAIT:
                 return said
             anew = cursor.at == ALL_ENDED
-        return Verdict.WAIT
+        return NodeVerdict.WAIT
 
     def _first_pending(self, parents: Sequence[Parent], at: int, clean: bool) -> tuple[int, bool]:  # noqa: FBT001 - of the cursor
         """The position of the first parent that has not ended, and whether all before it let the node start."""
@@ -71,12 +71,12 @@ class Mover:
             for position in some:
                 parent = parents[position]
                 said = through(parent.on_failure, self._documents.resolution(parent.number))
-                if said is Verdict.WAIT:
+                if said is NodeVerdict.WAIT:
                     return position, clean
-                clean = clean and said is Verdict.START
+                clean = clean and said is NodeVerdict.START
         return len(parents), clean
 
-    def _said_now(self, parents: Sequence[Parent]) -> Verdict:
+    def _said_now(self, parents: Sequence[Parent]) -> NodeVerdict:
         """What these parents say, read anew."""
         for some in in_parts(parents, _READ_AT_ONCE):
             self._documents.read([parent.number for parent in some], again=True)

@@ -12,7 +12,7 @@ from tidemill.application.ports import Clock, ControlStore, FlowStore
 from tidemill.application.submit import Submit
 from tidemill.domain.errors import KeyReusedError, TransactionConflictError, WriteRefusedError
 from tidemill.domain.flow_place import Mark
-from tidemill.domain.flows import NODES_KEPT, NodeStart, Resolution, Verdict, resolution_of
+from tidemill.domain.flows import NODES_KEPT, NodeStart, NodeVerdict, Resolution, resolution_of
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import OWNER, CancelRequest, Job
 from tidemill.domain.states import State
@@ -20,7 +20,7 @@ from tidemill.names import Lane
 
 Value = TypeVar("Value")
 
-_MARKS: Final = {Verdict.SKIP: Mark.SKIPPED, Verdict.BLOCK: Mark.BLOCKED}
+_MARKS: Final = {NodeVerdict.SKIP: Mark.SKIPPED, NodeVerdict.BLOCK: Mark.BLOCKED}
 #: Of a run of the flow, and of an advance: documents that one of them may read.
 WITHOUT_BOUND: Final = 1_000_000
 
@@ -101,7 +101,7 @@ class NodeDocuments:
             return False
         return document is None or resolution_of(document) is Resolution.BLOCKED
 
-    def carry_out(self, number: int, verdict: Verdict) -> Job | None:
+    def carry_out(self, number: int, verdict: NodeVerdict) -> Job | None:
         """Start the node, or mark it as skipped or blocked. None if it has a document that stays."""
         job = self._parts.submit.prepare_node(self._start_of(number), self.flow, self.nodes.graph.names[number])
         mark = _MARKS.get(verdict)

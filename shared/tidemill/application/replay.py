@@ -31,7 +31,7 @@ _FAILURES: Final = 5
 _LONGEST_TEXT: Final = 200
 
 
-class Verdict(StrEnum):
+class ReplayVerdict(StrEnum):
     """What became of one event."""
 
     #: It has made a job, or would have in a dry run.
@@ -52,7 +52,7 @@ class Verdict(StrEnum):
 
 
 #: Those of which the first ones are listed.
-_FAULTS: Final = (Verdict.REFUSED, Verdict.UNREADABLE)
+_FAULTS: Final = (ReplayVerdict.REFUSED, ReplayVerdict.UNREADABLE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,7 @@ class Progress:
     #: Where to go on. None before the first event, and once it is complete.
     cursor: str | None = None
     complete: bool = False
-    #: By `Verdict`.
+    #: By `ReplayVerdict`.
     counts: Mapping[str, int] = field(default_factory=dict)
     #: The first faults, shortened.
     failures: tuple[Mapping[str, str], ...] = ()
@@ -114,7 +114,7 @@ class Progress:
     def seen(self) -> int:
         return sum(self.counts.values())
 
-    def after(self, verdict: Verdict, *, tenant: str = "", event: str = "", error: str = "") -> "Progress":
+    def after(self, verdict: ReplayVerdict, *, tenant: str = "", event: str = "", error: str = "") -> "Progress":
         counts = {**self.counts, verdict: self.counts.get(verdict, 0) + 1}
         if verdict not in _FAULTS or len(self.failures) == _FAILURES:
             return replace(self, counts=counts)
@@ -167,7 +167,7 @@ class Replayer:
         saved_at = self._clock()
         for page in self._events.pages(wanted, after=progress.cursor, now=saved_at):
             for item in page.unreadable:
-                progress = progress.after(Verdict.UNREADABLE, event=item.key, error=str(item.error))
+                progress = progress.after(ReplayVerdict.UNREADABLE, event=item.key, error=str(item.error))
             for event in page.events:
                 if not self._jobs.spend(1, within=time_left()):
                     return progress
@@ -191,29 +191,29 @@ class Replayer:
         except StoreUnavailableError:
             raise  # the next run begins with this event
         except Exception as failed:  # noqa: BLE001 - one event, or a model of the app, must not stop the others
-            verdict, error = Verdict.UNREADABLE, f"{type(failed).__name__}: {failed}"
+            verdict, error = ReplayVerdict.UNREADABLE, f"{type(failed).__name__}: {failed}"
         return progress.after(verdict, tenant=event.tenant, event=event.id, error=error)
 
     def _verdict(
         self, wanted: Replay, consumer: JobType, event: Job, published: Mapping[str, Any]
-    ) -> tuple[Verdict, str]:
+    ) -> tuple[ReplayVerdict, str]:
         version, data = published["version"], published["data"]
         if event.state is not State.SUCCEEDED:
-            return Verdict.UNFINISHED, ""
+            return ReplayVerdict.UNFINISHED, ""
         seen = _seen(self._submit.job_types, wanted.event, version, data)
         if not any(one.takes(wanted.event, version) and one.passes(seen) for one in consumer.consumes):
-            return Verdict.FILTERED, ""
+            return ReplayVerdict.FILTERED, ""
         if wanted.missed and any(one["type"] == consumer.name for one in published["consumers"]):
-            return Verdict.REACHED, ""
+            return ReplayVerdict.REACHED, ""
         if event.group is not None and not self._events.ordered:
-            return Verdict.UNORDERED, ""
+            return ReplayVerdict.UNORDERED, ""
         try:
             consumer.parse(data)
         except InvalidPayloadError as refused:
-            return Verdict.REFUSED, str(refused)
+            return ReplayVerdict.REFUSED, str(refused)
         return self._delivered(wanted, consumer, event, data), ""
 
-    def _delivered(self, wanted: Replay, consumer: JobType, event: Job, data: Mapping[str, Any]) -> Verdict:
+    def _delivered(self, wanted: Replay, consumer: JobType, event: Job, data: Mapping[str, Any]) -> ReplayVerdict:
         group = event.group.removeprefix(f"{EVENT_TYPE}/") if event.group else None
         delivery = Delivery(
             type=consumer.name,
@@ -229,15 +229,15 @@ class Replayer:
         if wanted.dry_run:
             found = self._store.get(event.tenant, job_id)
             made = found is not None and not found.retention_over(self._clock())
-            return Verdict.EARLIER if made else Verdict.REPLAYED
+            return ReplayVerdict.EARLIER if made else ReplayVerdict.REPLAYED
         # Unique to this write, so that an earlier one of the same job does not pass for it.
         trace = trace_of(self._new_token(), traceparent_of(event.trace))
         job = self._submit.prepare_replay(delivery, event, job_id=job_id, trace=trace)
         try:
-            return Verdict.EARLIER if self._submit.insert(job).replayed else Verdict.REPLAYED
+            return ReplayVerdict.EARLIER if self._submit.insert(job).replayed else ReplayVerdict.REPLAYED
         except KeyReusedError:
             # Its payload was migrated, or its type belonged to other tags: it is the same event all the same.
-            return Verdict.EARLIER
+            return ReplayVerdict.EARLIER
 
 
 def _consumer(wanted: Replay, job_types: JobTypes) -> JobType:

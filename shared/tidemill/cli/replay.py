@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from tidemill.application.replay import Verdict
+from tidemill.application.replay import ReplayVerdict
 from tidemill.cli.audit import audited
 from tidemill.cli.confirm import confirmed, require_confirmation
 from tidemill.cli.errors import CommandError
@@ -25,13 +25,13 @@ from tidemill.system import clock
 
 #: Why an event made no job now, in the order in which they are shown.
 _TEXTS: Final = {
-    Verdict.EARLIER: "replayed before",
-    Verdict.FILTERED: "not for this consumer",
-    Verdict.REACHED: "reached it when published",
-    Verdict.UNFINISHED: "not delivered yet",
-    Verdict.UNORDERED: "in a group, for which --tenant and a listing are needed",
-    Verdict.REFUSED: "refused by its payload model",
-    Verdict.UNREADABLE: "unreadable",
+    ReplayVerdict.EARLIER: "replayed before",
+    ReplayVerdict.FILTERED: "not for this consumer",
+    ReplayVerdict.REACHED: "reached it when published",
+    ReplayVerdict.UNFINISHED: "not delivered yet",
+    ReplayVerdict.UNORDERED: "in a group, for which --tenant and a listing are needed",
+    ReplayVerdict.REFUSED: "refused by its payload model",
+    ReplayVerdict.UNREADABLE: "unreadable",
 }
 
 
@@ -124,10 +124,10 @@ def replay(
         require_success(plan, name="replay")
         found = result_of(plan)
         say(f"{_summary(found, verb='to replay')}.")
-        if not _number(found, Verdict.REPLAYED):
+        if not _number(found, ReplayVerdict.REPLAYED):
             show("Nothing was changed.")
             return
-        if not confirmed(f"Replay {count(_number(found, Verdict.REPLAYED), 'event')} to {consumer}?", yes=False):
+        if not confirmed(f"Replay {count(_number(found, ReplayVerdict.REPLAYED), 'event')} to {consumer}?", yes=False):
             return
     result: dict[str, Any] = {}
     options = request.model_dump(mode="json", exclude_defaults=True)
@@ -148,18 +148,18 @@ def _run(installation: Installation, request: ReplayRequest) -> Job:
     return watched(installation, REPLAY_TENANT, job.id, name="replay", summary=lambda saved: _summary(saved, verb=verb))
 
 
-def _number(result: Mapping[str, Any], verdict: Verdict) -> int:
+def _number(result: Mapping[str, Any], verdict: ReplayVerdict) -> int:
     number: int = result.get("counts", {}).get(verdict, 0)
     return number
 
 
 def _counts(result: Mapping[str, Any]) -> dict[str, int]:
-    return {verdict: _number(result, verdict) for verdict in Verdict}
+    return {verdict: _number(result, verdict) for verdict in ReplayVerdict}
 
 
 def _summary(result: Mapping[str, Any], *, verb: str) -> str:
     others = [f"{_number(result, verdict)} {text}" for verdict, text in _TEXTS.items() if _number(result, verdict)]
-    return ", ".join([f"{count(_number(result, Verdict.REPLAYED), 'event')} {verb}", *others])
+    return ", ".join([f"{count(_number(result, ReplayVerdict.REPLAYED), 'event')} {verb}", *others])
 
 
 def _show(result: Mapping[str, Any], *, verb: str) -> None:
@@ -170,7 +170,7 @@ def _show(result: Mapping[str, Any], *, verb: str) -> None:
 
 def _require_success(job: Job, result: Mapping[str, Any]) -> None:
     require_success(job, name="replay")
-    faults = _number(result, Verdict.REFUSED) + _number(result, Verdict.UNREADABLE)
+    faults = _number(result, ReplayVerdict.REFUSED) + _number(result, ReplayVerdict.UNREADABLE)
     if faults:
         raise CommandError(
             f"{count(faults, 'event')} could not be given to the consumer",

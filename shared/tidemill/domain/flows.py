@@ -65,7 +65,7 @@ class Resolution(StrEnum):
     BLOCKED = "blocked"
 
 
-class Verdict(StrEnum):
+class NodeVerdict(StrEnum):
     """What the resolutions of its parents say about a node."""
 
     WAIT = "wait"
@@ -145,25 +145,27 @@ def resolution_of(document: Job | None) -> Resolution:
     return Resolution.SUCCEEDED if document.state is State.SUCCEEDED else Resolution.FAILED
 
 
-def through(on_failure: OnFailure, parent: Resolution) -> Verdict:
+def through(on_failure: OnFailure, parent: Resolution) -> NodeVerdict:
     """What one parent says about its child."""
     match parent:
         case Resolution.PENDING:
-            return Verdict.WAIT
+            return NodeVerdict.WAIT
         case Resolution.BLOCKED:
             # By each rule: the parent may still run, after a redrive.
-            return Verdict.BLOCK
+            return NodeVerdict.BLOCK
         case Resolution.SUCCEEDED:
-            return Verdict.START
+            return NodeVerdict.START
     if on_failure is OnFailure.CONTINUE:
-        return Verdict.START
-    return Verdict.BLOCK if (parent, on_failure) == (Resolution.FAILED, OnFailure.FAIL) else Verdict.SKIP
+        return NodeVerdict.START
+    return NodeVerdict.BLOCK if (parent, on_failure) == (Resolution.FAILED, OnFailure.FAIL) else NodeVerdict.SKIP
 
 
-def verdict(parents: Iterable[Verdict]) -> Verdict:
+def verdict(parents: Iterable[NodeVerdict]) -> NodeVerdict:
     """What all parents say. Only once all have ended, so that the order in which they end does not matter."""
     said = set(parents)
-    return next((each for each in (Verdict.WAIT, Verdict.BLOCK, Verdict.SKIP) if each in said), Verdict.START)
+    return next(
+        (each for each in (NodeVerdict.WAIT, NodeVerdict.BLOCK, NodeVerdict.SKIP) if each in said), NodeVerdict.START
+    )
 
 
 def pause(flow: Job, *, now: datetime) -> timedelta:

@@ -12,7 +12,7 @@ from tests.simulation.jobs.event_types import EVENT
 from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import World
 from tidemill import composition
-from tidemill.application.replay import REPLAY_TAG, Progress, Replay, Verdict
+from tidemill.application.replay import REPLAY_TAG, Progress, Replay, ReplayVerdict
 from tidemill.domain.errors import PermanentJobError
 from tidemill.domain.time_constants import EPOCH, MILLISECOND
 from tidemill.system import clock
@@ -107,7 +107,7 @@ class ReplayingOperators:
         save(progress)
         if progress.complete:
             state.passes += 1
-            if Verdict.UNREADABLE not in progress.counts:
+            if ReplayVerdict.UNREADABLE not in progress.counts:
                 # An older version of the code cannot read each document of a newer one.
                 self._checks.completed(state.tag, began_ms=began_ms)
 

@@ -15,8 +15,8 @@ FLOWING: Final = (
     Mutant(
         "a failed parent lets its child start",
         modules.FLOW_RULES,
-        "    if on_failure is OnFailure.CONTINUE:\n        return Verdict.START\n",
-        "    if on_failure is not OnFailure.SKIP:\n        return Verdict.START\n",
+        "    if on_failure is OnFailure.CONTINUE:\n        return NodeVerdict.START\n",
+        "    if on_failure is not OnFailure.SKIP:\n        return NodeVerdict.START\n",
     ),
     Mutant(
         "a failure skips what it must block",
@@ -27,8 +27,8 @@ FLOWING: Final = (
     Mutant(
         "a blocked parent lets its child start",
         modules.FLOW_RULES,
-        "            return Verdict.BLOCK\n        case",
-        "            return Verdict.START\n        case",
+        "            return NodeVerdict.BLOCK\n        case",
+        "            return NodeVerdict.START\n        case",
     ),
     Mutant(
         "a start replaces the job of its node",
@@ -57,7 +57,7 @@ FLOWING: Final = (
     Mutant(
         "the last node that ends asks for no look",
         modules.FLOW_ADVANCE,
-        "        return started, stays or due.get(LAST) is Verdict.START",
+        "        return started, stays or due.get(LAST) is NodeVerdict.START",
         "        return started, stays",
     ),
     Mutant(

@@ -15,9 +15,9 @@ from tidemill.domain.flows import (
     CANCELLED,
     Edge,
     Node,
+    NodeVerdict,
     OnFailure,
     Resolution,
-    Verdict,
     is_node_name,
     pause,
     resolution_of,
@@ -57,11 +57,11 @@ def test_a_document_without_a_job_says_why() -> None:
 
 #: Rows: what the parent is. Columns: fail, skip, continue.
 THROUGH = {
-    Resolution.PENDING: (Verdict.WAIT, Verdict.WAIT, Verdict.WAIT),
-    Resolution.SUCCEEDED: (Verdict.START, Verdict.START, Verdict.START),
-    Resolution.FAILED: (Verdict.BLOCK, Verdict.SKIP, Verdict.START),
-    Resolution.SKIPPED: (Verdict.SKIP, Verdict.SKIP, Verdict.START),
-    Resolution.BLOCKED: (Verdict.BLOCK, Verdict.BLOCK, Verdict.BLOCK),
+    Resolution.PENDING: (NodeVerdict.WAIT, NodeVerdict.WAIT, NodeVerdict.WAIT),
+    Resolution.SUCCEEDED: (NodeVerdict.START, NodeVerdict.START, NodeVerdict.START),
+    Resolution.FAILED: (NodeVerdict.BLOCK, NodeVerdict.SKIP, NodeVerdict.START),
+    Resolution.SKIPPED: (NodeVerdict.SKIP, NodeVerdict.SKIP, NodeVerdict.START),
+    Resolution.BLOCKED: (NodeVerdict.BLOCK, NodeVerdict.BLOCK, NodeVerdict.BLOCK),
 }
 
 
@@ -70,9 +70,11 @@ def test_an_edge_says_what_its_parent_means(parent: Resolution, edge: OnFailure)
     assert through(edge, parent) is THROUGH[parent][list(OnFailure).index(edge)]
 
 
-@pytest.mark.parametrize("said", [each for size in range(4) for each in product(Verdict, repeat=size)])
-def test_all_parents_count_in_any_order(said: tuple[Verdict, ...]) -> None:
-    first = next((each for each in (Verdict.WAIT, Verdict.BLOCK, Verdict.SKIP) if each in said), Verdict.START)
+@pytest.mark.parametrize("said", [each for size in range(4) for each in product(NodeVerdict, repeat=size)])
+def test_all_parents_count_in_any_order(said: tuple[NodeVerdict, ...]) -> None:
+    first = next(
+        (each for each in (NodeVerdict.WAIT, NodeVerdict.BLOCK, NodeVerdict.SKIP) if each in said), NodeVerdict.START
+    )
     assert {verdict(order) for order in permutations(said)} == {first}
 
 
