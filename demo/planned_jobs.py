@@ -1,8 +1,8 @@
 """The jobs and events that the demo sends over HTTP in addition to the clicks."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,18 @@ BROKEN_CONSUMER = "demo.bill"
 #: Number of jobs of the batch, and the job that it submits once all have succeeded.
 ROWS = 12
 CALLBACK = "demo.imported"
+#: The nodes of the flow, each with its type and its parents. One is broken until it is fixed, so the flow dies, too.
+NODES: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
+    "pack": ("demo.row", []),
+    "pay": ("demo.broken", []),
+    "label": ("demo.row", ["pack"]),
+    "ship": ("demo.row", ["label", "pay"]),
+}
+BROKEN_NODE = "pay"
+#: What becomes of them before the fix.
+NODES_AT_FIRST: Final = {"pack": "succeeded", "pay": "dead", "label": "succeeded", "ship": "blocked"}
 #: Number of jobs that die.
-DEAD = POISON + BROKEN + EVENTS
+DEAD = POISON + BROKEN + EVENTS + len((BROKEN_NODE, "the flow"))
 
 
 def misbehaving() -> Iterator[Planned]:
@@ -61,6 +71,13 @@ def well_behaved() -> Iterator[Planned]:
 def events() -> Iterator[Planned]:
     for number in range(EVENTS):
         yield Planned("demo.shipped", {"parcel": f"parcel {number}", "items": number}, f"shipped-{number}")
+
+
+def nodes() -> Iterator[dict[str, Any]]:
+    """As `POST /flows` takes them."""
+    for number, (name, (job_type, after)) in enumerate(NODES.items()):
+        payload = {"order": number} if job_type == "demo.broken" else {"number": number}
+        yield {"name": name, "type": job_type, "payload": payload, "after": after}
 
 
 def rows() -> Iterator[Planned]:

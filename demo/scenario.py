@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -20,7 +20,7 @@ from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.states import State
 from tidemill.local.lifecycle import App
 from tidemill.local.signed_caller import Answer
-from tidemill.names import EVENT_TYPE, LARGEST_BODY_BYTES, Output
+from tidemill.names import EVENT_TYPE, FLOW_TYPE, LARGEST_BODY_BYTES, Output
 
 #: One click in this many, and one misbehaving job in this many, is sent twice with the same key.
 REPEATED_EVERY: Final = 10
@@ -43,6 +43,7 @@ class Sent:
     planned: list[Planned] = field(default_factory=list)
     events: int = 0
     batches: list[str] = field(default_factory=list)
+    flows: list[str] = field(default_factory=list)
     replayed: int = 0
 
 
@@ -63,6 +64,7 @@ class Scenario:
         self._submit_well_behaved(sent)
         self._publish_events(sent)
         self._fill_a_batch(sent)
+        self._start_a_flow(sent)
         self._send_invalid_requests()
         self._click(sent)
         self._screen.step("waiting for all jobs to end")
@@ -70,6 +72,7 @@ class Scenario:
         self._check_jobs(sent, ended)
         self._check_clicks(sent)
         self._fix_and_redrive(ended)
+        self._check_flows(sent, dict.fromkeys(planned_jobs.NODES, "succeeded"), when="after it")
 
     def _sort(self, entries: Sequence[Click | Skipped], log_name: str) -> Sent:
         clicks = [entry for entry in entries if isinstance(entry, Click)]
@@ -151,6 +154,15 @@ class Scenario:
         sent.batches.append(batch)
         sent.replayed += len(rows)
 
+    def _start_a_flow(self, sent: Sent) -> None:
+        """Start it twice with one key."""
+        nodes = list(planned_jobs.nodes())
+        self._screen.step(f"starting a flow of {len(nodes)} nodes, one of them broken, twice")
+        answers = [self._request("/flows", {"nodes": nodes}, key="parcel") for _ in range(2)]
+        self.checks.equal("flow started twice, by HTTP status", [answer.status for answer in answers], [202, 200])
+        sent.flows += {answer.json()["id"] for answer in answers}
+        sent.replayed += 1
+
     def _send_invalid_requests(self) -> None:
         self._screen.step("sending invalid requests")
         before = self._count_submitted()
@@ -165,7 +177,7 @@ class Scenario:
 
     def _count_submitted(self) -> int:
         """Without those that come from other jobs: these may still come."""
-        return sum(job.parent is None for job in observe.all_jobs(self._app))
+        return sum(job.parent is None and job.flow is None for job in observe.all_jobs(self._app))
 
     def _click(self, sent: Sent) -> None:
         again = sent.clicks[::REPEATED_EVERY]
@@ -185,7 +197,9 @@ class Scenario:
         of_events = sent.events * (1 + len(planned_jobs.CONSUMERS))
         # Each batch is a job, and so is its callback.
         of_batches = 2 * len(sent.batches)
-        accepted = len(sent.clicks) + len(sent.planned) + of_events + of_batches
+        # And so is each flow. A node has a document also if it does not start.
+        of_flows = len(sent.flows) * (1 + len(planned_jobs.NODES))
+        accepted = len(sent.clicks) + len(sent.planned) + of_events + of_batches + of_flows
         self.checks.equal("jobs stored, against jobs accepted", len(ended), accepted)
         states = Counter((job.type, job.state) for job in ended)
         self.checks.equal("clicks enriched", states["click.enrich", State.SUCCEEDED], len(sent.clicks))
@@ -194,10 +208,12 @@ class Scenario:
         self._check_well_behaved(ended)
         self._check_events(ended)
         self._check_batches(sent, ended)
+        self._check_flows(sent, planned_jobs.NODES_AT_FIRST, when="before the fix")
         deaths = Counter(f"{job.type}, {job.death}" for job in ended if job.state is State.DEAD)
         expected = {
             f"demo.poison, {DeathReason.PERMANENT}": planned_jobs.POISON,
-            f"demo.broken, {DeathReason.EXHAUSTED}": planned_jobs.BROKEN,
+            f"demo.broken, {DeathReason.EXHAUSTED}": planned_jobs.BROKEN + len(sent.flows),
+            f"{FLOW_TYPE}, {DeathReason.GAVE_UP}": len(sent.flows),
             f"{planned_jobs.BROKEN_CONSUMER}, {DeathReason.PERMANENT}": planned_jobs.EVENTS,
         }
         self.checks.equal("dead jobs, by type and reason", deaths, expected)
@@ -221,7 +237,7 @@ class Scenario:
         self.checks.equal(
             "steps of the long job: done, total", (long.progress_done, long.progress_total), (planned_jobs.STEPS,) * 2
         )
-        cancelled = [job.type for job in ended if job.state is State.CANCELLED]
+        cancelled = [job.type for job in ended if job.state is State.CANCELLED and job.flow is None]
         self.checks.equal("jobs cancelled", len(cancelled), planned_jobs.SCHEDULED)
 
     def _check_events(self, ended: Sequence[Job]) -> None:
@@ -242,6 +258,12 @@ class Scenario:
             self.checks.equal("callbacks of the batch", [job.type for job in callbacks], [planned_jobs.CALLBACK])
             last = max(job.finished_at for job in ended if job.batch == batch and job.finished_at)
             self.checks.true("the callback came after the last job", all(job.created_at >= last for job in callbacks))
+
+    def _check_flows(self, sent: Sent, expected: Mapping[str, str], *, when: str) -> None:
+        for flow in sent.flows:
+            nodes = self._app.request("GET", f"/flows/{flow}").json()["nodes"]
+            found = {node["name"]: node["state"] for node in nodes}
+            self.checks.equal(f"nodes of the flow {when}", ", ".join(found.values()), ", ".join(expected.values()))
 
     def _check_clicks(self, sent: Sent) -> None:
         self._screen.step("checking the counts of countries and browsers against the log")

@@ -1,6 +1,7 @@
 """The deployed app as the end-to-end tests use it: submit a job, read it, wait for it."""
 
 import json
+import subprocess
 from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
@@ -11,6 +12,7 @@ from demo.observe import all_jobs
 from tests.support.patience import PATIENCE_SECONDS
 from tidemill.domain.job import Job
 from tidemill.local.lifecycle import App
+from tidemill.local.paths import VENV
 from tidemill.local.signed_caller import Answer
 from tidemill.local.wait import wait_until
 from tidemill.names import Lane, Output
@@ -95,3 +97,26 @@ class Deployed:
 @pytest.fixture
 def deployed(app: App) -> Deployed:
     return Deployed(app)
+
+
+class Tidemill:
+    """Runs the command line as the ordinary caller of the app."""
+
+    def __init__(self, deployed: Deployed) -> None:
+        self._environment = deployed.app.caller.environment()
+
+    def __call__(self, *arguments: str, typed: str = "") -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(VENV / "bin" / "tidemill"), *arguments],
+            env=self._environment,
+            input=typed,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_SECONDS,
+            check=False,
+        )
+
+
+@pytest.fixture
+def tidemill(deployed: Deployed) -> Tidemill:
+    return Tidemill(deployed)

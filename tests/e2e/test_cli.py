@@ -1,37 +1,9 @@
 """The command line as a separate process, against the deployed app."""
 
 import json
-import subprocess
 from uuid import uuid4
 
-import pytest
-
-from tests.e2e.conftest import Deployed
-from tests.support.patience import PATIENCE_SECONDS
-from tidemill.local.paths import VENV
-
-
-@pytest.fixture
-def tidemill(deployed: Deployed) -> "Tidemill":
-    return Tidemill(deployed)
-
-
-class Tidemill:
-    """Runs the command line as the ordinary caller of the app."""
-
-    def __init__(self, deployed: Deployed) -> None:
-        self._environment = deployed.app.caller.environment()
-
-    def __call__(self, *arguments: str, typed: str = "") -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [str(VENV / "bin" / "tidemill"), *arguments],
-            env=self._environment,
-            input=typed,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_SECONDS,
-            check=False,
-        )
+from tests.e2e.conftest import Deployed, Tidemill
 
 
 def test_a_job_is_submitted_watched_listed_and_cancelled(tidemill: Tidemill) -> None:

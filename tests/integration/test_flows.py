@@ -12,9 +12,10 @@ from tests.support.flow_calls import a_flow, added, cancelled, node, on, posted,
 from tidemill import RetryAfter, Run, Submission, composition
 from tidemill.application.job_types import JobTypes
 from tidemill.client import Edge, Flow, FlowRefusedError, Node, OnFailure, Tidemill
-from tidemill.domain.errors import PermanentJobError
+from tidemill.domain.errors import PermanentJobError, TransactionConflictError
 from tidemill.domain.flow_place import NODE_GROUP
 from tidemill.domain.states import State
+from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.flow.job import look_after
 from tidemill.names import FLOW_PACKAGE, Env
 
@@ -159,6 +160,19 @@ def test_nodes_may_be_added_while_the_flow_runs(mill: Mill, nodes: Nodes) -> Non
     mill.run()
     assert (mill.job(flow).state, sorted(nodes.ran[1:3]), nodes.ran[3]) == (State.SUCCEEDED, ["b", "c"], "d")
     assert added(flow, node("e", "a")).status == 409
+
+
+@pytest.mark.usefixtures("nodes")
+def test_an_addition_that_hinders_the_progress_costs_the_flow_no_attempt(
+    mill: Mill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def in_conflict(*_: object, **__: object) -> bool:
+        raise TransactionConflictError("others write the document")
+
+    monkeypatch.setattr(DynamoJobStore, "checkpoint", in_conflict)
+    flow = a_flow(node("charge"))
+    mill.run()
+    assert (mill.job(flow).state, mill.job(flow).errors) == (State.SUCCEEDED, ())
 
 
 def test_each_fault_has_its_path_and_nothing_is_stored(mill: Mill, nodes: Nodes) -> None:

@@ -12,7 +12,8 @@ from typing import Final
 
 from tidemill.application.explain_breaker import parked_by_breaker
 from tidemill.application.explained_burst import debounced
-from tidemill.application.explained_effects import batch_so_far, effects
+from tidemill.application.explained_effects import effects
+from tidemill.application.explained_parts import look_ahead, so_far
 from tidemill.application.explanation import Answer, Facts, Reason
 from tidemill.application.time_text import moment
 from tidemill.domain.adaptive_limit import Adapted, Adaptive, Trouble
@@ -125,7 +126,10 @@ def _not_due(facts: Facts) -> Answer:
     via = ["Wake puts it on its lane up to five minutes before."] if job.state is State.SCHEDULED else []
     if job.state is State.SCHEDULED and (stopped := _stopped("wake", facts)):
         via = [stopped]
-    if job.state is State.QUEUED and job.wait and (released := _RELEASED.get(job.wait.cause)):
+    if job.burst and job.due == job.run_at:
+        # Of its submissions, also if it was parked in between.
+        text, reason = debounced(job.burst, when, now), Reason.DELAYED
+    elif job.state is State.QUEUED and job.wait and (released := _RELEASED.get(job.wait.cause)):
         reason, begins = released
         text = f"{begins.format(job.wait.key)}, and it starts {when}."
     elif job.holds and job.hold_cause is HoldCause.LIMIT:
@@ -147,8 +151,6 @@ def _not_due(facts: Facts) -> Answer:
     elif job.claimed_at and job.hops:
         text = f"Its handler asked to run again {when} (a snooze or a continuation)."
         reason = Reason.HANDLER_DELAY
-    elif job.burst:
-        text, reason = debounced(job.burst, when, now), Reason.DELAYED
     else:
         text, reason = f"It was submitted to run {when}.", Reason.DELAYED
     return _said(reason, text, *via, until=job.due)
@@ -247,6 +249,8 @@ def _awaiting(facts: Facts) -> Answer:
     awaited = job.awaited
     if awaited is None:
         return _said(Reason.AWAITED, "Another version of the code made it wait.", until=job.due)
+    if ahead := look_ahead(job, now):
+        return _said(Reason.AWAITED, ahead, *filter(None, [_stopped("wake", facts)]), until=job.due)
     since, until = moment(awaited.since, now), moment(awaited.until, now)
     return _said(
         Reason.AWAITED,
@@ -349,7 +353,7 @@ def _further(facts: Facts) -> Iterator[str]:
         yield f"If no run begins by {moment(job.deadline, now)}, it dies."
     if job.useful_until:
         yield f"A run that would begin after {moment(job.useful_until, now)} comes too late: it expires then."
-    yield from batch_so_far(job, now)
+    yield from so_far(job, now)
     for override in facts.overrides:
         yield _overridden(override, now)
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 from tidemill.application.flow_graphs import edges_of
 from tidemill.application.flow_nodes import NodeDocuments, waits_for
 from tidemill.application.job_view import time_text
-from tidemill.domain.flows import OnFailure, Resolution, is_cancelled
+from tidemill.domain.flows import OnFailure, Resolution, cancelled_at
 from tidemill.domain.job import Job
 
 #: The parents that a node is shown to wait for.
@@ -16,13 +16,12 @@ _ARROWS: Final[Mapping[str, str]] = {"fail": "-->", "skip": "-. skip .->", "cont
 
 def flow_view(flow: Job, nodes: int) -> dict[str, Any]:
     """Without the nodes: `size` says how many there are."""
-    cancelled = next((each.at for each in flow.signals if is_cancelled(flow)), None)
     return {
         "id": flow.id,
         "state": flow.state,
         "size": nodes,
         "created_at": time_text(flow.created_at),
-        "cancel_requested_at": time_text(cancelled),
+        "cancel_requested_at": time_text(cancelled_at(flow)),
         "finished_at": time_text(flow.finished_at),
         "expires_at": time_text(flow.expires_at),
         "tags": list(flow.tags),

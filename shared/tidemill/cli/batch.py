@@ -1,15 +1,18 @@
-"""`tidemill batch`: show a batch of the caller, close it, or cancel it with its jobs, over the HTTP API."""
+"""`tidemill batch`: show a batch, or close one of the caller, or cancel it with its jobs."""
 
 from typing import Any
 from urllib.parse import quote
 
 import click
 
+from tidemill.application.job_view import batch_view
+from tidemill.cli.any_tenant import read
 from tidemill.cli.api_call import call
+from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.output import show, show_json
-from tidemill.domain.batches import FINAL_STATES
+from tidemill.domain.batches import FINAL_STATES, is_batch
 from tidemill.domain.states import State
 
 
@@ -17,24 +20,44 @@ from tidemill.domain.states import State
 @click.argument("batch_id", metavar="ID")
 @click.option("--close", "closes", is_flag=True, help="Let no more jobs join.")
 @click.option("--cancel", "cancels", is_flag=True, help="Let no more jobs join, and cancel those that have not ended.")
+@click.option("--tenant", help="Operators: read the batch of this tenant from the table.")
 @click.option("--json", "as_json", is_flag=True, help="Print the batch as JSON.")
 @click.pass_obj
-def batch(installation: Installation, batch_id: str, *, closes: bool, cancels: bool, as_json: bool) -> None:
+def batch(
+    installation: Installation, batch_id: str, tenant: str | None, *, closes: bool, cancels: bool, as_json: bool
+) -> None:
     """Show how many jobs of your own batch are in which state.
 
     `tidemill redrive --own ID` redrives the dead jobs of a dead batch. `tidemill cancel ID` cancels the batch alone,
     and its jobs run on; --cancel cancels these too.
+
+    With --tenant, operators see a batch of any tenant.
     """
     if closes and cancels:
         raise click.UsageError("give --close or --cancel, not both")
-    path = f"/batches/{quote(batch_id, safe='')}"
-    if closes or cancels:
-        call(installation.api, "POST", f"{path}/{'close' if closes else 'cancel'}")
-    found, _ = call(installation.api, "GET", path)
+    if tenant and (closes or cancels):
+        raise click.UsageError("--close and --cancel are for your own batches")
+    change = "close" if closes else "cancel" if cancels else None
+    found = _of_tenant(installation, tenant, batch_id) if tenant else _own(installation, batch_id, change)
     if as_json:
         show_json(found, one_line=True)
     else:
         show(_line(found))
+
+
+def _own(installation: Installation, batch_id: str, change: str | None) -> dict[str, Any]:
+    path = f"/batches/{quote(batch_id, safe='')}"
+    if change:
+        call(installation.api, "POST", f"{path}/{change}")
+    found, _ = call(installation.api, "GET", path)
+    return dict(found)
+
+
+def _of_tenant(installation: Installation, tenant: str, batch_id: str) -> dict[str, Any]:
+    job = read(installation, tenant, batch_id)
+    if not is_batch(job):
+        raise CommandError(f"{batch_id} is a job of the type {job.type}, and no batch", remedy="Use `tidemill get`.")
+    return batch_view(job, installation.batch_members.look(job))
 
 
 def _line(found: dict[str, Any]) -> str:

@@ -1,35 +1,44 @@
-"""`tidemill flow`: show the graph of a flow of the caller, or cancel it with its nodes, over the HTTP API."""
+"""`tidemill flow`: show the graph of a flow, or cancel one of the caller with its nodes."""
 
 from typing import Any
 from urllib.parse import quote
 
 import click
 
-from tidemill.application.flow_view import mermaid
+from tidemill.application.flow_view import graph_view, mermaid
+from tidemill.cli.any_tenant import read
 from tidemill.cli.api_call import call
+from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import DASH, visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.output import show, show_json, show_table
+from tidemill.domain.flows import is_flow
 
 
 @click.command()
 @click.argument("flow_id", metavar="ID")
 @click.option("--cancel", "cancels", is_flag=True, help="Start no more nodes, and cancel those that have not ended.")
 @click.option("--mermaid", "as_mermaid", is_flag=True, help="Print the graph as a flowchart for Mermaid.")
+@click.option("--tenant", help="Operators: read the flow of this tenant from the table.")
 @click.option("--json", "as_json", is_flag=True, help="Print the flow as JSON.")
 @click.pass_obj
-def flow(installation: Installation, flow_id: str, *, cancels: bool, as_mermaid: bool, as_json: bool) -> None:
+def flow(
+    installation: Installation, flow_id: str, tenant: str | None, *, cancels: bool, as_mermaid: bool, as_json: bool
+) -> None:
     """Show the nodes of your own flow.
 
     With what has become of each, and the parents for which it waits. `tidemill redrive --own ID` redrives the failed
     nodes of a dead flow, and lets it go on from there.
+
+    With --tenant, operators see a flow of any tenant.
     """
     if as_mermaid and as_json:
         raise click.UsageError("give --mermaid or --json, not both")
-    path = f"/flows/{quote(flow_id, safe='')}"
-    if cancels:
-        call(installation.api, "POST", f"{path}/cancel")
-    found, _ = call(installation.api, "GET", path)
+    if cancels and tenant:
+        raise click.UsageError(
+            "--cancel is for your own flows; `tidemill cancel ID --tenant TENANT` lets no more nodes start"
+        )
+    found = _of_tenant(installation, tenant, flow_id) if tenant else _own(installation, flow_id, cancels=cancels)
     if as_json:
         show_json(found, one_line=True)
     elif as_mermaid:
@@ -38,6 +47,21 @@ def flow(installation: Installation, flow_id: str, *, cancels: bool, as_mermaid:
     else:
         show(_line(found))
         show_table(["NODE", "TYPE", "STATE", "AFTER", "JOB"], [_row(node) for node in found["nodes"]])
+
+
+def _own(installation: Installation, flow_id: str, *, cancels: bool) -> dict[str, Any]:
+    path = f"/flows/{quote(flow_id, safe='')}"
+    if cancels:
+        call(installation.api, "POST", f"{path}/cancel")
+    found, _ = call(installation.api, "GET", path)
+    return dict(found)
+
+
+def _of_tenant(installation: Installation, tenant: str, flow_id: str) -> dict[str, Any]:
+    job = read(installation, tenant, flow_id)
+    if not is_flow(job):
+        raise CommandError(f"{flow_id} is a job of the type {job.type}, and no flow", remedy="Use `tidemill get`.")
+    return graph_view(installation.flow_look.documents(job))
 
 
 def _line(found: dict[str, Any]) -> str:

@@ -9,15 +9,21 @@ from functools import cache, cached_property
 
 from tidemill.application.audit import Auditor
 from tidemill.application.backfill import Backfiller
+from tidemill.application.batch_members import BatchMembers
 from tidemill.application.configuration import Configurator
 from tidemill.application.control import Control
 from tidemill.application.explanation import Facts
+from tidemill.application.flow_graphs import FlowGraphs
+from tidemill.application.flow_look import FlowLook
+from tidemill.application.flow_nodes import FlowParts
 from tidemill.application.job_search import JobSearch
+from tidemill.application.job_types import JobTypes
 from tidemill.application.owed import Taker
 from tidemill.application.purge import Purger
 from tidemill.application.read_pace import ReadPace
 from tidemill.application.reconcile import Reconciler
 from tidemill.application.redrive import Redriver
+from tidemill.application.submit import Submit
 from tidemill.application.table_pass import TablePasses
 from tidemill.application.undo import Undoer
 from tidemill.aws import clients
@@ -32,6 +38,7 @@ from tidemill.domain.waiting import Cause, Line
 from tidemill.dynamodb.attention_counts import AttentionCounts, Counted
 from tidemill.dynamodb.audit_items import DynamoAuditLog
 from tidemill.dynamodb.batch_pages import DynamoBatchPages
+from tidemill.dynamodb.flow_items import DynamoFlows
 from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.job_scan import DynamoJobScan
 from tidemill.dynamodb.job_store import DynamoJobStore
@@ -222,6 +229,24 @@ class Installation:
         indexes = Indexes(listed=self.keeps_listing, shards=INDEX_SHARDS)
         found = self.deployment
         return DynamoJobStore(clients.dynamodb(), table=found.jobs_table, retention=found.retention, indexes=indexes)
+
+    @cached_property
+    def flow_look(self) -> FlowLook:
+        """To read the flows of any tenant."""
+        store = self._submitting_store
+        flows = DynamoFlows(clients.dynamodb(), table=self.deployment.jobs_table)
+        submit = Submit(
+            store=store, payloads=self.payloads, job_types=JobTypes({}), clock=clock.now, new_id=ids.new_job_id
+        )
+        graphs = FlowGraphs(store=flows, payloads=self.payloads)
+        parts = FlowParts(flows=flows, jobs=store, submit=submit, graphs=graphs, clock=clock.now)
+        return FlowLook(parts, new_token=ids.new_token)
+
+    @cached_property
+    def batch_members(self) -> BatchMembers:
+        """To read the batches of any tenant."""
+        pages = DynamoBatchPages(clients.dynamodb(), table=self.deployment.jobs_table)
+        return BatchMembers(store=self.store, batches=pages, clock=clock.now, new_token=ids.new_token)
 
     @cached_property
     def finder(self) -> JobFinder:

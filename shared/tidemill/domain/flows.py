@@ -126,9 +126,14 @@ def is_flow(job: Job) -> bool:
     return job.type == FLOW_TYPE
 
 
+def cancelled_at(flow: Job) -> datetime | None:
+    """When it was cancelled as a whole, with its nodes."""
+    return next((signal.at for signal in flow.signals if signal.name == CANCELLED), None)
+
+
 def is_cancelled(flow: Job) -> bool:
     """As a whole, with its nodes."""
-    return any(signal.name == CANCELLED for signal in flow.signals)
+    return cancelled_at(flow) is not None
 
 
 def starts_nodes(flow: Job | None) -> bool:

@@ -4,12 +4,14 @@ In between, the ends of nodes start the others: see `tidemill.application.flow_a
 it repairs what was lost. A redrive of the flow redrives the dead nodes because of which it died, and waits again.
 """
 
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, Final
 
 from pydantic import BaseModel
 
 from tidemill import Cancelled, Continue, Done, GiveUp, Run, WaitFor, job_type
+from tidemill.domain.errors import TransactionConflictError
 from tidemill.domain.flows import LONGEST_FLOW, LOOK, is_cancelled, pause
 from tidemill.domain.retry import LARGEST_MAX_HOPS
 from tidemill.names import FLOW_TYPE, LARGEST_MAX_ATTEMPTS
@@ -50,7 +52,9 @@ def look_after(_flow: StartedFlow, run: Run) -> WaitFor | Continue | Done | Give
     looked = look(flow, lambda: clock.now() < ends_at)
     if is_cancelled(flow):
         return Cancelled() if looked.final else Continue(None, after=_BETWEEN_CANCELS)
-    run.checkpoint(done=looked.ended, total=len(looked.resolutions))
+    # While nodes are added, others write the flow, too. Then the next look shows the progress.
+    with suppress(TransactionConflictError):
+        run.checkpoint(done=looked.ended, total=len(looked.resolutions))
     if looked.at_rest and not looked.again:
         if not looked.failed:
             return Done(looked.counts)

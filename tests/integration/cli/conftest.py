@@ -84,6 +84,7 @@ def app_config(server: Loopback, environment: pytest.MonkeyPatch) -> FakeAppConf
 def behind(server: Loopback, mill: Mill, environment: pytest.MonkeyPatch) -> Mill:
     """The functions, behind the API that the command line calls."""
     server.respond = from_the_functions
+    server.stacks[0] = pipeline(mill.table.name, "{}")
     environment.setattr(query_composition, "cursors", lambda **_: Cursors(b"key"))
     return mill
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from tests.integration.cli.conftest import run
+from tests.support.builders import TENANT
 from tests.support.deployed_functions import Mill, forget
 from tests.support.http_events import call
 from tidemill.batch import job
@@ -37,6 +38,16 @@ def test_a_batch_is_counted_and_closed(behind: Mill) -> None:
     assert json.loads(run("batch", batch, "--json").stdout)["counts"] == {"succeeded": 2}
     again = run("batch", batch, "--close")
     assert (again.exit_code, "the batch was closed before" in again.stderr) == (1, True)
+
+
+def test_operators_see_a_batch_of_any_tenant(behind: Mill) -> None:
+    batch = opened()
+    job = behind.accepted(batch=batch)
+    result = run("batch", batch, "--tenant", TENANT)
+    assert result.stdout == f"{batch}  open, 0 of 1 jobs at rest: 1 queued\n", result.stderr
+    assert "tenant other has no job" in run("batch", batch, "--tenant", "other").stderr
+    assert run("batch", batch, "--tenant", TENANT, "--close").exit_code == 2
+    assert "no batch" in run("batch", job, "--tenant", TENANT).stderr
 
 
 def test_a_batch_is_cancelled(behind: Mill) -> None:

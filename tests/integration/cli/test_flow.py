@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.integration.cli.conftest import run
+from tests.support.builders import TENANT
 from tests.support.deployed_functions import Mill, forget
 from tests.support.flow_calls import a_flow, node, skip
 from tidemill.names import FLOW_PACKAGE, Env
@@ -34,6 +35,18 @@ def test_a_flow_is_shown_as_a_table_as_json_and_as_a_flowchart(behind: Mill) -> 
         "    n0 --> n1",
         "    n1 -. skip .-> n2",
     ]
+
+
+def test_operators_see_a_flow_of_any_tenant(behind: Mill) -> None:
+    flow = a_flow(node("charge"), node("ship", "charge"))
+    found = json.loads(run("flow", flow, "--tenant", TENANT, "--json").stdout)
+    assert [each["waits_for"] for each in found["nodes"]] == [[], ["charge"]]
+    behind.run()
+    assert run("flow", flow, "--tenant", TENANT).stdout.splitlines()[0] == f"{flow}  succeeded: 2 succeeded"
+    assert "tenant other has no job" in run("flow", flow, "--tenant", "other").stderr
+    assert run("flow", flow, "--tenant", TENANT, "--cancel").exit_code == 2
+    job = str(found["nodes"][0]["job_id"] or behind.accepted())
+    assert "no flow" in run("flow", job, "--tenant", TENANT).stderr
 
 
 def test_a_flow_is_cancelled(behind: Mill) -> None:

@@ -285,7 +285,11 @@ class ExplanationChecks:
 
 def _cause(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> Reason | None:
     """Why this write set the time. None if it left the time as it was."""
-    if before is None or before["created_at"] != after["created_at"]:
+    if (
+        before is None
+        or before["created_at"] != after["created_at"]
+        or ("burst" in after and after.get("run_at") == after["due"] != before["due"])
+    ):
         return Reason.DELAYED
     match state_of(before):
         case State.WAITING | State.DEAD as was:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.support.builders import A_WAIT, NOW, SECOND, a_job
+from tests.support.builders import A_BURST, A_WAIT, NOW, SECOND, a_job
 from tidemill.application.explain import explain
 from tidemill.application.explanation import Facts, GroupHead, LaneDepth, Reason
 from tidemill.application.owed import Kind, Owed, Work
@@ -53,6 +53,14 @@ def test_a_scheduled_job_names_a_stopped_wake() -> None:
     assert explain(facts(job)).until == job.due
     late = a_job(state=State.SCHEDULED, due=NOW)
     assert "Wake is not called" in explain(facts(late, stopped=frozenset({"wake"}))).sentences[1]
+
+
+def test_a_debounced_job_that_was_paused_names_its_submissions() -> None:
+    paused = Wait(cause=Cause.PAUSE, key="lane=bulk", since=NOW)
+    due = LATER + timedelta(minutes=4)
+    answer = explain(facts(a_job(due=due, run_at=due, wait=paused, burst=A_BURST)))
+    assert (answer.reason, answer.until) == (Reason.DELAYED, due)
+    assert answer.sentences[0].startswith("It is debounced")
 
 
 def test_a_group_whose_turn_is_owed_names_the_error() -> None:
