@@ -28,7 +28,7 @@ from tidemill.cdk.sns_source import SnsSource
 from tidemill.cdk.source_declarations import SourceError
 from tidemill.cdk.synth_errors import SynthError
 from tidemill.cdk.table_source import TableSource
-from tidemill.names import Env
+from tidemill.names import Env, Lane
 from tidemill.system.event_checks import require_consumers, require_sources
 
 Resources = dict[str, dict[str, Any]]
@@ -314,6 +314,28 @@ def test_a_sink_without_sources_is_refused(synthesis: Synthesis) -> None:
     bus = events.EventBus.from_event_bus_name(synthesis.stack, "Bus", "orders")
     with pytest.raises(SynthError, match="sources"):
         BusSink(synthesis.pipeline, bus=bus, sources=[])
+
+
+def test_a_second_bus_in_the_same_variable_is_refused(synthesis: Synthesis) -> None:
+    """Only the last value of a variable counts, so the sinks of the first bus would send to the second."""
+    first, second = (events.EventBus.from_event_bus_name(synthesis.stack, name, name) for name in ("orders", "files"))
+    BusSink(synthesis.pipeline, bus=first, sources=["com.example.shop"])
+
+    with pytest.raises(SynthError, match=r"TIDEMILL_EVENT_BUS has another value already .* variable="):
+        BusSink(synthesis.pipeline, bus=second, sources=["com.example.files"], lane=Lane.BULK)
+
+    BusSink(synthesis.pipeline, bus=second, sources=["com.example.files"], variable="FILES_BUS")
+    BusSink(synthesis.pipeline, bus=first, sources=["com.example.shop.more"])
+
+
+@pytest.mark.parametrize("imported", [False, True])
+def test_a_fifo_topic_is_refused(synthesis: Synthesis, imported: bool) -> None:
+    stack = synthesis.stack
+    arn = "arn:aws:sns:eu-central-1:111122223333:orders.fifo"
+    topic: sns.ITopic = sns.Topic.from_topic_arn(stack, "T", arn) if imported else sns.Topic(stack, "T", fifo=True)
+
+    with pytest.raises(SynthError, match="Use a standard topic, or"):
+        SnsSource(synthesis.functions, "topic", pipeline=synthesis.pipeline, tenant="shop", topic=topic)
 
 
 _GUIDE: Final = (ROOT / "docs" / "guides" / "event-sources.md").read_text()

@@ -13,6 +13,7 @@ class BusSink:
     """Let the job types of `event_sink` on `lane` send events with these sources to `bus`, and no others.
 
     The sink itself is a job type, so its failures retry and die as those of every job, with the alarms of its lane.
+    Two buses need two variables: a synthesis refuses one `variable` for both, if their lanes share a worker.
     """
 
     def __init__(

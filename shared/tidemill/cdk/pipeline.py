@@ -38,6 +38,7 @@ from tidemill.cdk.lane_config import LaneConfig
 from tidemill.cdk.publisher import Publisher
 from tidemill.cdk.scheduled_functions import ScheduledFunctions
 from tidemill.cdk.storage import Storage
+from tidemill.cdk.synth_errors import SynthError
 from tidemill.cdk.tags import tag
 from tidemill.names import ATTENTION_INDEX, LISTING_INDEX, PAYLOADS_PREFIX, Output
 
@@ -76,6 +77,8 @@ class Pipeline(Construct):
         )
         self._types = type_names(config.job_packages, root=app_folder) if config.metrics_by_type else []
         self.topics = AlarmTopics(self, config=config)
+        #: The variables of `add_job_variables`, by worker and name.
+        self._job_variables: dict[tuple[JobFunction, str], str] = {}
         added = add_alarms(self, self._alarms(), config=config, topics=self.topics)
         self.topics.tickets.call(
             self._scheduled.reconcile,
@@ -143,9 +146,19 @@ class Pipeline(Construct):
             self.storage.files.allow(worker, actions, of=[prefix])
 
     def add_job_variables(self, variables: Mapping[str, str], *, lane: names.Lane = names.Lane.DEFAULT) -> None:
-        """Set environment variables that the handlers of the job types of `lane` read."""
+        """Set environment variables that the handlers of the job types of `lane` read.
+
+        The workers of less urgent lanes get them, too. Raises `SynthError` for a variable that has another value there:
+        the handlers of the first one would read the second.
+        """
         for worker in self._workers(lane):
             for name, value in variables.items():
+                if self._job_variables.setdefault((worker, name), value) != value:
+                    raise SynthError(
+                        f"the variable {name} has another value already for job types of lane {lane} or a less urgent "
+                        "one: give one of the two another name. A BusSink takes it as variable=, and each of its "
+                        "event_sinks as bus="
+                    )
                 worker.function.add_environment(name, value)
 
     def allow_submitting(self, function: JobFunction, *, tenant: str | None = None) -> None:

@@ -7,6 +7,7 @@ from aws_cdk import aws_sns as sns
 from tidemill.cdk.event_source import EventSource
 from tidemill.cdk.function_factory import FunctionFactory
 from tidemill.cdk.pipeline import Pipeline
+from tidemill.cdk.synth_errors import SynthError
 
 
 class SnsSource(EventSource):
@@ -25,6 +26,13 @@ class SnsSource(EventSource):
         topic: sns.ITopic,
         filter_policy: dict[str, Any] | None = None,
     ) -> None:
+        if topic.fifo:
+            # The subscription of a FIFO topic has a FIFO queue for dead letters, and a source has a standard one:
+            # https://docs.aws.amazon.com/sns/latest/dg/sns-dead-letter-queues.html
+            raise SynthError(
+                f"source {source!r}: its topic is a FIFO topic, which cannot be a source. Use a standard topic, or "
+                "subscribe a FIFO queue with a function of your own that publishes events"
+            )
         super().__init__(functions, source, pipeline=pipeline, tenant=tenant, record="SnsRecord")
         by_topic = {"ArnEquals": {"aws:SourceArn": topic.topic_arn}}
         self.let_send("sns.amazonaws.com", by_topic)
