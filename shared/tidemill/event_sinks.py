@@ -59,7 +59,7 @@ def event_sink(
         }
         try:
             sent = event_bus.put(setting(bus), source=source, detail_type=event, detail=detail)
-        except event_bus.EntryTooLargeError as error:
+        except event_bus.UnsendableEntryError as error:
             raise PermanentJobError(str(error)) from error
         return {"sent_as": sent}
 

@@ -97,11 +97,29 @@ def test_an_event_that_is_too_large_dies_at_once(bus: Bus, sink: JobType) -> Non
     assert bus.entries == []
 
 
+def test_an_event_with_half_a_surrogate_pair_dies_at_once(bus: Bus, sink: JobType) -> None:
+    """A payload may have one, as every job's may: JSON in ASCII holds it. A bus takes UTF-8."""
+    job = run_job(sink, {"order": "\ud800"}).job
+
+    assert (job.state, job.death) == (State.DEAD, DeathReason.PERMANENT)
+    assert "half a surrogate pair" in job.errors[-1].message
+    assert bus.entries == []
+
+
+@pytest.mark.parametrize("code", ["MalformedDetail", "InvalidArgument"])
+def test_an_entry_that_a_bus_can_never_take_dies_at_once(bus: Bus, sink: JobType, code: str) -> None:
+    bus.result = {"ErrorCode": code, "ErrorMessage": "no"}
+
+    job = run_job(sink, {"order": "7"}).job
+
+    assert (job.state, job.death, job.errors[-1].message) == (State.DEAD, DeathReason.PERMANENT, f"{code}: no")
+
+
 def test_an_event_just_below_the_limit_is_sent(bus: Bus) -> None:
     around = len('{"data":""}') + len("source") + len("type")
     event_bus.put("orders", source="source", detail_type="type", detail={"data": "x" * (262_143 - around)})
 
-    with pytest.raises(event_bus.EntryTooLargeError):
+    with pytest.raises(event_bus.UnsendableEntryError):
         event_bus.put("orders", source="source", detail_type="type", detail={"data": "x" * (262_144 - around)})
     assert len(bus.entries) == 1
 

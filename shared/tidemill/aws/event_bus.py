@@ -15,7 +15,12 @@ from tidemill.domain.errors import TidemillError
 LARGEST_ENTRY_BYTES: Final = 256 * 1024
 
 
-class EntryTooLargeError(TidemillError):
+#: An entry with one of these is refused at each try. Rights may be given yet, so `AccessDeniedException` is not here.
+#: https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEventsResultEntry.html
+_FOR_EVER: Final = ("MalformedDetail", "InvalidArgument")
+
+
+class UnsendableEntryError(TidemillError):
     """EventBridge would refuse the event at each try."""
 
 
@@ -34,16 +39,20 @@ def put(bus: str, *, source: str, detail_type: str, detail: Mapping[str, Any]) -
     One entry for each call: a call answers 200 even if entries of it have failed, so each entry is judged by itself.
     https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-putevents.html
 
-    Raises `EntryTooLargeError`, `EntryRefusedError` and `StoreUnavailableError`.
+    Raises `UnsendableEntryError`, `EntryRefusedError` and `StoreUnavailableError`.
     """
     text = json.dumps(detail, separators=(",", ":"), ensure_ascii=False)
-    size = sum(len(part.encode()) for part in (source, detail_type, text))
+    try:
+        size = sum(len(part.encode()) for part in (source, detail_type, text))
+    except UnicodeEncodeError as error:
+        raise UnsendableEntryError("the event has half a surrogate pair, which has no form in UTF-8") from error
     if size >= LARGEST_ENTRY_BYTES:
-        raise EntryTooLargeError(f"the event has {size} bytes, and a bus takes less than {LARGEST_ENTRY_BYTES}")
+        raise UnsendableEntryError(f"the event has {size} bytes, and a bus takes less than {LARGEST_ENTRY_BYTES}")
     entry = {"EventBusName": bus, "Source": source, "DetailType": detail_type, "Detail": text}
     with translated():
         answer = _client().put_events(Entries=[entry])
     (result,) = answer["Entries"]
     if answer["FailedEntryCount"] or "EventId" not in result:
-        raise EntryRefusedError(f"{result.get('ErrorCode')}: {result.get('ErrorMessage')}")
+        refused = UnsendableEntryError if result.get("ErrorCode") in _FOR_EVER else EntryRefusedError
+        raise refused(f"{result.get('ErrorCode')}: {result.get('ErrorMessage')}")
     return str(result["EventId"])
