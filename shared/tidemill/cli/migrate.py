@@ -11,8 +11,7 @@ from tidemill.cli.confirm import confirmed, require_confirmation
 from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import count, visible
 from tidemill.cli.installation import Installation
-from tidemill.cli.job_filter_options import read_units_option
-from tidemill.cli.operator_job import require_success, result_of, watched
+from tidemill.cli.operator_job import pace_of, require_success, result_of, watched
 from tidemill.cli.output import show, show_json
 from tidemill.cli.parameter_types import reason_text
 from tidemill.domain.job import Job
@@ -36,15 +35,7 @@ def _function(_: click.Context, __: click.Parameter, name: str) -> str:
     "--with", "function", required=True, callback=_function, metavar="MODULE:FUNCTION", help="A function of the app."
 )
 @click.option("--ended", is_flag=True, help="Ended jobs instead of live ones.")
-@click.option(
-    "--rate",
-    type=click.IntRange(min=1),
-    default=50,
-    show_default=True,
-    metavar="NUMBER",
-    help="At most so many jobs per second.",
-)
-@read_units_option
+@pace_of("jobs")
 @click.option("--reason", default="", callback=reason_text, metavar="TEXT", help="Why, for the audit entry.")
 @click.option("--dry-run", is_flag=True, help="Print counts and examples, and change nothing.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")

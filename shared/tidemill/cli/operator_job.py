@@ -5,14 +5,30 @@ from collections.abc import Callable, Mapping
 from time import sleep
 from typing import Any, Final
 
+import click
+
 from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import visible
 from tidemill.cli.installation import Installation
+from tidemill.cli.job_filter_options import Command, read_units_option
 from tidemill.cli.output import say
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 
 _PAUSE_SECONDS: Final = 2.0
+
+
+def pace_of(things: str) -> Callable[[Command], Command]:
+    """Adds `rate` and `read_units`, which the job keeps to."""
+    rate = click.option(
+        "--rate",
+        type=click.IntRange(min=1),
+        default=50,
+        show_default=True,
+        metavar="NUMBER",
+        help=f"At most so many {things} per second.",
+    )
+    return lambda command: rate(read_units_option(command))
 
 
 def watched(

@@ -13,10 +13,10 @@ from tidemill.cli.confirm import confirmed, require_confirmation
 from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import count, visible
 from tidemill.cli.installation import Installation
-from tidemill.cli.job_filter_options import read_units_option
-from tidemill.cli.operator_job import require_success, result_of, watched
+from tidemill.cli.operator_job import pace_of, require_success, result_of, watched
 from tidemill.cli.output import say, show, show_json
 from tidemill.cli.parameter_types import TIMESTAMP_OR_AGE, reason_text
+from tidemill.cli.replay_count import COUNTED_FOR, counted
 from tidemill.domain.job import Job
 from tidemill.domain.submission import Submission
 from tidemill.fan_out.replay import NAME_PATTERN, ReplayRequest
@@ -57,17 +57,9 @@ def _name(_: click.Context, __: click.Parameter, name: str) -> str:
     metavar="NAME",
     help="A second replay, also of events that a replay without this name has delivered.",
 )
-@click.option(
-    "--rate",
-    type=click.IntRange(min=1),
-    default=50,
-    show_default=True,
-    metavar="NUMBER",
-    help="At most so many events per second.",
-)
-@read_units_option
+@pace_of("events")
 @click.option("--reason", default="", callback=reason_text, metavar="TEXT", help="Why, for the audit entry.")
-@click.option("--dry-run", is_flag=True, help="Print the plan, and submit no job.")
+@click.option("--dry-run", is_flag=True, help="Count the events by reading alone, and submit no job.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation, and make no plan.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @click.pass_obj
@@ -100,26 +92,35 @@ def replay(
 
     Without --tenant, it scans the whole table, and leaves out the events of groups, whose order it does not know.
 
+    --dry-run counts for at most a minute, and does not know the filter and the payload model of the consumer, which are
+    in the deployed code. Without it, the command lets a job count exactly, and asks before it replays.
+
     `tidemill cancel --type TYPE --tag replay` stops the jobs of a wrong replay; with --again, --tag replay:NAME.
     `tidemill audit` shows who replayed what.
 
     Example: tidemill replay mail.confirm --event order.placed --since 2d --reason "the template was broken"
     """
-    require_confirmation(yes=yes or dry_run, alternative=", or --dry-run to see the plan")
+    until = until or clock.now()
+    if since >= until:
+        raise click.UsageError("--since must be before --until, and in the past")
+    require_confirmation(yes=yes or dry_run, alternative=", or --dry-run to count the events")
     request = ReplayRequest(
         consumer=consumer,
         event=event,
         version=version,
         tenant=tenant,
         since=since,
-        until=until or clock.now(),
+        until=until,
         missed=missed,
         name=name,
         dry_run=dry_run,
         rate=rate,
         read_units=read_units,
     )
-    if not dry_run and not yes:
+    if dry_run:
+        _count(installation, request, as_json=as_json)
+        return
+    if not yes:
         plan = _run(installation, request.model_copy(update={"dry_run": True}))
         require_success(plan, name="replay")
         found = result_of(plan)
@@ -137,8 +138,22 @@ def replay(
         if as_json:
             show_json({"id": job.id, "state": job.state, **_counts(result), "failures": result.get("failures", [])})
         else:
-            _show(result, verb="to replay" if dry_run else "replayed")
-        _require_success(job, result)
+            _show(result)
+        require_success(job, name="replay")
+        _require_no_faults(result)
+
+
+def _count(installation: Installation, request: ReplayRequest, *, as_json: bool) -> None:
+    progress = counted(installation, request)
+    found = progress.as_json()
+    if as_json:
+        show_json({"complete": progress.complete, **_counts(found), "failures": found["failures"]})
+    else:
+        _show(found, text=f"At most {_summary(found, verb='to replay')}")
+    if not progress.complete:
+        say(f"Stopped counting after {COUNTED_FOR.seconds} s; there may be more.")
+    say(f"The deployed code may leave out some of them, by the filter and the payload model of {request.consumer}.")
+    _require_no_faults(found)
 
 
 def _run(installation: Installation, request: ReplayRequest) -> Job:
@@ -162,14 +177,13 @@ def _summary(result: Mapping[str, Any], *, verb: str) -> str:
     return ", ".join([f"{count(_number(result, ReplayVerdict.REPLAYED), 'event')} {verb}", *others])
 
 
-def _show(result: Mapping[str, Any], *, verb: str) -> None:
-    show(f"{_summary(result, verb=verb)}.")
+def _show(result: Mapping[str, Any], *, text: str = "") -> None:
+    show(f"{text or _summary(result, verb='replayed')}.")
     for failure in result.get("failures", ()):
         show(f"event {visible(failure['id'])} of tenant {visible(failure['tenant'])}: {visible(failure['error'])}")
 
 
-def _require_success(job: Job, result: Mapping[str, Any]) -> None:
-    require_success(job, name="replay")
+def _require_no_faults(result: Mapping[str, Any]) -> None:
     faults = _number(result, ReplayVerdict.REFUSED) + _number(result, ReplayVerdict.UNREADABLE)
     if faults:
         raise CommandError(

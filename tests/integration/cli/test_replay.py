@@ -1,6 +1,7 @@
 """`replay`: a job of ours gives stored events to one consumer, after a plan and a confirmation."""
 
 import json
+from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from tidemill import Event, composition
 from tidemill.application.events import publish
 from tidemill.application.job_types import JobTypes
 from tidemill.aws import clients
+from tidemill.cli.installation import Installation
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import decode
@@ -92,9 +94,31 @@ def test_a_plan_without_events_asks_nothing(system: Mill, environment: pytest.Mo
     assert "Nothing was changed." in result.stdout
 
 
-def test_a_dry_run_writes_nothing(system: Mill) -> None:
-    assert printed("--dry-run") == "2 events to replay.\n"
-    assert replayed(system) == []
+def items(mill: Mill) -> list[Any]:
+    return sorted(mill.table.client.scan(TableName=mill.table.name)["Items"], key=str)
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_a_dry_run_writes_nothing(system: Mill, environment: pytest.MonkeyPatch, listed: bool) -> None:
+    environment.setattr(Installation, "keeps_listing", listed)
+    run(*command("--yes", "--again", "first"))
+    before = items(system)
+
+    assert printed("--dry-run") == "At most 2 events to replay.\n"
+    assert printed("--dry-run", "--again", "first") == "At most 0 events to replay, 2 replayed before.\n"
+    shown = json.loads(printed("--dry-run", "--missed", "--json"))
+    assert (shown["complete"], shown["replayed"], shown["reached"]) == (True, 0, 2)
+    assert items(system) == before, "neither a job nor an audit entry"
+
+
+def test_a_dry_run_says_when_it_stops_counting(system: Mill, environment: pytest.MonkeyPatch) -> None:
+    environment.setattr("tidemill.cli.replay_count.COUNTED_FOR", timedelta(0))
+
+    result = run(*command("--dry-run"))
+
+    assert result.stdout == "At most 0 events to replay.\n"
+    assert "Stopped counting" in result.stderr
+    assert f"by the filter and the payload model of {_CONSUMER}" in " ".join(result.stderr.split())
 
 
 def test_a_replay_leaves_an_audit_entry(system: Mill) -> None:
@@ -135,6 +159,17 @@ def test_only_operators_can_submit_a_replay(system: Mill) -> None:
 
     assert system.job(job_id).state is State.DEAD
     assert replayed(system) == []
+
+
+@pytest.mark.parametrize("times", [["--since", "1h", "--until", "2h"], ["--since", "2099-01-01T00:00:00Z"]])
+def test_times_that_hold_no_event_are_wrong_usage(system: Mill, times: list[str]) -> None:
+    before = items(system)
+
+    result = run("replay", _CONSUMER, "--event", "order.placed", *times, "--yes")
+
+    assert result.exit_code == 2
+    assert "--since must be before --until, and in the past" in " ".join(result.stderr.split())
+    assert items(system) == before
 
 
 @pytest.mark.parametrize(
