@@ -12,7 +12,8 @@ from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.job_store import DynamoJobStore
-from tidemill.dynamodb.listing import DynamoListing, Position, Wanted
+from tidemill.dynamodb.listing import DynamoListing, Wanted
+from tidemill.dynamodb.listing_entries import Position
 from tidemill.names import ATTENTION_KEY, INDEX_SHARDS, LARGEST_INDEX_SHARDS, LISTING_KEY
 
 #: The settings of successive deployments: up, further up, and down.

@@ -15,10 +15,12 @@ from tidemill.aws.clients import Item
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb import listing as listing_module
+from tidemill.dynamodb import listing_entries
 from tidemill.dynamodb.document import key
 from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.job_store import DynamoJobStore
-from tidemill.dynamodb.listing import DynamoListing, Page, Position, Wanted
+from tidemill.dynamodb.listing import DynamoListing, Page, Wanted
+from tidemill.dynamodb.listing_entries import Position
 from tidemill.names import LARGEST_INDEX_SHARDS, LISTING_KEY
 
 DAY = timedelta(days=1)
@@ -105,7 +107,7 @@ def test_pages_of_any_size_hold_every_job_once_in_the_same_order(listing: Dynamo
 def test_more_jobs_of_one_millisecond_than_one_query_returns_stay_in_order(
     listing: DynamoListing, submitted: Submitted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listing_module, "_BATCH", 3)
+    monkeypatch.setattr(listing_entries, "_PAGE", 3)
     jobs = [submitted(NOW) for _ in range(40)]
 
     assert [job_id for each in pages(listing, 6) for job_id in each] == newest_first(jobs)

@@ -21,7 +21,8 @@ from tidemill.cli.job_table import show_jobs
 from tidemill.cli.output import say
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
-from tidemill.dynamodb.listing import Position, Wanted
+from tidemill.dynamodb.listing import Wanted
+from tidemill.dynamodb.listing_entries import Position
 from tidemill.dynamodb.member_listing import has_members
 from tidemill.system import clock
 

@@ -18,7 +18,8 @@ from tidemill.domain.job import Job
 from tidemill.domain.pauses import Pause, Scope, Target
 from tidemill.domain.runtime_configuration import PAUSE_PREFIX
 from tidemill.domain.schedule_times import next_time, period
-from tidemill.dynamodb.listing import Position, Wanted
+from tidemill.dynamodb.listing import Wanted
+from tidemill.dynamodb.listing_entries import Position
 from tidemill.names import SCHEDULE_TENANT, TICK_REQUESTED, TICK_SCHEDULED_AT, TICK_TYPE
 from tidemill.system import clock
 

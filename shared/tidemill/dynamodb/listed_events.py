@@ -5,47 +5,24 @@ The index lags behind the documents, so an event of the last seconds may be miss
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from itertools import groupby, islice
-from operator import attrgetter
+from datetime import datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from tidemill.application.ports import UnreadableItem
 from tidemill.application.replay import EventPage, Replay
-from tidemill.aws.attribute_values import milliseconds, text
-from tidemill.aws.clients import Item, translated
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import Job
-from tidemill.domain.time_constants import EPOCH
-from tidemill.dynamodb.document import from_milliseconds, split_key
-from tidemill.dynamodb.indexes import listing_partition, merged
+from tidemill.domain.time_constants import EPOCH, MILLISECOND
 from tidemill.dynamodb.listing import ReadJobs
-from tidemill.names import EVENT_TYPE, LISTING_INDEX, LISTING_KEY, LISTING_SORT_KEY
+from tidemill.dynamodb.listing_entries import ListingEntries, Position
+from tidemill.names import EVENT_TYPE
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-#: Documents per read, and index entries per query.
+#: Documents per read.
 _BATCH: Final = 100
-_MILLISECOND: Final = timedelta(milliseconds=1)
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class _Position:
-    """In the order of times. Entries of one millisecond are in the order of their ids."""
-
-    at: datetime
-    id: str
-
-    @property
-    def cursor(self) -> str:
-        return json.dumps([(self.at - EPOCH) // _MILLISECOND, self.id])
-
-    @classmethod
-    def of(cls, cursor: str) -> "_Position":
-        at, job_id = json.loads(cursor)
-        return cls(EPOCH + at * _MILLISECOND, job_id)
 
 
 class ListedEvents:
@@ -54,24 +31,24 @@ class ListedEvents:
     ordered = True
 
     def __init__(self, client: "DynamoDBClient", *, table: str, tenant: str, read: ReadJobs) -> None:
-        self._client = client
-        self._table = table
+        self._entries = ListingEntries(client=client, table=table)
         self._tenant = tenant
         self._read = read
 
     def pages(self, wanted: Replay, *, after: str | None, now: datetime) -> Iterator[EventPage]:
-        begin = _Position.of(after) if after else _Position(wanted.since, "")
-        entries = (entry for entry in self._entries(begin.at, wanted.until) if entry > begin)
+        begin = _position(after) if after else Position(wanted.since)
+        found = self._entries.between(begin.at, wanted.until - MILLISECOND, tenant=self._tenant)
+        entries = (entry for entry in found if entry > begin)
         batch = list(islice(entries, _BATCH))
         while further := list(islice(entries, _BATCH)):
-            yield self._page(batch, now, cursor=batch[-1].cursor)
+            yield self._page(batch, now, cursor=_cursor(batch[-1]))
             batch = further
         yield self._page(batch, now, cursor=None)
 
     def cursor_after(self, event: Job) -> str:
-        return _Position(event.created_at, event.id).cursor
+        return _cursor(Position(event.created_at, event.id))
 
-    def _page(self, batch: list[_Position], now: datetime, *, cursor: str | None) -> EventPage:
+    def _page(self, batch: list[Position], now: datetime, *, cursor: str | None) -> EventPage:
         unreadable: list[UnreadableItem] = []
 
         def note(tenant: str, job_id: str, error: TidemillError) -> None:
@@ -83,36 +60,11 @@ class ListedEvents:
         events = [job for job in jobs if job.type == EVENT_TYPE and not job.retention_over(now)]
         return EventPage(events=events, unreadable=unreadable, cursor=cursor)
 
-    def _entries(self, since: datetime, until: datetime) -> Iterator[_Position]:
-        newest = until - _MILLISECOND
-        if newest < since:
-            # DynamoDB refuses `BETWEEN` with its bounds in this order.
-            return iter(())
-        return merged(lambda shard: _in_order(self._shard(shard, since, newest)))
 
-    def _shard(self, shard: int, since: datetime, newest: datetime) -> Iterator[_Position]:
-        pages = self._client.get_paginator("query").paginate(
-            TableName=self._table,
-            IndexName=LISTING_INDEX,
-            KeyConditionExpression="#partition = :partition AND #at BETWEEN :since AND :newest",
-            ExpressionAttributeNames={"#partition": LISTING_KEY, "#at": LISTING_SORT_KEY},
-            ExpressionAttributeValues={
-                ":partition": text(listing_partition(self._tenant, shard)),
-                ":since": milliseconds(since),
-                ":newest": milliseconds(newest),
-            },
-            PaginationConfig={"PageSize": _BATCH},
-        )
-        with translated():
-            for page in pages:
-                yield from map(_position, page["Items"])
+def _cursor(position: Position) -> str:
+    return json.dumps([(position.at - EPOCH) // MILLISECOND, position.id])
 
 
-def _position(entry: Item) -> _Position:
-    return _Position(from_milliseconds(entry[LISTING_SORT_KEY]), split_key(entry)[1])
-
-
-def _in_order(entries: Iterator[_Position]) -> Iterator[_Position]:
-    """DynamoDB does not define the order of entries of the same millisecond."""
-    for _, tied in groupby(entries, key=attrgetter("at")):
-        yield from sorted(tied)
+def _position(cursor: str) -> Position:
+    at, job_id = json.loads(cursor)
+    return Position(EPOCH + at * MILLISECOND, job_id)

@@ -1,45 +1,29 @@
 """Lists a tenant's jobs, newest first: the listing index finds them, and their documents supply the fields.
 
-The index has a partition for each shard of a tenant, sorted by time. A listing merges the shards. The index lags behind
-the documents and holds no states, so the listing reads each document.
-
-https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html
+The index lags behind the documents and holds no states, so the listing reads each document.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
-from itertools import groupby, islice
-from operator import attrgetter
+from itertools import islice
 from typing import TYPE_CHECKING, Final, Protocol
 
 from tidemill.application.ports import Unreadable
-from tidemill.aws.attribute_values import milliseconds, text
-from tidemill.aws.clients import Item, translated
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
-from tidemill.dynamodb.document import from_milliseconds, split_key
-from tidemill.dynamodb.indexes import listing_partition, merged
-from tidemill.names import LISTING_INDEX, LISTING_KEY, LISTING_SORT_KEY
+from tidemill.domain.time_constants import MILLISECOND
+from tidemill.dynamodb.listing_entries import ListingEntries, Position
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 #: The most documents that one request reads, including filtered ones, plus or minus one batch.
 MOST_READ: Final = 500
-#: Documents per read of a filtered listing, and index entries per query.
+#: Documents per read of a filtered listing.
 _BATCH: Final = 100
-_MILLISECOND: Final = timedelta(milliseconds=1)
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Position:
-    """A position in the order of jobs. Without an id, the position before all jobs of that millisecond."""
-
-    at: datetime
-    id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +71,7 @@ class DynamoListing:
         table: str,
         read: ReadJobs,
     ) -> None:
-        self._client = client
-        self._table = table
+        self._entries = ListingEntries(client=client, table=table)
         self._read = read
 
     def page(self, wanted: Wanted, *, below: Position, limit: int, now: datetime) -> Page:
@@ -98,10 +81,9 @@ class DynamoListing:
         page = partial(Page, jobs=jobs, unreadable=unreadable)
         read = 0
         # A position without an id excludes its whole millisecond, so the query ends a millisecond earlier.
-        newest = below.at if below.id else below.at - _MILLISECOND
-        if newest < wanted.since:
-            return page(end=None)
-        entries = (entry for entry in self._entries(wanted, newest) if entry < below)
+        newest = below.at if below.id else below.at - MILLISECOND
+        found = self._entries.between(wanted.since, newest, tenant=wanted.tenant, newest_first=True)
+        entries = (entry for entry in found if entry < below)
         while batch := list(islice(entries, _BATCH if wanted.filtered else limit - len(jobs))):
             for entry, job in self._documents(wanted.tenant, batch, now, unreadable):
                 if job in wanted:
@@ -126,34 +108,3 @@ class DynamoListing:
             # A new job may have replaced an expired job under its key. The new job has its own index entry.
             if job is not None and job.created_at == entry.at and not job.retention_over(now):
                 yield entry, job
-
-    def _entries(self, wanted: Wanted, newest: datetime) -> Iterator[Position]:
-        return merged(lambda shard: _in_order(self._shard(wanted, shard, newest)), reverse=True)
-
-    def _shard(self, wanted: Wanted, shard: int, newest: datetime) -> Iterator[Position]:
-        pages = self._client.get_paginator("query").paginate(
-            TableName=self._table,
-            IndexName=LISTING_INDEX,
-            KeyConditionExpression="#partition = :partition AND #at BETWEEN :since AND :newest",
-            ExpressionAttributeNames={"#partition": LISTING_KEY, "#at": LISTING_SORT_KEY},
-            ExpressionAttributeValues={
-                ":partition": text(listing_partition(wanted.tenant, shard)),
-                ":since": milliseconds(wanted.since),
-                ":newest": milliseconds(newest),
-            },
-            ScanIndexForward=False,
-            PaginationConfig={"PageSize": _BATCH},
-        )
-        with translated():
-            for page in pages:
-                yield from map(_position, page["Items"])
-
-
-def _position(entry: Item) -> Position:
-    return Position(from_milliseconds(entry[LISTING_SORT_KEY]), split_key(entry)[1])
-
-
-def _in_order(entries: Iterator[Position]) -> Iterator[Position]:
-    """DynamoDB does not define the order of entries of the same millisecond."""
-    for _, tied in groupby(entries, key=attrgetter("at")):
-        yield from sorted(tied, reverse=True)

@@ -16,7 +16,8 @@ from tidemill.domain.events import is_event
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.batch_pages import DynamoBatchPages
-from tidemill.dynamodb.listing import MOST_READ, Page, Position, ReadJobs, Wanted
+from tidemill.dynamodb.listing import MOST_READ, Page, ReadJobs, Wanted
+from tidemill.dynamodb.listing_entries import Position
 
 #: Documents per read of a filtered listing.
 _BATCH: Final = 100

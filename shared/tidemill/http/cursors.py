@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Final
 
 from tidemill.domain.errors import TidemillError
-from tidemill.dynamodb.listing import Position
+from tidemill.dynamodb.listing_entries import Position
 
 _MAC_BYTES: Final = 32
 

@@ -13,7 +13,8 @@ from tidemill.application.validation import LONGEST_ID
 from tidemill.domain.errors import Fault
 from tidemill.domain.states import State
 from tidemill.domain.time_constants import EPOCH
-from tidemill.dynamodb.listing import Position, Wanted
+from tidemill.dynamodb.listing import Wanted
+from tidemill.dynamodb.listing_entries import Position
 from tidemill.dynamodb.member_listing import KINDS
 from tidemill.http.cursors import CursorError, Cursors
 from tidemill.http.problems import ProblemError

@@ -39,7 +39,7 @@ REPLAYED: Final = (
     Mutant(
         "a listing of events begins after the time",
         "tidemill.dynamodb.listed_events",
-        '":since": milliseconds(since),',
-        '":since": milliseconds(since + timedelta(minutes=10)),',
+        "between(begin.at,",
+        "between(begin.at + 600_000 * MILLISECOND,",
     ),
 )

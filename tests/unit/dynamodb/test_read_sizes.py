@@ -9,7 +9,8 @@ from tests.support.builders import NOW, SECOND, TENANT
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.waiting import Line
 from tidemill.dynamodb.job_reader import JobReader
-from tidemill.dynamodb.listing import DynamoListing, Position, Wanted
+from tidemill.dynamodb.listing import DynamoListing, Wanted
+from tidemill.dynamodb.listing_entries import Position
 
 TABLE = "jobs"
 #: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.builders import NOW
-from tidemill.dynamodb.listing import Position
+from tidemill.dynamodb.listing_entries import Position
 from tidemill.http.cursors import CursorError, Cursors
 
 CURSORS = Cursors(b"a key")
