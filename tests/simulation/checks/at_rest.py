@@ -295,8 +295,9 @@ class AtRestChecks:
                 # After a rollback, a message that only the newer version can read returns until SQS moves it.
                 excused = message.receives_wasted or self._world.rollout.rolled_back
                 # The number of receives provides for a worker that dies in each attempt. A fault before the claim uses
-                # up a receive and no attempt.
-                excused = excused or len(message.spoilt) > LARGEST_MAX_ATTEMPTS
+                # up a receive and no attempt, and so does an outage of the table.
+                out = {receipt for receipt, at in message.deliveries.items() if self._world.sdk.was_out("dynamodb", at)}
+                excused = excused or len(message.spoilt | out) > LARGEST_MAX_ATTEMPTS
                 require(excused, "no message exhausts its receives", message.body, "*")
 
     def dead_jobs_have_dlq_messages(self) -> None:

@@ -8,7 +8,7 @@ https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html
 """
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, Final
@@ -63,6 +63,8 @@ class Sdk:
         self._trace = trace
         self._services = services
         self._out_until_ms: dict[str, int] = {}
+        #: By service, the beginning and the planned end of each outage.
+        self._outages_ms: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
         self.calls = 0
         #: Called in the task of a call, when it begins and when AWS has accepted or refused it.
         self.begin_watchers: list[Callable[[], None]] = []
@@ -149,11 +151,15 @@ class Sdk:
             self._scheduler.kill(process)
             raise Killed
 
+    def was_out(self, service: str, at_ms: int) -> bool:
+        return any(begin <= at_ms < end for begin, end in self._outages_ms[service])
+
     def _is_out(self, service: str) -> bool:
         """Whether the whole service is unavailable."""
         if self._faults.occurs(Fault.SERVICE_OUTAGE):
             outage_ms = self._scheduler.random.randint(1_000, LONGEST_OUTAGE_MS)
             self._out_until_ms[service] = self._scheduler.now_ms + outage_ms
+            self._outages_ms[service].append((self._scheduler.now_ms, self._out_until_ms[service]))
             self._trace.log(self._scheduler.now_ms, service, f"*is out for {outage_ms} ms")
         return not self._faults.stopped and self._scheduler.now_ms < self._out_until_ms.get(service, 0)
 

@@ -37,6 +37,8 @@ class Message:
     #: Handles of deliveries that a fault ended: the worker was killed or not started, or its delete or change of
     #: visibility did not arrive.
     spoilt: set[str] = field(default_factory=set)
+    #: When each delivery was, by its handle.
+    deliveries: dict[str, int] = field(default_factory=dict)
 
 
 class Queue:
@@ -188,7 +190,7 @@ class Queue:
         message.receives += 1
         message.first_received_ms = message.first_received_ms or now_ms
         message.receipt = f"{message.id}/{message.receives}/{self.scheduler.random.getrandbits(32):08x}"
-        message.received_ms = now_ms
+        message.deliveries[message.receipt] = message.received_ms = now_ms
         message.visible_ms = now_ms + (self.visibility_ms if visibility_ms is None else visibility_ms)
         if self.faults.occurs(Fault.DUPLICATE):
             # Another SQS server does not know about this delivery.
