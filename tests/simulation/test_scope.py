@@ -13,7 +13,7 @@ from tests.simulation.scope.scenarios import SCENARIOS
 from tests.simulation.scope.touched_items import QUEUES, Footprint
 
 #: The scenarios with the most choices: explored without faults here, or not at all.
-LARGE: Final = ("one that fails, cancelled", "one redriven by two", "two of one group")
+LARGE: Final = ("one that fails, cancelled", "one redriven by two", "two of one group", "a fan-in of two")
 LARGEST: Final = ("two of one group, published", "two within a limit")
 #: A mutant, the scenario that catches it, and the number of faults needed.
 CAUGHT: Final = (
@@ -24,6 +24,9 @@ CAUGHT: Final = (
     ("a lease held elsewhere is acknowledged", "one job", 1),
     ("claim forgets the generation", "one that fails", 1),
     ("what was asked to end lives on", "one that fails, cancelled", 0),
+    ("the last consumer of an event gets no job", "an event with its consumers", 0),
+    ("a flow ends while nodes are alive", "a fan-in of two, published", 0),
+    ("a start replaces the job of its node", "a fan-in of two, published", 1),
 )
 
 

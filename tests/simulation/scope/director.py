@@ -52,7 +52,9 @@ class Director(Scheduler):
     With `independent`, actors of different jobs touch no common item.
     """
 
-    def __init__(self, choices: Choices, *, directed: frozenset[str], independent: bool) -> None:
+    def __init__(
+        self, choices: Choices, *, directed: frozenset[str], independent: bool, fates: frozenset[Fate] = frozenset(Fate)
+    ) -> None:
         super().__init__(ChosenRandom(self))
         self.choices = choices
         self.held: list[Call] = []
@@ -62,7 +64,10 @@ class Director(Scheduler):
         self.labels: dict[str, str] = {}
         #: Called for every call of any actor.
         self.asked: Callable[[str, Mapping[str, Any]], None] = lambda _operation, _request: None
+        #: Keys of jobs: a call for another job is not held. None for all jobs.
+        self.only: frozenset[str] | None = None
         self._directed = directed
+        self._possible = fates
         self._independent = independent
         self._world: World | None = None
         self._fates: dict[Task, Fate] = {}
@@ -116,7 +121,8 @@ class Director(Scheduler):
         content = "\n".join(sorted(_described(record) for record in records))
         jobs = frozenset(name for record in records for name in _jobs(record))
         what = f"{verb} {blake2b(content.encode(), digest_size=8).hexdigest()}"
-        with self._acting(what, jobs, directed=verb in self._directed, gives_up=False) as actor:
+        directed = verb in self._directed and (self.only is None or bool(self.only & jobs))
+        with self._acting(what, jobs, directed=directed, gives_up=False) as actor:
             self.labels.update(
                 {record["receiptHandle"]: actor.label for record in records if "receiptHandle" in record}
             )
@@ -207,7 +213,7 @@ class Director(Scheduler):
         """A call on an item that a transaction holds is refused, so no fault makes a difference to it."""
         if isinstance(what, Late) or not self.choices.may_fail or self._item_is_held(what.request):
             return [Fate.FINE]
-        return what.fates
+        return [fate for fate in what.fates if fate in self._possible]
 
     def _forced_fate(self, call: Call) -> Fate | None:
         """The fate of a call that has no effect at any time; None for other calls."""

@@ -46,7 +46,7 @@ class ScheduleResult:
 def run_schedule(scenario: Scenario, branch: Branch, seen: VisitedStates, *, most_faults: int) -> ScheduleResult:
     """Adds the new states of this schedule to `seen`."""
     choices = Choices(branch, most_faults=most_faults)
-    director = Director(choices, directed=scenario.directed, independent=scenario.independent)
+    director = Director(choices, directed=scenario.directed, independent=scenario.independent, fates=scenario.fates)
     with World(
         0,
         SmallDeployment(batch_size=scenario.batch_size),
@@ -54,10 +54,11 @@ def run_schedule(scenario: Scenario, branch: Branch, seen: VisitedStates, *, mos
         faults=ChosenFaults(director.random, director),
         sdk=HeldSdk,
     ) as world:
-        setup = ScenarioSetup(world, director)
+        checks = Checks(world)
+        setup = ScenarioSetup(world, director, checks.flows)
         violation, pruned = None, False
         try:
-            pruned = not _ScheduleRun(setup, scenario, seen).run()
+            pruned = not _ScheduleRun(setup, checks, scenario, seen).run()
         except Violation as found:
             violation = found
         except ReplayError:
@@ -78,13 +79,13 @@ def run_schedule(scenario: Scenario, branch: Branch, seen: VisitedStates, *, mos
 class _ScheduleRun:
     """Runs one schedule step by step."""
 
-    def __init__(self, setup: ScenarioSetup, scenario: Scenario, seen: VisitedStates) -> None:
+    def __init__(self, setup: ScenarioSetup, checks: Checks, scenario: Scenario, seen: VisitedStates) -> None:
         self._setup = setup
         self._director = setup.director
         self._choices = setup.director.choices
         self._scenario = scenario
         self._seen = seen
-        self._checks = Checks(setup.world)
+        self._checks = checks
         self._fingerprint = Fingerprint(setup.world, setup.director)
         self._tracker = Tracker(setup.world, setup.director)
         self._director.asked = self._tracker.reads

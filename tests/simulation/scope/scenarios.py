@@ -1,16 +1,25 @@
 """The scenarios of the small scope: one or two jobs, two workers, and at times callers or operators."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
 from tests.simulation.actors.callers import TENANTS, PlannedSubmission
+from tests.simulation.checks.flows import FlowChecks
+from tests.simulation.jobs.event_types import EVENT
+from tests.simulation.jobs.flow_types import NODE
 from tests.simulation.scope.director import Director
+from tests.simulation.scope.participants import Fate
 from tests.simulation.world.world import World
 from tidemill import composition
+from tidemill.application.events import publish
+from tidemill.application.flows import start_flow
+from tidemill.application.job_ids import keyed_job_id, node_job_id
 from tidemill.domain.errors import TidemillError
+from tidemill.domain.events import Event
+from tidemill.domain.flows import Flow, Node
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
 from tidemill.system import clock, ids
@@ -27,8 +36,9 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 class ScenarioSetup:
     """Sets up the callers and operators of one scenario in a world."""
 
-    def __init__(self, world: World, director: Director) -> None:
+    def __init__(self, world: World, director: Director, flow_checks: FlowChecks) -> None:
         self.world = world
+        self.flow_checks = flow_checks
         self.director = director
         #: Job ids by readable name.
         self.names: dict[str, str] = {}
@@ -54,6 +64,34 @@ class ScenarioSetup:
             self.world.log(name, f"was told that {accepted.job.id} is accepted")
 
         self.tool(name, act, directed=directed)
+
+    def publish(self, event: Event) -> None:
+        """Publish it before the schedule begins. Only the calls for its own job are held."""
+
+        def act() -> None:
+            job = publish(event, composition.submit(), tenant=_TENANT, trace="setup").job
+            self.director.only = frozenset({f"{_TENANT}#{job.id}"})
+
+        self._at_first(act)
+
+    def start_flow(self, nodes: Sequence[Node], *, only: Sequence[str] | None = None) -> None:
+        """Start it before the schedule begins. With `only`, only the calls for these nodes are held."""
+        flow = Flow(nodes=nodes, key="flow")
+        key = f"{_TENANT}#{keyed_job_id(_TENANT, 'flow/flow')}"
+        known = [{"name": each.name, "payload": each.submission.payload, "after": each.after} for each in nodes]
+        self.flow_checks.knows(key, known)
+
+        def act() -> None:
+            job = start_flow(flow, composition.submit(), tenant=_TENANT, trace="setup").job
+            self.flow_checks.accepted.append(key)
+            if only is not None:
+                self.director.only = frozenset(f"{_TENANT}#{node_job_id(job, name)}" for name in only)
+
+        self._at_first(act)
+
+    def _at_first(self, act: Callable[[], None]) -> None:
+        self.tool("setup", act, directed=False)
+        self.director.run_until_held(most_steps=MOST_STEPS)
 
     def cancel(self, name: str, *, by: str) -> None:
         def act() -> None:
@@ -100,6 +138,8 @@ class Scenario:
     directed: frozenset[str] = frozenset({"work"})
     #: Whether actors of different jobs touch no common item. The director verifies it.
     independent: bool = False
+    #: What may become of a call.
+    fates: frozenset[Fate] = frozenset(Fate)
     #: Most faults in one schedule by default, so that all scenarios together take minutes.
     most_faults: int = 2
 
@@ -132,6 +172,17 @@ def _cancelled(setup: ScenarioSetup, **plan: Any) -> None:
     setup.cancel("first", by="ada")
 
 
+def _event(setup: ScenarioSetup) -> None:
+    """Three consumers take it, one of which never succeeds, and a fourth one does not."""
+    setup.publish(Event(type=EVENT, data={"count": 1}, key="first"))
+
+
+def _fan_in(setup: ScenarioSetup, *, only: Sequence[str] | None = None) -> None:
+    parents = ("left", "right")
+    nodes = [Node(name, Submission(type=NODE, payload={"key": name})) for name in parents]
+    setup.start_flow([*nodes, Node("join", Submission(type=NODE, payload={"key": "join"}), after=parents)], only=only)
+
+
 SCENARIOS: Final = (
     Scenario("one job", lambda setup: setup.submit(_job("first")), most_faults=3),
     Scenario(
@@ -153,5 +204,16 @@ SCENARIOS: Final = (
         "two within a limit",
         lambda setup: setup.submit(_limited("first"), _limited("second")),
         most_faults=1,
+    ),
+    Scenario("an event with its consumers", _event, endings=_ENDS, most_faults=1),
+    Scenario("a fan-in of two", partial(_fan_in, only=("left", "right")), endings=_ENDS, most_faults=1),
+    # The ends of both parents come over the stream, and start the node that joins them. Publish leaves what it cannot
+    # do to wake, which nothing calls here.
+    Scenario(
+        "a fan-in of two, published",
+        _fan_in,
+        directed=frozenset({"publish"}),
+        endings=_ENDS,
+        fates=frozenset({Fate.FINE, Fate.KILLED_BEFORE, Fate.KILLED_AFTER, Fate.ANSWER_LOST}),
     ),
 )
