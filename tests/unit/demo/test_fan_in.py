@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from demo.figures.fan_in import FanIn, report
+from demo.figures.fan_in import report
+from demo.figures.fan_in_costs import FanIn
 from demo.figures.stream_log import size
 from tidemill.domain.states import State
 from tidemill.local.wait import WaitError
@@ -19,6 +20,7 @@ FOUND = FanIn(
     callbacks=1,
     states=Counter({State.SUCCEEDED: 100}),
     delay_seconds=5,
+    allowed_seconds=17.5,
     took_seconds=20,
 )
 
