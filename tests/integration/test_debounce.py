@@ -30,6 +30,11 @@ def burst(mill: Mill, payload: Any, **changes: Any) -> Answer:
     return mill.post(payload, job_type="test.noop", **fields)
 
 
+def items_of(mill: Mill) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = mill.table.client.scan(TableName=mill.table.name)["Items"]
+    return items
+
+
 def begin(mill: Mill, job_id: str) -> None:
     """As its message does, once it is due. The queues of moto keep the machine's time."""
     assert mill.work(mill.event(messages.encode(reference_to(mill.job(job_id)), epoch=0))) == []
@@ -126,6 +131,50 @@ def test_an_invalid_member_is_named_with_the_faults_of_the_others(mill: Mill) ->
 
     assert answer.status == 422
     assert {error["pointer"] for error in answer.body["errors"]} == {"#/replace", "#/group"}
+
+
+@pytest.mark.parametrize("wrong", [-1, 400 * 86_400, "30"])
+def test_one_wrong_debounce_is_one_fault(mill: Mill, wrong: Any) -> None:
+    job = {"type": "test.noop", "debounce_key": "7", "debounce_max_seconds": 60, "replace": "payload"}
+
+    answer = burst(mill, {"n": 1}, debounce_seconds=wrong, debounce_max_seconds=60)
+    (batched,) = mill.post_batch([{**job, "debounce_seconds": wrong}]).body["jobs"]
+
+    assert answer.status == 422
+    assert [error["pointer"] for error in answer.body["errors"]] == ["#/debounce_seconds"]
+    assert [error["pointer"] for error in batched["problem"]["errors"]] == ["#/jobs/0/debounce_seconds"]
+
+
+@pytest.mark.parametrize("replace", ["payload", None])
+@pytest.mark.parametrize(
+    ("item", "changes", "answered"),
+    [
+        ("job", {"schema": {"N": "99"}}, (503, "unavailable")),
+        ("job", {"state": {"S": "bygone"}}, (500, "unreadable-job")),
+        ("job", {"burst": {"M": {}}}, (500, "unreadable-job")),
+        ("job", {"due": None}, (500, "unreadable-job")),
+        ("lead", {"job": None}, (500, "unreadable-job")),
+        ("lead", {"job": {"N": "1"}}, (500, "unreadable-job")),
+    ],
+)
+def test_an_unreadable_item_of_its_key_refuses_a_submission_and_stays_as_it_is(
+    mill: Mill, item: str, changes: dict[str, Any], answered: tuple[int, str], replace: str | None
+) -> None:
+    burst(mill, {"n": 1})
+    job, lead = sorted(items_of(mill), key=lambda each: "state" not in each)
+    damaged = {"job": job, "lead": lead}[item] | changes
+    mill.table.client.put_item(
+        TableName=mill.table.name, Item={name: value for name, value in damaged.items() if value is not None}
+    )
+    before = items_of(mill)
+
+    answer = burst(mill, {"n": 2, "text": LARGE}, replace=replace)
+
+    assert (answer.status, answer.body["type"].removeprefix("urn:tidemill:problem:")) == answered
+    assert items_of(mill) == before
+    # Once the item is repaired or its reader deployed, it takes submissions again.
+    mill.table.client.put_item(TableName=mill.table.name, Item={"job": job, "lead": lead}[item])
+    assert burst(mill, {"n": 3}).status == 200
 
 
 def test_the_submissions_of_a_batch_may_be_one_job(mill: Mill) -> None:

@@ -13,7 +13,12 @@ from tidemill.application.ports import Clock, Payloads
 from tidemill.application.submit import Accepted
 from tidemill.application.unnamed_payloads import delete_unnamed
 from tidemill.domain.debounce import moved, takes_submissions, useful_longer
-from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError, WriteRefusedError
+from tidemill.domain.errors import (
+    MalformedDocumentError,
+    StoreUnavailableError,
+    TransactionConflictError,
+    WriteRefusedError,
+)
 from tidemill.domain.job import Job
 
 #: How often one submission looks at a job that others write at the same time. Each look takes some milliseconds, so the
@@ -33,6 +38,7 @@ class Debouncer:
         """Write a prepared job with a burst, or make it part of the job of an earlier submission (`replayed`).
 
         Raises `TransactionConflictError` or `StoreUnavailableError` if other submissions were faster: submit again.
+        Raises `MalformedDocumentError` if the last job cannot be read: it may run, so another one must not begin.
         """
         if job.burst is None or job.due is None:
             raise AssertionError("a debounced job has a burst, and a time")
@@ -65,6 +71,9 @@ class Debouncer:
 
         Without a change there is nothing to write: the job begins after it was read.
         """
+        if last.due is None:
+            # No run would begin, so a submission that became part of it would be lost.
+            raise MalformedDocumentError(f"the field 'due' of job {last.id} is missing")
         now = self._clock()
         replaces = job.burst is not None and job.burst.replaces
         joined = useful_longer(moved(last, job.run_at, now=now), job, now=now)

@@ -189,11 +189,14 @@ def _debounce(submission: Submission, job_type: JobType) -> list[_Check]:
         "deadline": submission.deadline,
     }
     days = LONGEST_SPAN.days
+    in_range = timedelta(0) <= debounce <= LONGEST_SPAN
+    # A debounce out of range is one fault, whatever its maximum is.
+    shortest = debounce if in_range else timedelta(0)
     return [
         *((value is None, f"/{name}", "not possible with debounce_seconds") for name, value in others.items()),
-        (timedelta(0) <= debounce <= LONGEST_SPAN, "/debounce_seconds", f"must be 0 to {days} days"),
+        (in_range, "/debounce_seconds", f"must be 0 to {days} days"),
         (
-            longest is None or debounce <= longest <= LONGEST_SPAN,
+            longest is None or shortest <= longest <= LONGEST_SPAN,
             "/debounce_max_seconds",
             f"must be at least debounce_seconds, and at most {days} days",
         ),

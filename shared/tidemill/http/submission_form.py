@@ -1,7 +1,7 @@
 """The JSON forms of a submission and an event. They check types and ranges, `application.validation` the rest."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Final, Literal, TypeVar
 
@@ -192,6 +192,11 @@ class FlowForm(NodesForm):
 
 Read = TypeVar("Read", bound=Form)
 
+#: Members that need another one. If that one is invalid, nothing can be said about them.
+_NEEDED_BY: Final[Mapping[str, frozenset[str]]] = {
+    "debounce_seconds": frozenset({"debounce_key", "debounce_max_seconds", "replace"})
+}
+
 
 def read_form(form: type[Read], body: Any, others: Callable[[Read], Sequence[Fault]]) -> Read:
     """Raises `InvalidPayloadError` with every fault.
@@ -204,7 +209,8 @@ def read_form(form: type[Read], body: Any, others: Callable[[Read], Sequence[Fau
         found = faults(error)
         unfit = {detail["loc"][0] for detail in error.errors() if detail["loc"]}
     if isinstance(body, dict) and "type" in body.keys() - unfit:
-        fitting = form.model_validate({name: value for name, value in body.items() if name not in unfit})
+        left_out = unfit.union(*(_NEEDED_BY.get(str(name), ()) for name in unfit))
+        fitting = form.model_validate({name: value for name, value in body.items() if name not in left_out})
         # `others` saw defaults in place of the invalid members, so its faults about them are wrong.
         found += [fault for fault in others(fitting) if fault.path.split("/")[1] not in unfit]
     raise InvalidPayloadError(found)

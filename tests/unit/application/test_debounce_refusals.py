@@ -50,6 +50,7 @@ def post(submit: Submit) -> Post:
         ({"run_at": NOW + SECOND}, "/run_at"),
         ({"deadline": NOW + SECOND}, "/deadline"),
         ({"debounce": timedelta(days=367)}, "/debounce_seconds"),
+        ({"debounce": timedelta(days=367), "debounce_max": SECOND}, "/debounce_seconds"),
         ({"debounce": -SECOND}, "/debounce_seconds"),
         ({"debounce_max": SECOND}, "/debounce_max_seconds"),
         ({"debounce_max": timedelta(days=367)}, "/debounce_max_seconds"),
