@@ -14,6 +14,7 @@ from tidemill.domain.debounce import moved
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
+from tidemill.domain.time_constants import MILLISECOND
 from tidemill.dynamodb.burst_writes import KEPT, burst_key
 from tidemill.dynamodb.job_store import DynamoJobStore
 
@@ -29,8 +30,9 @@ def begun(store: DynamoJobStore, **changes: Any) -> Job:
     return store.begin_burst(a_first(**changes), after=None)
 
 
-def join(store: DynamoJobStore, job: Job, changed: Job, *, replaces: bool = False, by: str | None = None) -> Job:
-    return store.join_burst(job, changed, by=by or fresh_token(), now=NOW + SECOND, replaces=replaces)
+def join(store: DynamoJobStore, job: Job, changed: Job, *, replaces: bool = False, **given: Any) -> Job:
+    fields: dict[str, Any] = {"by": fresh_token(), "now": NOW + SECOND} | given
+    return store.join_burst(job, changed, replaces=replaces, **fields)
 
 
 def on(job: Job, **changes: Any) -> Job:
@@ -83,7 +85,9 @@ def test_a_submission_moves_the_job_and_leaves_the_payload(store: DynamoJobStore
 
     assert written == stored(store, job)
     assert written.payload == '{"v":2}'
-    assert written.burst == replace(A_BURST, sent_for=DUE, last="second", moves=1, first_moved_at=NOW + SECOND)
+    assert written.burst == replace(
+        A_BURST, sent_for=DUE, last="second", moves=1, first_moved_at=NOW + SECOND, joined_at=NOW + SECOND
+    )
     assert (written.due, written.run_at, written.generation) == (LATER, LATER, 1)
 
 
@@ -108,11 +112,29 @@ def test_a_submission_keeps_a_job_of_use_that_keeps_its_time(store: DynamoJobSto
     assert (written.useful_until, written.due, written.payload) == (LATER, DUE, job.payload)
 
 
+@pytest.mark.parametrize("behind", [timedelta(0), 5 * SECOND])
+@pytest.mark.parametrize("replaces", [True, False])
+def test_a_late_send_of_an_earlier_submission_is_refused(
+    store: DynamoJobStore, behind: timedelta, replaces: bool
+) -> None:
+    job = begun(store, useful_until=DUE)
+    asked: dict[str, Any] = {"replaces": replaces, "by": "first", "now": NOW + SECOND}
+    earlier = replace(job, payload='{"v":2}', useful_until=LATER)
+    first = join(store, job, earlier, **asked)
+    second = join(store, first, replace(first, payload='{"v":3}'), replaces=True, now=NOW + SECOND - behind)
+
+    with pytest.raises(WriteRefusedError) as refused:
+        join(store, job, earlier, **asked)
+
+    assert refused.value.current == stored(store, job) == second
+    assert second.payload == '{"v":3}'
+
+
 def test_two_concurrent_replacements_of_an_inline_payload_both_count(store: DynamoJobStore) -> None:
     job = begun(store)
 
     join(store, job, replace(job, payload='{"v":2}'), replaces=True)
-    written = join(store, job, replace(job, payload='{"v":3}'), replaces=True)
+    written = join(store, job, replace(job, payload='{"v":3}'), replaces=True, now=NOW + SECOND + MILLISECOND)
 
     assert written.payload == '{"v":3}'
     assert written.burst

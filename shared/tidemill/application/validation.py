@@ -190,7 +190,7 @@ def _debounce(submission: Submission, job_type: JobType) -> list[_Check]:
     }
     days = LONGEST_SPAN.days
     in_range = timedelta(0) <= debounce <= LONGEST_SPAN
-    # A debounce out of range is one fault, whatever its maximum is.
+    # A debounce out of range is one fault, with any maximum.
     shortest = debounce if in_range else timedelta(0)
     return [
         *((value is None, f"/{name}", "not possible with debounce_seconds") for name, value in others.items()),

@@ -18,6 +18,9 @@ class Burst:
     sent_for: datetime
     #: Fresh for each submission that changed the job, so that an SDK retry of one recognizes its own success.
     last: str
+    #: The time of that submission, and later than those of all before it: see `debounce.joined_at`. None if no later
+    #: submission has changed the job, or only older versions of the code have.
+    joined_at: datetime | None = None
     #: Of a submission that is not written yet: its payload replaces that of the job. Not stored.
     replaces: bool = False
     #: How often a submission moved the job, and when the first did.

@@ -8,10 +8,11 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from tidemill.domain.burst import Burst
 from tidemill.domain.job import Job
 from tidemill.domain.outcomes import state_until
 from tidemill.domain.states import State
-from tidemill.domain.time_constants import EPOCH, LONGEST_SPAN
+from tidemill.domain.time_constants import EPOCH, LONGEST_SPAN, MILLISECOND
 
 #: Unless the submission says it, the longest time from the first submission, in units of `debounce`.
 DEFAULT_MAX_FACTOR: Final = 10
@@ -79,6 +80,15 @@ def moved(job: Job, due: datetime | None, *, now: datetime) -> Job:
             first_moved_at=burst.first_moved_at or now,
         ),
     )
+
+
+def joined_at(burst: Burst, *, now: datetime) -> datetime:
+    """The time of a submission that changes the job, which it has read with this burst.
+
+    It is later than those of all submissions that were accepted before, also by a clock that is behind. So a send of an
+    earlier one that arrives late, after the SDK has sent the call again, is recognized by its earlier time.
+    """
+    return now if burst.joined_at is None else max(now, burst.joined_at + MILLISECOND)
 
 
 def useful_longer(job: Job, submission: Job, *, now: datetime) -> Job:

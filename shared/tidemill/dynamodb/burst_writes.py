@@ -9,6 +9,7 @@ from typing import Final
 
 from tidemill.aws.attribute_values import milliseconds, number, seconds, text
 from tidemill.aws.clients import Item
+from tidemill.domain.debounce import joined_at
 from tidemill.domain.history import LEAST_KEPT_AFTER_FAILURE, Transition, Why
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
@@ -17,10 +18,8 @@ from tidemill.dynamodb.history_entries import history
 from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.item_keys import prefixed_key
 from tidemill.dynamodb.update_requests import ATTENTION, Request, update_job
-from tidemill.names import BURST_ATTRIBUTE, JOB_KEY, PAYLOAD_LOCATION_ATTRIBUTE, TTL_ATTRIBUTE
+from tidemill.names import BURST_ATTRIBUTE, BURST_PREFIX, JOB_KEY, PAYLOAD_LOCATION_ATTRIBUTE, TTL_ATTRIBUTE
 
-#: A tenant never begins with it.
-BURST_PREFIX: Final = "!burst#"
 JOB_ATTRIBUTE: Final = "job"
 #: How long after the end of its burst an item leads to a job. A job that has not begun by then, such as one that an
 #: operator has paused for months, takes no more submissions.
@@ -57,11 +56,11 @@ def lead_to(job: Job, *, after: str | None) -> Request:
 
 def join(job: Job, changed: Job, *, by: str, now: datetime, replaces: bool, indexes: Indexes) -> Request:
     """Write the times of `changed` into `job`, as it was read, and with `replaces` the payload."""
-    if job.due is None or changed.due is None or changed.burst is None:
+    if job.due is None or changed.due is None or job.burst is None or changed.burst is None:
         raise AssertionError(f"job {job.id} does not wait for a time")
     sets: dict[str, Item] = {}
     removes: list[str] = []
-    marks = {"last": text(by)}
+    marks = {"last": text(by), "joined_at": milliseconds(joined_at(job.burst, now=now))}
     expressions: list[str] = []
     if changed.due != job.due:
         sets |= {
@@ -117,8 +116,9 @@ def join(job: Job, changed: Job, *, by: str, now: datetime, replaces: bool, inde
             f"#{PAYLOAD_LOCATION_ATTRIBUTE} = :read_location"
             if job.payload_at
             else f"attribute_not_exists(#{PAYLOAD_LOCATION_ATTRIBUTE})",
-            # The SDK sends the call again after its own success: it counts once.
-            "#burst.#last <> :burst_last",
+            # This send was under way for long. The SDK has sent the call again with success: it must not count twice.
+            # Or a later submission has changed the job since, and its payload must not be replaced by an earlier one.
+            "(attribute_not_exists(#burst.#joined_at) OR #burst.#joined_at < :burst_joined_at)",
         ],
         names=[
             *("state", "generation", "due", PAYLOAD_LOCATION_ATTRIBUTE, BURST_ATTRIBUTE, *marks),

@@ -159,6 +159,7 @@ BURST: Final = _record(
         "until": _TIME,
         "sent_for": _TIME,
         "last": _TEXT,
+        "joined_at": _TIME,
         "moves": _NUMBER,
         "first_moved_at": _TIME,
         "replacements": _NUMBER,

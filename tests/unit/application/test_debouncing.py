@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from tests.support.builders import LEASE, NOW, SECOND, TENANT, a_job_type, claimed, fresh_token, stored, types_of
 from tests.support.faulty_client import Fault, FaultyClient
@@ -329,6 +330,29 @@ def test_a_lost_answer_does_not_count_twice(post: Post, client: FaultyClient, cl
     assert (first.replayed, second.replayed, second.job.id) == (False, True, first.job.id)
     assert second.job.burst
     assert (second.job.burst.moves, second.job.burst.replacements) == (1, 1)
+
+
+def test_a_send_that_arrives_late_does_not_bring_back_an_earlier_payload(
+    post: Post, client: FaultyClient, table: Table, store: JobStore, monkeypatch: Any
+) -> None:
+    post(1)
+    update = client.update_item
+    sent: list[Any] = []
+
+    def update_item(**request: Any) -> Any:
+        sent.append(request)
+        return update(**request)
+
+    monkeypatch.setattr(client, "update_item", update_item, raising=False)
+    # The network holds up its first send, so the SDK sends it again, with success.
+    post(2)
+    job = post(3).job
+
+    with pytest.raises(ClientError, match="ConditionalCheckFailed"):
+        table.client.update_item(**sent[0])
+
+    assert stored(store, job) == job
+    assert job.payload == '{"n":3}'
 
 
 def test_a_submission_that_others_always_precede_is_asked_to_come_again(
