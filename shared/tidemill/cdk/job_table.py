@@ -89,6 +89,11 @@ def items_of(tenant: str) -> Mapping[str, Any]:
     return items_like(f"{tenant}#*", f'{names.PAYLOAD_PREFIX}["{tenant}",*')
 
 
+def bursts_of(tenant: str) -> Mapping[str, Any]:
+    """As `items_of`, for the jobs of `tenant` and the items of its debounce keys."""
+    return items_like(f"{tenant}#*", f'{names.BURST_PREFIX}["{tenant}",*')
+
+
 def items_like(*keys: str) -> Mapping[str, Any]:
     """The condition that a call names only such keys."""
     return {

@@ -161,13 +161,15 @@ class Pipeline(Construct):
                     )
                 worker.function.add_environment(name, value)
 
-    def allow_submitting(self, function: JobFunction, *, tenant: str | None = None) -> None:
+    def allow_submitting(self, function: JobFunction, *, tenant: str | None = None, debounced: bool = False) -> None:
         """Let a function of the app submit jobs, as `tidemill.client.Tidemill.here` does.
 
         With `tenant` it may submit only for this tenant, and neither to groups nor from a handler with limits.
-        Debounced jobs need `dynamodb:UpdateItem` as well, and no `tenant`.
+        With `debounced`, its submissions may be debounced: then one updates the job of an earlier one.
         """
         self.storage.allow(function, *ACCEPT, tenant=tenant)
+        if debounced:
+            self.storage.allow_debouncing(function, tenant=tenant)
         for name, value in self.storage.submitting.items():
             function.function.add_environment(name, value)
 

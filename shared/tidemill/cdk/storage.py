@@ -7,9 +7,9 @@ from constructs import Construct
 from tidemill.cdk.app_config import AppConfig
 from tidemill.cdk.config import StageConfig
 from tidemill.cdk.files_bucket import FilesBucket
-from tidemill.cdk.iam_actions import GET
+from tidemill.cdk.iam_actions import GET, UPDATE
 from tidemill.cdk.job_function import JobFunction
-from tidemill.cdk.job_table import JobTable, items_like, items_of
+from tidemill.cdk.job_table import JobTable, bursts_of, items_like, items_of
 from tidemill.names import CONFIGURATION_KEY, PAYLOAD_ITEM_BYTES, Env
 
 
@@ -50,6 +50,11 @@ class Storage:
     def allow(self, function: JobFunction, *actions: str, tenant: str | None = None) -> None:
         """Allow `function` these actions on the jobs table without its indexes. With `tenant`, on its items only."""
         function.allow(actions, [self.jobs.table.table_arn], only_if=None if tenant is None else items_of(tenant))
+
+    def allow_debouncing(self, function: JobFunction, *, tenant: str | None = None) -> None:
+        """Allow a function that may accept jobs to debounce them, too. With `tenant`, those of this tenant only."""
+        only_if = None if tenant is None else bursts_of(tenant)
+        function.allow([GET, UPDATE], [self.jobs.table.table_arn], only_if=only_if)
 
     def allow_configuration(self, function: JobFunction) -> None:
         """Allow a function that may not read the whole table to read the runtime configuration."""
