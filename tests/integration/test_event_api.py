@@ -14,6 +14,7 @@ from tidemill.application.configuration import CACHED_FOR, Configurator
 from tidemill.application.job_types import JobTypes
 from tidemill.domain.states import State
 from tidemill.dynamodb.configuration_item import DynamoConfiguration
+from tidemill.dynamodb.document import decode
 from tidemill.entrypoints import submit
 from tidemill.fan_out.job import fan_out
 from tidemill.names import EVENT_TYPE
@@ -81,6 +82,17 @@ def test_the_same_event_again_is_a_replay_and_another_one_with_its_key_is_refuse
 def test_what_does_not_fit_is_refused_with_the_path_of_each_fault(mill: Mill, body: Any, faulty: list[str]) -> None:
     assert paths(post(body)) == faulty
     assert mill.stored() == 0
+
+
+def test_half_a_surrogate_pair_goes_through_unchanged_as_in_a_payload(mill: Mill) -> None:
+    answer = post({"type": "order.placed", "data": {"order": "\ud800"}})
+
+    mill.run()
+
+    assert mill.job(answer.body["id"]).state is State.SUCCEEDED
+    stored = mill.table.client.scan(TableName=mill.table.name)["Items"]
+    confirmed = [decode(item).result for item in stored if "state" in item and decode(item).type == "mail.confirm"]
+    assert [json.loads(result or "") for result in confirmed] == [{"confirmed": "\ud800"}]
 
 
 def test_a_body_of_another_media_type_or_too_large_is_refused(mill: Mill) -> None:
