@@ -149,7 +149,8 @@ def _count(installation: Installation, request: ReplayRequest, *, as_json: bool)
     if as_json:
         show_json({"complete": progress.complete, **_counts(found), "failures": found["failures"]})
     else:
-        _show(found, text=f"At most {_summary(found, verb='to replay')}")
+        summary = _summary(found, verb="to replay")
+        _show(found, text=f"At most {summary}" if progress.complete else f"{summary}, so far")
     if not progress.complete:
         say(f"Stopped counting after {COUNTED_FOR.seconds} s; there may be more.")
     say(f"The deployed code may leave out some of them, by the filter and the payload model of {request.consumer}.")

@@ -116,7 +116,7 @@ def test_a_dry_run_says_when_it_stops_counting(system: Mill, environment: pytest
 
     result = run(*command("--dry-run"))
 
-    assert result.stdout == "At most 0 events to replay.\n"
+    assert result.stdout == "0 events to replay, so far.\n"
     assert "Stopped counting" in result.stderr
     assert f"by the filter and the payload model of {_CONSUMER}" in " ".join(result.stderr.split())
 
