@@ -52,6 +52,7 @@ _HOLD_WORDS: Final = {
     "outage": "store did not respond",
     "version": "does not know its type",
     "pause": "had paused it",
+    "type": "could not load its type",
     "breaker": "breaker of its downstream",
     "undo": "its undo had not succeeded",
 }
