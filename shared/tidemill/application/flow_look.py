@@ -158,7 +158,11 @@ class FlowLook:
         return True
 
     def _due(self, documents: NodeDocuments) -> tuple[Sequence[int], Mapping[int, NodeVerdict], Sequence[int]]:
-        """The nodes to start, those to mark, and those that wait for one of several parents."""
+        """The nodes to start, those to mark or to start after a mark, and those that wait for one of several parents.
+
+        A node that starts because its parent is skipped must find that written: until then, a redrive of an earlier
+        node may let the parent run.
+        """
         graph = documents.nodes.graph
         starts, waiting = list[int](), list[int]()
         marks: dict[int, NodeVerdict] = {}
@@ -169,7 +173,10 @@ class FlowLook:
             parents = graph.parents[number]
             match verdict(through(each.on_failure, resolutions[each.number]) for each in parents):
                 case NodeVerdict.START:
-                    starts.append(number)
+                    if any(each.number in marks for each in parents):
+                        marks[number] = NodeVerdict.START
+                    else:
+                        starts.append(number)
                     resolutions[number] = Resolution.PENDING
                 case NodeVerdict.SKIP:
                     marks[number] = NodeVerdict.SKIP

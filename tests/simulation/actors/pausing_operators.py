@@ -10,6 +10,7 @@ from random import Random
 from typing import Any, Final
 
 from tests.simulation.actors.callers import run_tool
+from tests.simulation.checks.violation import group_of
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import World
@@ -115,7 +116,7 @@ class PausingOperators:
         key, item = self._random.choice(jobs)
         tenant = key.rpartition("#")[0]
         names = [f"lane={item['lane']['S']}", f"type={item['type']['S']}", f"tenant={tenant}"]
-        names += [f"group={tenant} {item['group']['S']}"] if "group" in item else []
+        names += [f"group={tenant} {group}"] if (group := group_of(item)) else []
         names += [f"schedule={item['type']['S']}"] if tenant == SCHEDULE_TENANT else []
         names += [f"limit={self._random.choice(sorted(limits))}"] if limits else []
         return self._random.choice(names)

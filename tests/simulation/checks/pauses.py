@@ -9,6 +9,7 @@ from typing import Final
 from tests.simulation.checks.table_watch import watch_items
 from tests.simulation.checks.violation import (
     Item,
+    group_of,
     number_of,
     require,
     require_in_task,
@@ -220,7 +221,7 @@ def _names(key: str, item: Item) -> set[str]:
     tenant = tenant_of(key)
     names = {f"lane={text_of(item, 'lane')}", f"type={text_of(item, 'type')}", f"tenant={tenant}"}
     names |= {f"schedule={text_of(item, 'type')}"} if tenant == SCHEDULE_TENANT and _makes_up(item) else set()
-    return names | ({f"group={tenant} {text_of(item, 'group')}"} if "group" in item else set())
+    return names | ({f"group={tenant} {group}"} if (group := group_of(item)) else set())
 
 
 def _makes_up(item: Item) -> bool:

@@ -100,3 +100,15 @@ def test_a_look_knows_nodes_that_were_added() -> None:
     flows.look_at_all()
     assert flows.states()["c"] == "queued"
     assert flows.moved[LAST].additions == 1
+
+
+def test_a_node_behind_a_skipped_one_starts_after_that_is_written() -> None:
+    tolerant = {"node": "b", "on_failure": "continue"}
+    flows = InMemoryFlows(nodes(c=[tolerant], d=[tolerant, "s"], b=[{"node": "a", "on_failure": "skip"}], a=[], s=[]))
+    flows.look_at_all()
+    flows.end("a", State.DEAD)
+    flows.end("s")
+    flows.inserted.clear()
+    flows.look_at_all()
+    assert (flows.inserted[0], sorted(flows.inserted)) == ("b", ["b", "c", "d"])
+    assert flows.states()["b"] == "skipped"
