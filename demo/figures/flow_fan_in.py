@@ -29,7 +29,8 @@ class FlowFanIn:
         self._client = client_of(app)
 
     def run(self, jobs: int, say: Callable[[str], object]) -> FanIn:
-        parents = [f"n{number}" for number in range(jobs)]
+        # A flow has at most so many nodes, and one is the last.
+        parents = [f"n{number}" for number in range(jobs - 1)]
         nodes = [*(Node(name, NOOP) for name in parents), Node(_LAST, NOOP, after=parents)]
         read = _Reader(self._client.start_flow(Flow(nodes=nodes)).job)
 

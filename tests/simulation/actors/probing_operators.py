@@ -2,10 +2,11 @@
 
 import json
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import timedelta
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from tests.simulation.actors.callers import run_tool
 from tests.simulation.checks.violation import require_in_task
@@ -29,7 +30,13 @@ _SHARE: Final = 0.3
 _TIMEOUT: Final = timedelta(seconds=30)
 #: Such an operator edits the payload of one dead job first, at this chance.
 _EDITING: Final = 0.5
-_EDITABLE: Final = frozenset({"sim.effect", "sim.stepwise", "sim.reordered"})
+#: Whose payloads they edit.
+EDITABLE: Final = frozenset({"sim.effect", "sim.stepwise", "sim.reordered"})
+
+
+def edited(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """A payload with which no attempt fails."""
+    return {**payload, "fails": 0}
 
 
 class ProbingOperators:
@@ -50,11 +57,11 @@ class ProbingOperators:
     def _edit(self, _process: Process) -> None:
         """Give a dead job a payload with which no attempt fails. Its model must accept it."""
         redriver = Redriver(store=composition.store(), clock=clock.now, new_token=ids.new_token)
-        job = next((job for job in redriver.plan(ANY_JOB, began=clock.now()) if job.type in _EDITABLE), None)
+        job = next((job for job in redriver.plan(ANY_JOB, began=clock.now()) if job.type in EDITABLE), None)
         if job is None:
             return
         payloads = composition.payloads()
-        text, value = read_payload({**json.loads(payloads.load(job)), "fails": 0})
+        text, value = read_payload(edited(json.loads(payloads.load(job))))
         composition.known_job_types().get(job.type).parse(value)
         self._world.log("eve", f"edits the payload of {job.id}")
         with suppress(TransactionConflictError):

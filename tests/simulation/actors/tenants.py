@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from tests.simulation.actors.api_gateway import CONFLICT, NOT_FOUND, OK, UNAVAILABLE, UNPROCESSABLE, Answer, ask
 from tests.simulation.actors.callers import TAGS, TENANTS, PlannedSubmission
+from tests.simulation.actors.probing_operators import EDITABLE, edited
 from tests.simulation.checks.migrations import MIGRATED_TYPE, migrated
 from tests.simulation.checks.shown_jobs import shows_one_of
 from tests.simulation.checks.violation import (
@@ -190,6 +191,7 @@ class Tenants:
         payload, submission = job["payload"], planned.submission
         submitted = json.loads(json.dumps(dict(submission.payload)))
         known = [submitted, *([migrated(submitted)] if submission.type == MIGRATED_TYPE else [])]
+        known += [edited(submitted)] if submission.type in EDITABLE else []
         same = payload in known or (payload is None and state.terminal)
         same = same and (submission.type == "sim.unique" or job["tags"] == sorted(submission.tags))
         self._require(same, "responses show the submitted job", f"a {state} job, {str(payload)[:99]}", key)

@@ -59,10 +59,10 @@ class LineChecks:
         generation = number_of(before or after, "generation")
         claim, end = (_CLAIMED, job_id, generation), (_ENDED, job_id, generation)
         if before and text_of(before, "owner") != text_of(after, "owner"):
-            # A claim whose answer is lost, and an end of an earlier run, look refused from now on.
-            self._forget(
-                lambda wanted: wanted == claim or (wanted[:2] == (_ENDED, job_id) and run_ended(before, after))
-            )
+            # A claim whose answer is lost, and an end of an earlier run, look refused from now on. So does an end
+            # whose worker cannot read the document any more.
+            over = run_ended(before, after) or number_of(after, "schema") > number_of(before, "schema")
+            self._forget(lambda wanted: wanted == claim or (wanted[:2] == (_ENDED, job_id) and over))
         if task is None or not task.process.name.startswith(_WORKER):
             return
         if before is None:

@@ -62,12 +62,13 @@ class StrayThreadChecks:
                 require(not beside, _CHECK, f"it began beside {key} in {by}", run.key)
 
     def _no_run_fails_before_its_deadline(self) -> None:
-        runs = {run.owner: run for run in self._world.runs}
+        # A run that began after its lease names the owner of the next one.
+        runs = {(run.owner, run.by): run for run in self._world.runs}
         for _, by, report in self._world.reports:
             owner = report.job.owner if report.job else None
-            if owner in runs and owner in self._documents.settled and (report.error or "").startswith(_TIMED_OUT):
+            if (owner, by) in runs and owner in self._documents.settled and (report.error or "").startswith(_TIMED_OUT):
                 settled_ms, key = self._documents.settled[owner]
-                early_ms = runs[owner].deadline_ms - settled_ms
+                early_ms = runs[owner, by].deadline_ms - settled_ms
                 # A success whose call was not answered may be written, and then the timeout finds its run settled.
                 fits = early_ms <= 0 or self._world.sdk.gave_up[by] > 0
                 require(fits, "no run times out before its deadline", f"{early_ms} ms early", key)
