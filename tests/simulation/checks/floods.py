@@ -22,8 +22,8 @@ from tidemill.application.job_ids import keyed_job_id
 _ACTS_WITHIN_MS: Final = 10_000
 #: An environment counts one part of a quota, or one job, before it adds them.
 _PARTS: Final = 20
-#: The jobs of a batch begin to be written within this time. One count that fails may take it up: a cold start, and three
-#: tries of the SDK of up to two seconds.
+#: The jobs of a batch begin to be written within this time. One count that fails may take it up: a cold start, and
+#: three tries of the SDK of up to two seconds.
 _BATCH_STARTS_WITHIN_MS: Final = 3_000
 _ONE_COUNT_FAILS_WITHIN_MS: Final = 7_000
 _TOO_MANY: Final = 429
