@@ -37,6 +37,7 @@ from tidemill.events import Event, consumes, event_type
 from tidemill.job_type_decorator import job_type
 from tidemill.names import EXPORTS_PREFIX, Lane
 from tidemill.settings import SettingError, setting
+from tidemill.shared_limit import SharedLimit
 
 __all__ = [
     "EXPORTS_PREFIX",
@@ -66,6 +67,7 @@ __all__ = [
     "Run",
     "S3Record",
     "SettingError",
+    "SharedLimit",
     "Snooze",
     "SnsRecord",
     "StepError",

@@ -28,6 +28,10 @@ def require_downstream(name: object) -> None:
     _declared(option_values.downstream_name, name)
 
 
+def require_limit_name(name: object) -> None:
+    _declared(option_values.limit_name, name)
+
+
 def require_event_name(name: object) -> None:
     _declared(option_values.event_name, name)
 

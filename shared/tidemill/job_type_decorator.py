@@ -18,11 +18,12 @@ from tidemill.breaker import Breaker, policies
 from tidemill.domain.adaptive_limit import Adaptive
 from tidemill.domain.downstream_errors import Classify
 from tidemill.domain.errors import DeclarationError
-from tidemill.domain.limits import Limit, Rate
+from tidemill.domain.limits import Rate
 from tidemill.domain.retry import DEFAULT_BACKOFF_CAP_SECONDS, RetryPolicy
 from tidemill.domain.strain import Importance
 from tidemill.names import Lane
 from tidemill.payload_model import parser
+from tidemill.shared_limit import SharedLimit, limit_arguments
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -52,6 +53,8 @@ def job_type(
     rate_per_key: Rate | None = None,
     key: Callable[[Payload], str] | None = None,
     across_tenants: bool = False,
+    per_lane: bool = False,
+    limit: SharedLimit | None = None,
     unique_seconds: float | None = None,
     schedule: str | None = None,
     catch_up: bool = True,
@@ -75,8 +78,9 @@ def job_type(
 
     `key` makes a limit key from the payload; without it, all jobs of the type share one. Of the jobs with the same
     limit key, at most `concurrency_per_key` run at once, and runs start no more often than `rate_per_key`: for each
-    tenant, or with `across_tenants` for all tenants together. With `Adaptive(…)`, the concurrency follows what the runs
-    measure. With `unique_seconds`, the same payload makes at most one job in each such period. With `schedule`, the
+    tenant, or with `across_tenants` for all tenants together; with `per_lane`, for each lane. With `Adaptive(…)`, the
+    concurrency follows what the runs measure. Instead of its own limit, a type may have a `limit` that it shares with
+    other types. With `unique_seconds`, the same payload makes at most one job in each such period. With `schedule`, the
     scheduler submits jobs with an empty payload: `rate(1 hour)` or `cron(0 3 * * ? *)`. Write it as a literal, because
     the stack reads it from the source. While an operator pauses it, its times are skipped; with `catch_up`, one job
     makes up for them afterwards.
@@ -92,24 +96,22 @@ def job_type(
     checks.require_model(payload)
     checks.require_one_of("lane", lane, Lane)
     checks.require_one_of("on_dead", on_dead, get_args(OnDead))
-    adaptive = concurrency_per_key if isinstance(concurrency_per_key, Adaptive) else None
-    concurrency = None if isinstance(concurrency_per_key, Adaptive) else concurrency_per_key
-    checks.require_whole(max_attempts=max_attempts, max_hops=max_hops, concurrency_per_key=concurrency)
+    checks.require_whole(max_attempts=max_attempts, max_hops=max_hops)
     checks.require_one_of("importance", importance, Importance)
     checks.require_number(backoff_seconds=backoff_seconds, backoff_cap_seconds=backoff_cap_seconds)
-    checks.require_flag(across_tenants=across_tenants, catch_up=catch_up)
-    checks.require_instance("rate_per_key", rate_per_key, Rate)
+    checks.require_flag(catch_up=catch_up)
     checks.require_instance("schedule", schedule, str)
-    if key is not None:
-        checks.require_callable("key", key, "payload")
+    limits = limit_arguments(
+        shared=limit,
+        concurrency=concurrency_per_key,
+        rate=rate_per_key,
+        key=key,
+        across_tenants=across_tenants,
+        per_lane=per_lane,
+    )
     checks.require_backfill(backfill or {})
     if classify is not None:
         checks.require_callable("classify", classify, "error")
-    bounded = concurrency_per_key is not None or rate_per_key is not None
-    if (key is not None or across_tenants) and not bounded:
-        raise DeclarationError(
-            "key and across_tenants need a limit: add concurrency_per_key or rate_per_key, or remove them"
-        )
     if schedule is not None and unique_seconds is not None:
         raise DeclarationError("schedule already submits one job each time: remove unique_seconds")
     if schedule is None and not catch_up:
@@ -133,9 +135,7 @@ def job_type(
         max_age=checks.duration("max_age_seconds", max_age_seconds, _SECOND),
         retention=checks.duration("retention_days", retention_days, _DAY),
         blocks=on_dead == "block",
-        limit=Limit(concurrency=concurrency, adaptive=adaptive, rate=rate_per_key) if bounded else None,
-        limit_key=key,
-        limit_spans_tenants=across_tenants,
+        **limits,
         unique=checks.duration("unique_seconds", unique_seconds, _SECOND),
         schedule=schedule,
         catch_up=catch_up,

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,31 @@ def test_two_files_that_declare_the_same_name_are_both_reported(check: Check) ->
     message = rf"functions/jobs/two\.py, line 4: job type 'test.one' is already declared in {HERE}, line 4$"
     with pytest.raises(JobFileError, match=message):
         check(one=JOB, two=JOB)
+
+
+@pytest.mark.parametrize(
+    ("other", "refused"),
+    [("concurrency_per_key=2", True), ("concurrency_per_key=1", False), ("concurrency_per_key=1, per_lane=True", True)],
+)
+def test_two_shared_limits_of_one_name_are_the_same_limit(check: Check, other: str, *, refused: bool) -> None:
+    def source(options: str) -> str:
+        limit = f'limit=SharedLimit("payments", {options}), payload='
+        return JOB.replace("import job_type", "import SharedLimit, job_type").replace("payload=", limit)
+
+    files = {"one": source("concurrency_per_key=1"), "two": source(other).replace("test.one", "test.two")}
+    differs = r"two\.py, line 4: the shared limit 'payments' of 'test\.two' differs from that of 'test\.one'"
+    message = rf"{differs} in {HERE}, line 4: declare it once"
+    with pytest.raises(JobFileError, match=message) if refused else nullcontext():
+        check(**files)
+
+
+def test_a_shared_limit_beside_an_own_one_is_reported_with_its_line(check: Check) -> None:
+    limit = 'limit=SharedLimit("payments", concurrency_per_key=1), per_lane=True, payload='
+    source = JOB.replace("import job_type", "import SharedLimit, job_type").replace("payload=", limit)
+    with pytest.raises(
+        JobFileError, match=rf"{HERE}, line 4: DeclarationError: the type has the shared limit 'payments'"
+    ):
+        check(one=source)
 
 
 def test_a_type_that_asks_for_more_time_than_its_lane_allows_is_refused(check: Check) -> None:

@@ -29,6 +29,11 @@ def overridden(name: str, value: Any, **changes: Any) -> Setting:
     return replace(setting, **changes)
 
 
+def shared(name: str, value: Any, **changes: Any) -> Setting:
+    """An override of a shared limit."""
+    return replace(overridden(name, value, **changes), name=f"limits.{name}")
+
+
 def strained(level: int, **changes: Any) -> Setting:
     setting = Setting(name="strain.level", value=level, at=NOW, by="arn:ops", reason="why")
     return replace(setting, **changes)

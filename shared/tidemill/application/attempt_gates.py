@@ -105,7 +105,8 @@ class Gates:
         except UnknownJobTypeError as unknown:
             self._unknown = unknown
             return
-        overrides = self._context.configuration().overrides_of(job.type, now=self._context.clock())
+        configuration = self._context.configuration()
+        overrides = configuration.overrides_of(job.type, shares=declared.shared_limit, now=self._context.clock())
         self._job_type, self._declared_limit = declared.overridden(overrides), declared.limit
         if self._context.breakers:
             self.breakers = BreakerUse(
@@ -277,7 +278,7 @@ def _parked(line: Line, now: datetime) -> Parked:
 
 
 def _limit_slot(job_type: JobType, declared: Limit | None, payload: Any, job: Job, now: datetime) -> LimitSlot | None:
-    line = job_type.limit_line(payload, job.tenant)
+    line = job_type.limit_line(payload, tenant=job.tenant, lane=job.lane)
     if line is None or job_type.limit is None:
         return None
     return replace(_slot(line, job_type.limit, job, now), declared=declared)

@@ -20,7 +20,7 @@ from tidemill.domain.adaptive_limit import Adapted, Adaptive, Trouble
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import Job
 from tidemill.domain.limit_state import earliest
-from tidemill.domain.runtime_configuration import Override
+from tidemill.domain.overrides import Override
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause, Wait
 
@@ -133,8 +133,8 @@ def _not_due(facts: Facts) -> Answer:
         reason, begins = released
         text = f"{begins.format(job.wait.key)}, and it starts {when}."
     elif job.holds and job.hold_cause is HoldCause.LIMIT:
-        key = job.wait.key if job.wait else "of its type"
-        text, reason = f"The limit {key} lets it start {when}.", Reason.TURN
+        limit = job.wait.line if job.wait else "limit of its type"
+        text, reason = f"The {limit} lets it start {when}.", Reason.TURN
     elif job.holds:
         text = f"It was held back until {when}, {_times(job.holds)} in a row: {_HOLDS[job.hold_cause]}."
         reason = Reason.HELD
@@ -363,7 +363,8 @@ def _overridden(override: Override, now: datetime) -> str:
     why = f": {setting.reason}" if setting.reason else ""
     value = json.dumps(setting.value)
     end = f", until {moment(setting.until, now)}" if setting.until else ""
-    return f"{option} of its type is {value} by {setting.by} since {moment(setting.at, now)}{end}{why}."
+    whose = "its type" if override.overridden.limit is None else f"the {override.overridden.whose}"
+    return f"{option} of {whose} is {value} by {setting.by} since {moment(setting.at, now)}{end}{why}."
 
 
 def _owed(facts: Facts) -> str:

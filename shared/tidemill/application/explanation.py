@@ -9,8 +9,8 @@ from tidemill.application.owed import Owed
 from tidemill.domain.breaker import Breaker
 from tidemill.domain.job import Job
 from tidemill.domain.limit_state import LimitState
+from tidemill.domain.overrides import Override
 from tidemill.domain.pauses import Pause
-from tidemill.domain.runtime_configuration import Override
 from tidemill.domain.setting import Setting
 
 

@@ -1,6 +1,5 @@
 """A job type as the use cases see it: name, lane, policies, parser and handler; and the `Run` of its handler."""
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -15,6 +14,7 @@ from tidemill.domain.breaker import BreakerPolicy
 from tidemill.domain.downstream_errors import Classify
 from tidemill.domain.errors import JobFileError, UnknownJobTypeError, UnloadedJobTypeError
 from tidemill.domain.events import Consumption
+from tidemill.domain.limit_key import LimitKey
 from tidemill.domain.limits import Limit
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.steps import key_of_step
@@ -210,6 +210,10 @@ class JobType:
     limit_key: Callable[[Any], str] | None = None
     #: Whether all tenants share the limit of a limit key, such as for a service that all of them call.
     limit_spans_tenants: bool = False
+    #: Whether each lane has the limit for itself.
+    limit_per_lane: bool = False
+    #: The name of the limit, if other types share it.
+    shared_limit: str | None = None
     #: At most one job with the same payload in each such period; None for no bound.
     unique: timedelta | None = None
     #: When the scheduler submits a job, as EventBridge Scheduler writes it: `rate(1 hour)`, `cron(0 3 * * ? *)`.
@@ -226,14 +230,19 @@ class JobType:
     #: The JSON schema of the payload, for the checks of a synthesis; None without a model.
     schema: Callable[[], dict[str, Any]] | None = None
 
-    def limit_line(self, payload: Any, tenant: str) -> Line | None:
+    def limit_line(self, payload: Any, *, tenant: str, lane: str) -> Line | None:
         """The line of the limit key of this parsed payload; None if the type has no limit."""
         if self.limit is None:
             return None
-        key = self.limit_key(payload) if self.limit_key else ""
-        # The tenant writes the payload, so without the tenant in the limit key it could take another tenant's slots.
-        tenants = [] if self.limit_spans_tenants else [tenant]
-        return Line.for_limit(json.dumps([self.name, key, *tenants]))
+        key = LimitKey(
+            type=self.name if self.shared_limit is None else None,
+            shared=self.shared_limit,
+            text=self.limit_key(payload) if self.limit_key else "",
+            lane=lane if self.limit_per_lane else None,
+            # The tenant writes the payload, so without the tenant in the key it could take another tenant's slots.
+            tenant=None if self.limit_spans_tenants else tenant,
+        )
+        return Line.for_limit(str(key))
 
     def __call__(self, payload: Any, run: Run) -> Any:
         return self.handler(payload, run)
@@ -280,6 +289,10 @@ class JobTypes:
         if fault := self._fault_of(name):
             raise UnloadedJobTypeError(name, tuple(self._job_types), str(fault))
         raise UnknownJobTypeError(name, tuple(self._job_types))
+
+    def with_shared_limit(self, name: str) -> JobType | None:
+        """One of the types that share the limit of this name."""
+        return next((each for each in self._job_types.values() if each.shared_limit == name), None)
 
     def lacks(self, name: str) -> bool:
         """Whether a broken job file may declare this type, and no sound one does."""

@@ -9,6 +9,7 @@ from tidemill.application.job_types import JobType, JobTypes
 from tidemill.application.ports import Payloads
 from tidemill.domain.errors import Fault, InvalidPayloadError, TidemillError, UnknownJobTypeError
 from tidemill.domain.job import Job
+from tidemill.domain.limits import Limit
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Line
 
@@ -71,8 +72,16 @@ class ModelCheck:
             found.refused += 1
             if len(found.examples) < MOST_EXAMPLES:
                 found.examples.append(Example(tenant=job.tenant, job_id=job.id, fault=faults[0]))
-        elif job.state is State.RUNNING and (line := job_type.limit_line(payload, job.tenant)):
+        elif job.state is State.RUNNING and (line := job_type.limit_line(payload, tenant=job.tenant, lane=job.lane)):
             self.lines.add(line)
+
+    def limit_of(self, line: Line) -> Limit | None:
+        """That of the new code. None if it has none, or if the name of the line does not say whose it is."""
+        key = line.limit_key
+        if key is None:
+            return None
+        job_type = self.known(key.type) if key.type else self._job_types.with_shared_limit(key.shared or "")
+        return job_type.limit if job_type and job_type.shared_limit == key.shared else None
 
     def known(self, name: str) -> JobType | None:
         try:

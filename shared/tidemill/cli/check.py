@@ -146,11 +146,11 @@ def _tight_limits(installation: Installation, models: ModelCheck) -> Iterator[st
     limits, now = installation.limits, clock.now()
     lines = models.lines | set(islice(limits.lines(), _MOST_LINES))
     for line in sorted(lines, key=lambda line: line.key):
-        job_type = models.known(line.type) if line.type else None
-        if not job_type or not job_type.limit or not job_type.limit.has_slots:
+        limit = models.limit_of(line)
+        if limit is None or not limit.has_slots:
             continue
         state = limits.look(line)
-        most, used = job_type.limit.slots(state.adapted), len(state.taken(now))
+        most, used = limit.slots(state.adapted), len(state.taken(now))
         if most is not None and used > most:
             yield f"the new limit of {line.key} is {most}, and {used} of its slots are in use"
 

@@ -107,13 +107,13 @@ def set_(
 
     flags.NAME is a flag for the code of your job types, which reads it from run.flags. types.TYPE.OPTION overrides an
     option of a job type: max_attempts, backoff_seconds, backoff_cap_seconds, timeout_seconds, concurrency_per_key or
-    rate_per_key. breakers.NAME forces a breaker: {"force": "open"} or {"force": "closed"}. quotas.TENANT bounds the
-    jobs that a tenant submits over HTTP, and quotas.default those of every other tenant: {"count": 1000,
-    "period_seconds": 60}. caps.TENANT and caps.default bound how many jobs of a tenant run at once in each lane, from 1
-    to 100, and weights.TENANT multiplies the default cap. strain.level, from 0 to 3, makes the HTTP API refuse jobs of
-    sheddable types, and slows the lanes bulk and default down. A change acts within 10 seconds, or within 60 where the
-    stage has AppConfig as its source, and deployments keep it. It records who made it, as AWS STS verifies it, and the
-    --reason.
+    rate_per_key. limits.NAME.OPTION overrides one of the last two for a shared limit, which those of its types do not.
+    breakers.NAME forces a breaker: {"force": "open"} or {"force": "closed"}. quotas.TENANT bounds the jobs that a
+    tenant submits over HTTP, and quotas.default those of every other tenant: {"count": 1000, "period_seconds": 60}.
+    caps.TENANT and caps.default bound how many jobs of a tenant run at once in each lane, from 1 to 100, and
+    weights.TENANT multiplies the default cap. strain.level, from 0 to 3, makes the HTTP API refuse jobs of sheddable
+    types, and slows the lanes bulk and default down. A change acts within 10 seconds, or within 60 where the stage has
+    AppConfig as its source, and deployments keep it. It records who made it, as AWS STS verifies it, and the --reason.
 
     If the configuration changes between the question and your answer, the command changes nothing and says so.
     """

@@ -8,8 +8,8 @@ from tidemill.cli.held_lines_report import breaker_as_json, lowered_as_json
 from tidemill.cli.status_alarms import as_json as alarms_as_json
 from tidemill.cli.status_report import blocked_groups
 from tidemill.domain.governor import Governed
+from tidemill.domain.overrides import Override
 from tidemill.domain.pauses import Pause
-from tidemill.domain.runtime_configuration import Override
 from tidemill.domain.setting import Setting
 from tidemill.dynamodb.attention_counts import Counted
 from tidemill.dynamodb.job_sample import Sample
@@ -108,6 +108,7 @@ def _override(override: Override) -> dict[str, Any]:
     setting = override.setting
     return {
         "type": override.overridden.type,
+        "limit": override.overridden.limit,
         "option": override.overridden.option,
         "value": setting.value,
         **_record(setting),

@@ -14,8 +14,8 @@ from tidemill.cli.formatting import DASH, age, count, readable_time
 from tidemill.cli.held_lines_report import breaker_lines, lowered_lines, shown_number
 from tidemill.domain.governor import GOVERNOR_SETTING, Governed
 from tidemill.domain.job import Job
+from tidemill.domain.overrides import Override
 from tidemill.domain.pauses import Pause
-from tidemill.domain.runtime_configuration import Override
 from tidemill.domain.setting import Setting
 from tidemill.domain.strain import slowdown
 from tidemill.dynamodb.attention_counts import Counted, ParkedJobs
@@ -103,13 +103,13 @@ def _pauses(pauses: tuple[tuple[Pause, Counted], ...] | Unread) -> Iterator[Line
 
 def _overrides(overrides: tuple[Override, ...] | Unread) -> Iterator[Line]:
     if isinstance(overrides, Unread):
-        yield Line(f"Type overrides: not read: {overrides.error}", RED)
+        yield Line(f"Overrides: not read: {overrides.error}", RED)
         return
     for override in overrides:
         setting = override.setting
         end = f"until {readable_time(setting.until)}" if setting.until else "until it is removed"
         why = f": {setting.reason}" if setting.reason else ""
-        what = f"{override.overridden.option} of {override.overridden.type} is {json.dumps(setting.value)}"
+        what = f"{override.overridden.option} of {override.overridden.whose} is {json.dumps(setting.value)}"
         yield Line(f"OVERRIDDEN: {what} by {setting.by} since {readable_time(setting.at)}, {end}{why}", YELLOW)
         yield Line(f"  tidemill config set {shlex.quote(setting.name)} --remove")
 

@@ -24,6 +24,10 @@ def downstream_name(name: object) -> str:
     return _name("downstream", name, "payments")
 
 
+def limit_name(name: object) -> str:
+    return _name("shared limit", name, "payments")
+
+
 def event_name(name: object) -> str:
     return _name("event type", name, "order.placed")
 

@@ -18,11 +18,20 @@ from tidemill.domain.errors import InvalidSettingError
 from tidemill.domain.governor import GOVERNOR_SETTING, switched_off
 from tidemill.domain.job import Job
 from tidemill.domain.limits import Limit
+from tidemill.domain.overrides import (
+    SHARED_LIMIT_PREFIX,
+    TYPE_PREFIX,
+    Override,
+    acting,
+    check_limit,
+    check_type,
+    override_of,
+)
 from tidemill.domain.pauses import ACTS_WITHIN, LATEST_CALL, Drain, Pause, Scope, Target, options_of
 from tidemill.domain.quotas import DEFAULT_QUOTA, Quota
 from tidemill.domain.setting import Setting, decoded
 from tidemill.domain.strain import LEVEL_SETTING, NO_STRAIN, level_of
-from tidemill.domain.type_overrides import NO_OVERRIDES, Overridden, TypeOverrides
+from tidemill.domain.type_overrides import TypeOverrides
 from tidemill.domain.waiting import Line
 from tidemill.names import Lane
 
@@ -34,8 +43,6 @@ FLAG_PREFIX: Final = "flags."
 PAUSE_PREFIX: Final = "pauses."
 #: A breaker that an operator forces open or closed. The name of its downstream follows.
 BREAKER_PREFIX: Final = "breakers."
-#: An override of an option of a job type, such as `types.mail.welcome.max_attempts`.
-TYPE_PREFIX: Final = "types."
 #: How many jobs a tenant may submit in a period: `quotas.TENANT`, or `quotas.default` for all others.
 QUOTA_PREFIX: Final = "quotas."
 #: How many jobs of a tenant run at once in each lane: `caps.TENANT`, or `caps.default` for all others.
@@ -69,7 +76,7 @@ class RuntimeConfiguration:
     #: Those that stop schedules, also if they have ended or were replaced.
     _pauses_of_schedules: Sequence[Pause] = field(init=False, default=())
     #: As `_pauses`.
-    _overrides: Sequence["Override"] = field(init=False, default=())
+    _overrides: Sequence[Override] = field(init=False, default=())
     #: Likewise, by tenant.
     _quotas: Mapping[str, tuple[Setting, Quota]] = field(init=False, default_factory=dict)
     _caps: Mapping[str, tuple[Setting, int | None]] = field(init=False, default_factory=dict)
@@ -82,7 +89,7 @@ class RuntimeConfiguration:
         past = filter(None, map(_pause, _past_pauses(self.document)))
         of_schedules = (pause for pause in (*self._pauses, *past) if pause.target.stops_schedules)
         object.__setattr__(self, "_pauses_of_schedules", sorted(of_schedules, key=lambda pause: pause.order))
-        overrides = filter(None, map(_override, self.settings.values()))
+        overrides = filter(None, map(override_of, self.settings.values()))
         object.__setattr__(self, "_overrides", tuple(overrides))
         object.__setattr__(self, "_quotas", _by_tenant(self.settings, QUOTA_PREFIX, Quota.parse))
         object.__setattr__(self, "_caps", _by_tenant(self.settings, CAP_PREFIX, cap_value))
@@ -138,22 +145,19 @@ class RuntimeConfiguration:
             return setting is not None and setting.in_force(now) and switched_off(setting.value)
         return False
 
-    def overrides(self, now: datetime) -> list["Override"]:
-        """Those in force, of all types."""
+    def overrides(self, now: datetime) -> list[Override]:
+        """Those in force, of all types and shared limits."""
         return [override for override in self._overrides if override.setting.in_force(now)]
 
-    def overrides_of(self, type_: str, *, now: datetime) -> TypeOverrides:
-        """Those in force for the jobs of this type."""
-        arguments: dict[str, Any] = {}
-        for override in self._overrides:
-            if override.overridden.type == type_ and override.setting.in_force(now):
-                arguments |= override.argument
-        return TypeOverrides(**arguments) if arguments else NO_OVERRIDES
+    def overrides_of(self, type_: str, *, shares: str | None = None, now: datetime) -> TypeOverrides:
+        """Those in force for the jobs of this type, which has the shared limit of that name."""
+        return acting(self._overrides, type_, shares=shares, now=now)
 
     def limit_of(self, line: Line, declared: Limit | None, *, last: str | None, now: datetime) -> Limit | None:
         """The limit in force in this line, whose item or type says `declared`. `last` is the tenant of its last job."""
         if (tenant := line.capped_tenant(last)) is None:
-            return self.overrides_of(line.type, now=now).limit(declared) if line.type else declared
+            key = line.limit_key
+            return acting(self._overrides, key.type, shares=key.shared, now=now).limit(declared) if key else declared
         if self.stale:
             return declared
         # After a cap was removed, those that still wait for it come in order.
@@ -247,16 +251,6 @@ class RuntimeConfiguration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Override:
-    """One override with its record."""
-
-    overridden: Overridden
-    setting: Setting
-    #: Of `TypeOverrides`.
-    argument: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """One change of the configuration, for its history."""
 
@@ -301,15 +295,12 @@ def _check_pause(name: str, value: Any) -> None:
     options_of(value)
 
 
-def _check_override(name: str, value: Any) -> None:
-    Overridden.parse(name).value(value)
-
-
 #: By the prefix of the name. Each gets the rest of the name, and the value.
 _CHECKS: Final[Mapping[str, Callable[[str, Any], object]]] = {
     FLAG_PREFIX: _check_flag,
     PAUSE_PREFIX: _check_pause,
-    TYPE_PREFIX: _check_override,
+    TYPE_PREFIX: check_type,
+    SHARED_LIMIT_PREFIX: check_limit,
     BREAKER_PREFIX: forced_state,
     QUOTA_PREFIX: Quota.parse,
     CAP_PREFIX: cap_value,
@@ -336,17 +327,6 @@ def _pause(setting: Setting) -> Pause | None:
             reason=setting.reason,
             **options_of(setting.value),
         )
-    except InvalidSettingError:
-        return None
-
-
-def _override(setting: Setting) -> Override | None:
-    """None for another setting, and for an override that only a newer version can read."""
-    if not setting.name.startswith(TYPE_PREFIX):
-        return None
-    try:
-        overridden = Overridden.parse(setting.name.removeprefix(TYPE_PREFIX))
-        return Override(overridden=overridden, setting=setting, argument=overridden.value(setting.value))
     except InvalidSettingError:
         return None
 

@@ -1,12 +1,13 @@
-"""Type overrides: options of a job type that an operator has changed for a time. Pure.
+"""Overrides: options of a job type or of a shared limit that an operator has changed for a time. Pure.
 
 An option has the name that it has in the declaration, and the same rule decides about its value.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from tidemill.domain import option_values
 from tidemill.domain.errors import InvalidSettingError
@@ -30,6 +31,10 @@ class Option(StrEnum):
     TIMEOUT = "timeout_seconds"
     CONCURRENCY = "concurrency_per_key"
     RATE = "rate_per_key"
+
+
+#: Those of a limit. A shared limit has no others.
+LIMIT_OPTIONS: Final = (Option.CONCURRENCY, Option.RATE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,21 +74,36 @@ NO_OVERRIDES: Final = TypeOverrides()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overridden:
-    """One option of one type, as the name of a setting has it: `mail.welcome.max_attempts`."""
+    """One option of one type or shared limit, as the name of a setting has it: `mail.welcome.max_attempts`."""
 
-    type: str
+    #: None for a shared limit.
+    type: str | None = None
+    #: The name of a shared limit; None for a type.
+    limit: str | None = None
     option: Option
 
     @classmethod
-    def parse(cls, text: str) -> "Overridden":
-        """Raises `InvalidSettingError`."""
-        type_, _, option = text.rpartition(".")
-        if option not in set(Option):
-            raise InvalidSettingError(f"{text!r} names no option: after the job type, use {', '.join(Option)}")
+    def parse(cls, text: str) -> Self:
+        """Of a type. Raises `InvalidSettingError`."""
+        type_, option = _split(text, Option, "the job type")
         try:
-            return cls(type=option_values.type_name(type_), option=Option(option))
+            return cls(type=option_values.type_name(type_), option=option)
         except ValueError as error:
             raise InvalidSettingError(str(error)) from None
+
+    @classmethod
+    def parse_limit(cls, text: str) -> Self:
+        """Of a shared limit. Raises `InvalidSettingError`."""
+        limit, option = _split(text, LIMIT_OPTIONS, "the shared limit")
+        try:
+            return cls(limit=option_values.limit_name(limit), option=option)
+        except ValueError as error:
+            raise InvalidSettingError(str(error)) from None
+
+    @property
+    def whose(self) -> str:
+        """The type or shared limit."""
+        return str(self.type) if self.limit is None else f"shared limit {self.limit}"
 
     def value(self, value: Any) -> dict[str, Any]:
         """The argument of `TypeOverrides`. Raises `InvalidSettingError`."""
@@ -91,6 +111,13 @@ class Overridden:
             return _argument(self.option, value)
         except ValueError as error:
             raise InvalidSettingError(str(error)) from None
+
+
+def _split(text: str, options: Iterable[Option], owner: str) -> tuple[str, Option]:
+    name, _, option = text.rpartition(".")
+    if option not in set(options):
+        raise InvalidSettingError(f"{text!r} names no option: after {owner}, use {', '.join(options)}")
+    return name, Option(option)
 
 
 def _argument(option: Option, value: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
+from tidemill.domain.limit_key import LimitKey
 from tidemill.names import Lane
 
 #: A job is released after this long even if nothing else released it. If its cause stands, it is parked again, and
@@ -61,10 +62,9 @@ class Line:
         return cls(Cause.LIMIT, _short(json.dumps({_TENANT: tenant, _LANE: lane})))
 
     @property
-    def type(self) -> str | None:
-        """The job type of a limit key; None for others, and for a limit key so long that its hash replaces it."""
-        parts = self._parts
-        return str(parts[0]) if isinstance(parts, list) and parts else None
+    def limit_key(self) -> LimitKey | None:
+        """None for another line, and for a limit key so long that its hash replaces it."""
+        return LimitKey.of(self._parts)
 
     @property
     def capped(self) -> tuple[str, str] | None:
@@ -92,7 +92,7 @@ class Line:
         if self.capped:
             tenant, lane = self.capped
             return f"cap of tenant {tenant} in lane {lane}"
-        return f"{self.cause} {self.key}"
+        return f"{self.limit_key.title if self.limit_key else self.cause} {self.key}"
 
     @classmethod
     def for_type(cls, name: str) -> "Line":

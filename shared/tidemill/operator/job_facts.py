@@ -67,6 +67,9 @@ class JobFacts:
     def _about(self, job: Job, now: datetime) -> Facts:
         ready = job.state in _ON_LANE and (job.due is None or job.due <= now)
         line = job.wait.line if job.wait and job.state is State.PARKED else None
+        # A job that has not waited for its limit does not say which one that is.
+        key = job.wait.line.limit_key if job.wait else None
+        shares = key.shared if key else None
         # An ended job has what it has.
         configuration = NOTHING_SET if job.state.terminal else self._configuration()
         return Facts(
@@ -74,7 +77,7 @@ class JobFacts:
             now=now,
             head=self._head(job) if job.state is State.WAITING else None,
             pause=configuration.pause_of_line(line, now=now) if line and line.cause is Cause.PAUSE else None,
-            overrides=[one for one in configuration.overrides(now) if one.overridden.type == job.type],
+            overrides=[one for one in configuration.overrides(now) if one.acts_on(job.type, shares=shares)],
             limit=self._limit(line, configuration, now) if line and line.cause is Cause.LIMIT else None,
             before_it=self._before(job, line) if line else None,
             forced=configuration.forced_breaker(line.key, now=now) if line and line.cause is Cause.BREAKER else None,

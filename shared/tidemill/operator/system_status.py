@@ -16,8 +16,8 @@ from tidemill.aws.clients import AWS_ERRORS, POOL_SIZE
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.governor import Governed, in_force
 from tidemill.domain.job import Job
+from tidemill.domain.overrides import Override
 from tidemill.domain.pauses import Pause
-from tidemill.domain.runtime_configuration import Override
 from tidemill.domain.setting import Setting
 from tidemill.domain.states import State
 from tidemill.dynamodb import job_sample

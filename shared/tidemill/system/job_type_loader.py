@@ -11,6 +11,7 @@ from types import ModuleType
 from tidemill.application.event_types import EventSource, EventType
 from tidemill.application.job_types import JobType, JobTypes
 from tidemill.domain.errors import DuplicateJobTypeError, JobFileError
+from tidemill.domain.limits import Limit
 
 
 def load(packages: Iterable[str]) -> JobTypes:
@@ -45,9 +46,29 @@ def load_sound(packages: Iterable[str]) -> JobTypes:
                 if isinstance(value, EventSource) and (known := sources.setdefault(value.name, value)) is not value:
                     detail = f"source {value.name!r} is already declared in {declared_at(known)}"
                     faults.append(JobFileError(f"{declared_at(value)}: {detail}"))
+    faults += _differing_limits(found.values())
     disabled = {name for fault in faults for name in fault.names}
     sound = {name: job_type for name, job_type in found.items() if name not in disabled}
     return JobTypes(sound, faults, events, sources)
+
+
+def _differing_limits(job_types: Iterable[JobType]) -> Iterator[JobFileError]:
+    """Types that share a limit have one item for it, so all of them must mean the same limit."""
+    shared: dict[str, JobType] = {}
+    for job_type in job_types:
+        if (name := job_type.shared_limit) is None:
+            continue
+        other = shared.setdefault(name, job_type)
+        if _declared_limit(other) != _declared_limit(job_type):
+            yield JobFileError(
+                f"{declared_at(job_type)}: the shared limit {name!r} of {job_type.name!r} differs from that of "
+                f"{other.name!r} in {declared_at(other)}: declare it once and import it, or give it another name",
+                [job_type.name],
+            )
+
+
+def _declared_limit(job_type: JobType) -> tuple[Limit | None, bool, bool]:
+    return job_type.limit, job_type.limit_spans_tenants, job_type.limit_per_lane
 
 
 def _first(events: dict[tuple[str, int], EventType], event_type: EventType) -> EventType:

@@ -11,6 +11,8 @@ from tests.support.builders import a_job
 from tests.support.fake_app_config import FakeAppConfig
 from tidemill.application.configuration import Configurator
 from tidemill.aws import clients
+from tidemill.domain.states import State
+from tidemill.domain.waiting import Cause, Wait
 from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.system import clock
 
@@ -123,7 +125,11 @@ def test_a_declined_change_changes_nothing() -> None:
         (("flags.a", "1"), 2, "pass --yes"),
         (("flags.a", "1", "--until", "soon", "--yes"), 2, "a time of the day in UTC"),
         (("flags.a", "1", "--until", "2001-01-01T00:00Z", "--yes"), 1, "has passed already"),
-        (("colour", "1", "--yes"), 1, "begins with flags., pauses., types., breakers., quotas., caps. or weights."),
+        (
+            ("colour", "1", "--yes"),
+            1,
+            "begins with flags., pauses., types., limits., breakers., quotas., caps. or weights.",
+        ),
         (("types.mail.max_attempts", "99", "--yes"), 1, "max_attempts is 99; it must lie within 1 and 25"),
         (("flags.a", "--remove", "--yes"), 1, "no setting 'flags.a' is in force"),
     ],
@@ -161,6 +167,23 @@ def test_status_and_explain_name_the_overrides(cloud: Cloud) -> None:
     explained = " ".join(run("explain", job.id).stdout.split())
     assert "max_attempts of its type is 3 by arn:aws:sts:" in explained
     assert "timeout_seconds" not in explained
+
+
+def test_the_overrides_of_a_shared_limit_are_shown_and_those_of_its_type_left_out(cloud: Cloud) -> None:
+    now = clock.now()
+    wait = Wait(cause=Cause.LIMIT, key='["limit:payments", ""]', since=now)
+    job = cloud.store.insert_if_absent(a_job(created_at=now, due=now, state=State.PARKED, wait=wait))
+    for name, value in (("limits.payments", 5), (f"types.{job.type}", 9)):
+        assert run("config", "set", f"{name}.concurrency_per_key", str(value), "--yes").exit_code == 0
+
+    shown = json.loads(run("status", "--json").stdout)["overrides"]
+    assert [(one["type"], one["limit"], one["value"]) for one in shown] == [(None, "payments", 5), (job.type, None, 9)]
+    assert "OVERRIDDEN: concurrency_per_key of shared limit payments is 5 by" in run("status").stdout
+    explained = " ".join(run("explain", job.id).stdout.split())
+    assert "concurrency_per_key of the shared limit payments is 5 by" in explained
+    assert "of its type" not in explained
+    refused = run("config", "set", "limits.payments.max_attempts", "5", "--yes")
+    assert "after the shared limit, use concurrency_per_key, rate_per_key" in " ".join(refused.stderr.split())
 
 
 @pytest.mark.usefixtures("cloud")

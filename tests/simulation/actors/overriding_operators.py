@@ -14,7 +14,7 @@ from tests.simulation.world.world import World
 from tidemill.application.configuration import Configurator
 from tidemill.aws import clients
 from tidemill.domain.errors import ConfigurationConflictError, InvalidSettingError
-from tidemill.domain.runtime_configuration import TYPE_PREFIX
+from tidemill.domain.overrides import TYPE_PREFIX
 from tidemill.domain.type_overrides import Option
 from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.settings import setting

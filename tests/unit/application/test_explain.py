@@ -154,6 +154,15 @@ def test_a_job_behind_an_adaptive_limit_learns_its_bounds_and_its_last_decrease(
     assert sentence in answer.sentences[0]
 
 
+def test_a_job_behind_a_shared_limit_of_its_lane_says_so() -> None:
+    line = Line.for_limit('["limit:payments", "", {"lane": "bulk"}]')
+    job = a_job(state=State.PARKED, wait=Wait(cause=line.cause, key=line.key, since=NOW))
+
+    answer = explain(facts(job, limit=LimitState(limit=Limit(concurrency=1), held={"r1": LATER + SECOND}, marked=True)))
+
+    assert answer.sentences[0] == f"The shared limit payments of lane bulk {line.key} has its only slot in use."
+
+
 def test_a_job_above_the_cap_of_its_tenant_says_so() -> None:
     line = Line.for_cap("a", "bulk")
     limit = LimitState(limit=Limit(concurrency=2), held={"r1": LATER + SECOND, "r2": LATER + SECOND}, marked=True)

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[3]
 RUN_BY: Final[dict[str, tuple[int, str]]] = {
     "README.md": (1, "tests/unit/docs/test_readme.py"),
     "docs/guides/flows.md": (1, "tests/integration/test_flows.py"),
-    "docs/guides/adaptive-limits.md": (1, "tests/unit/docs/test_code_blocks.py"),
+    "docs/guides/adaptive-limits.md": (2, "tests/unit/docs/test_code_blocks.py"),
     "docs/guides/batches.md": (1, "tests/integration/test_batches.py"),
     "docs/guides/breakers.md": (1, "tests/unit/docs/test_code_blocks.py"),
     "docs/guides/compensation.md": (1, "tests/integration/test_compensation.py"),
@@ -25,7 +25,7 @@ RUN_BY: Final[dict[str, tuple[int, str]]] = {
     "docs/guides/event-sources.md": (4, "tests/infrastructure/test_event_sources.py"),
     "docs/guides/events.md": (1, "tests/integration/test_events.py"),
     "docs/guides/from-python.md": (6, "tests/unit/test_client.py"),
-    "docs/guides/limits.md": (1, "tests/unit/dynamodb/test_limits.py"),
+    "docs/guides/limits.md": (2, "tests/unit/dynamodb/test_limits.py"),
     "docs/guides/long-jobs.md": (1, "tests/integration/test_long_jobs.py"),
     "docs/guides/outcomes.md": (1, "tests/integration/test_outcomes.py"),
     "docs/guides/signals.md": (1, "tests/integration/test_signals.py"),
@@ -71,11 +71,19 @@ def test_the_periodic_type_of_the_guide_runs() -> None:
 
 
 def test_the_adaptive_type_of_the_guide_runs() -> None:
-    with job_types_of("adaptive-limits.md") as known:
+    with job_types_of("adaptive-limits.md", file="charge.py") as known:
         charge: Any = known.get("payments.charge")
 
         assert charge.limit.adaptive == Adaptive(ceiling=50, target_seconds=0.5)
         assert run_job(charge, {"account": "a"}).state is State.SUCCEEDED
+
+
+def test_the_types_of_the_guide_that_share_an_adaptive_limit_run() -> None:
+    with job_types_of("adaptive-limits.md", file="invoices.py") as known:
+        types: list[Any] = [known.get(name) for name in ("invoice.post", "invoice.void")]
+
+        assert {each.shared_limit for each in types} == {"ledger"}
+        assert {run_job(each, {"number": 1}).state for each in types} == {State.SUCCEEDED}
 
 
 def test_the_type_with_a_flag_reads_it() -> None:

@@ -86,7 +86,7 @@ def test_a_cap_that_only_a_newer_version_can_read_counts_for_nothing() -> None:
 def test_a_line_names_the_tenant_and_the_lane_of_its_cap() -> None:
     line = Line.for_cap("a", "bulk")
 
-    assert (line.cause, line.capped, line.type) == (Cause.LIMIT, ("a", "bulk"), None)
+    assert (line.cause, line.capped, line.limit_key) == (Cause.LIMIT, ("a", "bulk"), None)
     assert str(line) == "cap of tenant a in lane bulk"
     assert Line.for_limit('["mail.send", "a"]').capped is None
     assert Line.for_limit('{"lane": "bulk"}').capped is None

@@ -1,5 +1,6 @@
 """Type overrides: which values are allowed, and what they make of the declared ones."""
 
+import re
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import NOW, SECOND
-from tests.support.configurations import configured, overridden
+from tests.support.configurations import configured, overridden, shared
 from tidemill.domain.adaptive_limit import Adaptive
 from tidemill.domain.errors import InvalidSettingError
 from tidemill.domain.limits import Limit, Rate
@@ -126,7 +127,43 @@ def test_an_overridden_concurrency_does_not_adapt() -> None:
     assert TypeOverrides(max_attempts=2).limit(declared) == declared
 
 
-def test_a_limit_key_names_its_type_unless_it_is_replaced_by_its_hash() -> None:
-    assert Line.for_limit('["mail.welcome", "a"]').type == "mail.welcome"
-    assert Line.for_limit(f'["mail.welcome", "{"a" * 300}"]').type is None
-    assert Line.for_pause("type=mail.welcome").type is None
+def test_a_shared_limit_has_overrides_of_its_own() -> None:
+    declared = Limit(concurrency=5)
+    line, own = Line.for_limit('["limit:payments", ""]'), Line.for_limit('["order.charge", ""]')
+    made = configured(shared("payments.concurrency_per_key", 2), overridden("order.charge.concurrency_per_key", 7))
+
+    assert made.limit_of(line, declared, last=None, now=NOW) == Limit(concurrency=2)
+    assert made.limit_of(own, declared, last=None, now=NOW) == Limit(concurrency=7)
+    assert made.limit_of(Line.for_limit('["limit:mail", ""]'), declared, last=None, now=NOW) == declared
+    assert made.overrides_of("order.charge", shares="payments", now=NOW) == TypeOverrides(concurrency=2)
+    assert made.overrides_of("order.charge", now=NOW) == TypeOverrides(concurrency=7)
+
+
+def test_an_override_of_the_limit_of_a_type_does_not_act_on_its_shared_limit() -> None:
+    limits = [("concurrency_per_key", 9), ("rate_per_key", {"count": 10, "period_seconds": 60}), ("max_attempts", 3)]
+    made = configured(*(overridden(f"order.charge.{name}", value) for name, value in limits))
+
+    assert made.overrides_of("order.charge", shares="payments", now=NOW) == TypeOverrides(max_attempts=3)
+    assert made.overrides_of("order.charge", now=NOW).concurrency == 9
+
+
+def test_an_override_of_a_shared_limit_ends() -> None:
+    made = configured(shared("payments.rate_per_key", {"count": 10, "period_seconds": 60}, until=NOW + SECOND))
+
+    assert made.overrides_of("any", shares="payments", now=NOW) == TypeOverrides(rate=RATE)
+    assert made.overrides_of("any", shares="payments", now=NOW + SECOND) == NO_OVERRIDES
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("payments.max_attempts", 3, "after the shared limit, use concurrency_per_key, rate_per_key"),
+        ("Payments.concurrency_per_key", 3, "the name of the shared limit is 'Payments'"),
+        ("payments.concurrency_per_key", 0, "concurrency_per_key is 0; it must lie within 1 and 100"),
+    ],
+)
+def test_a_wrong_override_of_a_shared_limit_is_refused(name: str, value: Any, message: str) -> None:
+    with pytest.raises(InvalidSettingError, match=re.escape(message)):
+        configured(shared(name, value))
+    entry = {"value": value, "at": NOW.isoformat(), "by": "ada", "reason": ""}
+    assert RuntimeConfiguration(document={"settings": {f"limits.{name}": entry}}).overrides(NOW) == []

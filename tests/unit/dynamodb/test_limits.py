@@ -104,6 +104,18 @@ def test_the_example_of_the_page_about_limits_is_a_job_type() -> None:
     assert job_type.limit_key(job_type.parse({"shop": "a shop"})) == "a shop"
 
 
+def test_the_types_of_the_page_about_limits_share_one() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "guides" / "limits.md").read_text()
+    found: dict[str, Any] = {}
+
+    exec(re.findall(r"```python\n(.+?)```", page, re.DOTALL)[1], found)
+
+    lines = {
+        found[name].limit_line(found["Order"](account="a"), tenant="t", lane="bulk") for name in ("charge", "refund")
+    }
+    assert {line.key for line in lines} == {'["limit:payments", "a", {"lane": "bulk"}]'}
+
+
 def test_a_run_that_finds_a_free_slot_costs_one_write(client: FaultyClient, table: Table) -> None:
     limits, line = DynamoLimits(client, table=table.name), Line.for_limit("a")  # type: ignore[arg-type]  # a proxy
     writes: list[bool] = []
