@@ -73,7 +73,7 @@ def test_settings_of_an_unknown_form_are_skipped() -> None:
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        ({"name": "colour"}, "begins with flags., pauses., types., breakers., quotas., caps. or weights."),
+        ({"name": "colour"}, "begins with flags., pauses., types., limits., breakers., quotas., caps. or weights."),
         ({"name": "flags."}, "1 to 100 of"),
         ({"name": "flags.-x"}, "1 to 100 of"),
         ({"name": "flags.a b"}, "1 to 100 of"),
