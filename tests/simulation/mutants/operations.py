@@ -173,8 +173,8 @@ OPERATION: Final = (
     Mutant(
         "a limit keeps to one tenant",
         modules.JOB_TYPES,
-        "tenants = [] if self.limit_spans_tenants else [tenant]",
-        "tenants = [tenant]",
+        "tenant=None if self.limit_spans_tenants else tenant,",
+        "tenant=tenant,",
     ),
     Mutant(
         "a slot too many",
