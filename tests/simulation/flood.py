@@ -27,11 +27,11 @@ HOT_PER_SECOND: Final = 200
 CALM_PER_SECOND: Final = 20
 #: The flood begins when every function has been started once.
 _WARM_MS: Final = 1_500
+#: So many jobs reach every part of the stream, and start a publisher for each.
+_WARMED: Final = 40
 #: A refused submission tries for a time, once more, and makes four other calls.
 _FIVE_CALLS_MS: Final = 5 * 22
 REFUSED_WITHIN_MS: Final = TRIED_FOR.total_seconds() * 1000 + _FIVE_CALLS_MS + COLD_START_MS[1]
-#: A job beside a flood may meet the start of a function that one without it did not meet.
-LATER_MS: Final = COLD_START_MS[1]
 
 #: Makes the request with this number.
 Request = Callable[[World, int], Answer | None]
@@ -84,9 +84,10 @@ def flooded(
 
         def warm_up() -> None:
             posted(world, {"type": "sim.plain", "payload": {}}, tenant=_CALM)
-            first(world)
 
-        scheduler.spawn(Process("first"), warm_up)
+        for number in range(_WARMED):
+            scheduler.spawn(Process(f"warming {number}"), warm_up)
+        scheduler.spawn(Process("first"), lambda: first(world))
         for submit, rate in ((submit_hot, hot_per_second), (submit_calm, CALM_PER_SECOND)):
             for number in range(rate * seconds):
                 caller = Process(f"{submit.__name__} {number}")

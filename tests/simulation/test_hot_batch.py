@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import count, islice
-from statistics import median
 from typing import Final
 
 from tests.simulation.actors.api_gateway import ACCEPTED, UNAVAILABLE, Answer, ask
@@ -16,7 +15,6 @@ from tests.simulation.flood import (
     CALM_PER_SECOND,
     HOT,
     HOT_PER_SECOND,
-    LATER_MS,
     REFUSED_WITHIN_MS,
     Flood,
     flooded,
@@ -94,5 +92,4 @@ def test_no_other_job_waits_for_the_batch() -> None:
     came, without = (outcome(batched=batched).flood.dispatched for batched in (True, False))
 
     assert len(came) == len(without) == CALM_PER_SECOND * SECONDS
-    assert max(came) <= max(without) + LATER_MS
-    assert median(came) <= median(without)
+    assert max(came) <= max(without)
