@@ -1,12 +1,11 @@
 """A batch of many jobs on the embedded AWS, and its callback. A look reads the pages and the unfinished members."""
 
-import time
 from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Final
 
-from demo.figures.fan_in_costs import NOOP, PATIENCE_SECONDS, POLL_SECONDS, TENANT, FanIn, client_of, units
+from demo.figures.fan_in_costs import NOOP, TENANT, FanIn, client_of, follow, units
 from demo.figures.require import require
 from demo.figures.stream_log import StreamLog, size
 from tidemill import Submission
@@ -16,7 +15,6 @@ from tidemill.domain.states import State
 from tidemill.dynamodb.batch_pages import PAGE_PREFIX
 from tidemill.dynamodb.document import decode
 from tidemill.local.lifecycle import App
-from tidemill.local.wait import wait_until
 
 #: More make the fewer, larger transactions of a slow machine time out.
 _AT_ONCE: Final = 500
@@ -42,17 +40,7 @@ class BatchFanIn:
             say(f"submitted {start + len(each):,}")
         self._client.close_batch(batch.id)
         read = _Reader(batch)
-
-        def ended() -> bool:
-            time.sleep(POLL_SECONDS)
-            read.take(self._log)
-            say(f"{read.found.states[State.SUCCEEDED]:,} have succeeded, {len(read.found.looks)} looks")
-            return read.ended_at is not None
-
-        wait_until(ended, PATIENCE_SECONDS, "the batch to end")
-        # A second callback would come meanwhile.
-        time.sleep(POLL_SECONDS)
-        read.take(self._log)
+        follow(read, self._log, say)
         return read.result()
 
 
@@ -68,6 +56,10 @@ class _Reader:
         self._pages: dict[str, Any] = {}
         self._closed_at: datetime | None = None
         self._state = State.QUEUED
+
+    @property
+    def has_ended(self) -> bool:
+        return self.ended_at is not None
 
     def take(self, log: StreamLog) -> None:
         for key, item in log.read():

@@ -1,19 +1,23 @@
 """What a fan-in costs, and what it promises."""
 
 import math
+import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
+from demo.figures.stream_log import StreamLog
 from tidemill import Submission
 from tidemill.client import Tidemill
 from tidemill.domain.states import State
 from tidemill.local.lifecycle import App
+from tidemill.local.wait import wait_until
 from tidemill.names import Output
 
 TENANT: Final = "fan-in"
-PATIENCE_SECONDS: Final = 3_600
-POLL_SECONDS: Final = 2.0
+_PATIENCE_SECONDS: Final = 3_600
+_POLL_SECONDS: Final = 2.0
 NOOP: Final = Submission(type="demo.flaky", payload={"failures": 0})
 _READ_UNIT_BYTES: Final = 4_096
 
@@ -62,3 +66,28 @@ def client_of(app: App) -> Tidemill:
 def units(bytes_: int) -> int:
     """The read units of an item."""
     return math.ceil(bytes_ / _READ_UNIT_BYTES)
+
+
+class Reader(Protocol):
+    """Follows one fan-in through the records of the table."""
+
+    found: FanIn
+
+    @property
+    def has_ended(self) -> bool: ...
+
+    def take(self, log: StreamLog) -> None: ...
+
+
+def follow(read: Reader, log: StreamLog, say: Callable[[str], object]) -> None:
+    """Until the whole has ended, and a moment longer, in which a second callback would come."""
+
+    def ended() -> bool:
+        # Thousands of records come in between, and each read of them takes the time of the workers.
+        time.sleep(_POLL_SECONDS)
+        read.take(log)
+        say(f"{read.found.states[State.SUCCEEDED]:,} have succeeded, {len(read.found.looks)} looks")
+        return read.has_ended
+
+    wait_until(ended, _PATIENCE_SECONDS, f"the {read.found.name} to end")
+    ended()

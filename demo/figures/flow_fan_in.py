@@ -1,12 +1,11 @@
 """A flow whose last node follows many others, on the embedded AWS. A look reads the documents of all nodes."""
 
-import time
 from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Final
 
-from demo.figures.fan_in_costs import NOOP, PATIENCE_SECONDS, POLL_SECONDS, TENANT, FanIn, client_of, units
+from demo.figures.fan_in_costs import NOOP, TENANT, FanIn, client_of, follow, units
 from demo.figures.stream_log import StreamLog, size
 from tidemill.client import Flow, Node
 from tidemill.domain.job import Job
@@ -14,7 +13,6 @@ from tidemill.domain.states import State
 from tidemill.dynamodb.document import decode
 from tidemill.dynamodb.flow_items import CURSOR_PREFIX
 from tidemill.local.lifecycle import App
-from tidemill.local.wait import wait_until
 
 _LAST: Final = "last"
 #: From the end of the last parent to the start of its child. The stream brings it at once, unless it is behind.
@@ -33,14 +31,7 @@ class FlowFanIn:
         parents = [f"n{number}" for number in range(jobs - 1)]
         nodes = [*(Node(name, NOOP) for name in parents), Node(_LAST, NOOP, after=parents)]
         read = _Reader(self._client.start_flow(Flow(nodes=nodes)).job)
-
-        def ended() -> bool:
-            time.sleep(POLL_SECONDS)
-            read.take(self._log)
-            say(f"{read.found.states[State.SUCCEEDED]:,} have succeeded, {len(read.found.looks)} looks")
-            return read.has_ended
-
-        wait_until(ended, PATIENCE_SECONDS, "the flow to end")
+        follow(read, self._log, say)
         return read.result()
 
 

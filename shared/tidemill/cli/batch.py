@@ -1,17 +1,14 @@
 """`tidemill batch`: show a batch, or close one of the caller, or cancel it with its jobs."""
 
 from typing import Any
-from urllib.parse import quote
 
 import click
 
 from tidemill.application.job_view import batch_view
-from tidemill.cli.any_tenant import read
-from tidemill.cli.api_call import call
-from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.output import show, show_json
+from tidemill.cli.whole import of_tenant, own
 from tidemill.domain.batches import FINAL_STATES, is_batch
 from tidemill.domain.states import State
 
@@ -38,26 +35,15 @@ def batch(
     if tenant and (closes or cancels):
         raise click.UsageError("--close and --cancel are for your own batches")
     change = "close" if closes else "cancel" if cancels else None
-    found = _of_tenant(installation, tenant, batch_id) if tenant else _own(installation, batch_id, change)
+    if tenant:
+        job = of_tenant(installation, tenant, batch_id, is_one=is_batch, what="batch")
+        found = batch_view(job, installation.batch_members.look(job))
+    else:
+        found = own(installation, "/batches", batch_id, change=change)
     if as_json:
         show_json(found, one_line=True)
     else:
         show(_line(found))
-
-
-def _own(installation: Installation, batch_id: str, change: str | None) -> dict[str, Any]:
-    path = f"/batches/{quote(batch_id, safe='')}"
-    if change:
-        call(installation.api, "POST", f"{path}/{change}")
-    found, _ = call(installation.api, "GET", path)
-    return dict(found)
-
-
-def _of_tenant(installation: Installation, tenant: str, batch_id: str) -> dict[str, Any]:
-    job = read(installation, tenant, batch_id)
-    if not is_batch(job):
-        raise CommandError(f"{batch_id} is a job of the type {job.type}, and no batch", remedy="Use `tidemill get`.")
-    return batch_view(job, installation.batch_members.look(job))
 
 
 def _line(found: dict[str, Any]) -> str:

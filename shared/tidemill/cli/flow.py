@@ -1,17 +1,14 @@
 """`tidemill flow`: show the graph of a flow, or cancel one of the caller with its nodes."""
 
 from typing import Any
-from urllib.parse import quote
 
 import click
 
 from tidemill.application.flow_view import graph_view, mermaid
-from tidemill.cli.any_tenant import read
-from tidemill.cli.api_call import call
-from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import DASH, visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.output import show, show_json, show_table
+from tidemill.cli.whole import of_tenant, own
 from tidemill.domain.flows import is_flow
 
 
@@ -38,7 +35,11 @@ def flow(
         raise click.UsageError(
             "--cancel is for your own flows; `tidemill cancel ID --tenant TENANT` lets no more nodes start"
         )
-    found = _of_tenant(installation, tenant, flow_id) if tenant else _own(installation, flow_id, cancels=cancels)
+    if tenant:
+        job = of_tenant(installation, tenant, flow_id, is_one=is_flow, what="flow")
+        found = graph_view(installation.flow_look.documents(job))
+    else:
+        found = own(installation, "/flows", flow_id, change="cancel" if cancels else None)
     if as_json:
         show_json(found, one_line=True)
     elif as_mermaid:
@@ -47,21 +48,6 @@ def flow(
     else:
         show(_line(found))
         show_table(["NODE", "TYPE", "STATE", "AFTER", "JOB"], [_row(node) for node in found["nodes"]])
-
-
-def _own(installation: Installation, flow_id: str, *, cancels: bool) -> dict[str, Any]:
-    path = f"/flows/{quote(flow_id, safe='')}"
-    if cancels:
-        call(installation.api, "POST", f"{path}/cancel")
-    found, _ = call(installation.api, "GET", path)
-    return dict(found)
-
-
-def _of_tenant(installation: Installation, tenant: str, flow_id: str) -> dict[str, Any]:
-    job = read(installation, tenant, flow_id)
-    if not is_flow(job):
-        raise CommandError(f"{flow_id} is a job of the type {job.type}, and no flow", remedy="Use `tidemill get`.")
-    return graph_view(installation.flow_look.documents(job))
 
 
 def _line(found: dict[str, Any]) -> str:

@@ -3,7 +3,7 @@
 An option has the name that it has in the declaration, and the same rule decides about its value.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
@@ -85,20 +85,14 @@ class Overridden:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Of a type. Raises `InvalidSettingError`."""
-        type_, option = _split(text, Option, "the job type")
-        try:
-            return cls(type=option_values.type_name(type_), option=option)
-        except ValueError as error:
-            raise InvalidSettingError(str(error)) from None
+        type_, option = _split(text, Option, "the job type", option_values.type_name)
+        return cls(type=type_, option=option)
 
     @classmethod
     def parse_limit(cls, text: str) -> Self:
         """Of a shared limit. Raises `InvalidSettingError`."""
-        limit, option = _split(text, LIMIT_OPTIONS, "the shared limit")
-        try:
-            return cls(limit=option_values.limit_name(limit), option=option)
-        except ValueError as error:
-            raise InvalidSettingError(str(error)) from None
+        limit, option = _split(text, LIMIT_OPTIONS, "the shared limit", option_values.limit_name)
+        return cls(limit=limit, option=option)
 
     @property
     def whose(self) -> str:
@@ -113,11 +107,15 @@ class Overridden:
             raise InvalidSettingError(str(error)) from None
 
 
-def _split(text: str, options: Iterable[Option], owner: str) -> tuple[str, Option]:
+def _split(text: str, options: Iterable[Option], owner: str, checked: Callable[[object], str]) -> tuple[str, Option]:
+    """The name and the option. `checked` raises `ValueError` for a name that `owner` may not have."""
     name, _, option = text.rpartition(".")
     if option not in set(options):
         raise InvalidSettingError(f"{text!r} names no option: after {owner}, use {', '.join(options)}")
-    return name, Option(option)
+    try:
+        return checked(name), Option(option)
+    except ValueError as error:
+        raise InvalidSettingError(str(error)) from None
 
 
 def _argument(option: Option, value: Any) -> dict[str, Any]:

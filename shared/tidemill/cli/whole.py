@@ -1,0 +1,28 @@
+"""A batch or a flow: the caller's own over the HTTP API, or one of any tenant, for operators, from the table."""
+
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote
+
+from tidemill.cli.any_tenant import read
+from tidemill.cli.api_call import call
+from tidemill.cli.errors import CommandError
+from tidemill.cli.installation import Installation
+from tidemill.domain.job import Job
+
+
+def own(installation: Installation, collection: str, job_id: str, *, change: str | None) -> dict[str, Any]:
+    """The one with this id in `/batches` or `/flows`, after the change with that path, such as `cancel`."""
+    path = f"{collection}/{quote(job_id, safe='')}"
+    if change:
+        call(installation.api, "POST", f"{path}/{change}")
+    found, _ = call(installation.api, "GET", path)
+    return dict(found)
+
+
+def of_tenant(installation: Installation, tenant: str, job_id: str, *, is_one: Callable[[Job], bool], what: str) -> Job:
+    """The job of a batch or flow. Raises `CommandError` without one."""
+    job = read(installation, tenant, job_id)
+    if not is_one(job):
+        raise CommandError(f"{job_id} is a job of the type {job.type}, and no {what}", remedy="Use `tidemill get`.")
+    return job
