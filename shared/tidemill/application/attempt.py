@@ -1,7 +1,6 @@
 """The life of one attempt at one job: claim, gates, handler call, settle. The gates are in `attempt_gates`."""
 
 import contextlib
-import json
 import threading
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -15,8 +14,8 @@ from tidemill.application.breaker_use import CURRENT_USE
 from tidemill.application.checkpoints import checkpoints
 from tidemill.application.handler_context import HandlerContext, HandlerScope, SettleScope
 from tidemill.application.handler_results import outcome_of_value
-from tidemill.application.job_types import Run, observe_nothing
-from tidemill.application.run_log import RunLog
+from tidemill.application.job_types import observe_nothing
+from tidemill.application.new_run import new_run
 from tidemill.application.settle import AttemptContext, Settler, put_back_time
 from tidemill.application.skipped_work import SkippedWork
 from tidemill.application.steps import Steps
@@ -35,7 +34,6 @@ from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import DeadLetter, Job, Reference, reference_of
 from tidemill.domain.outcomes import Failed, Outcome, Parked
 from tidemill.domain.return_values import WORK_NOT_DONE
-from tidemill.domain.trace_context import traceparent_of
 
 #: The lease ends this much after the invocation, since clocks differ.
 CLOCK_SKEW_MARGIN: Final = timedelta(seconds=2)
@@ -308,30 +306,16 @@ class Attempt:
     def _call_handler(self, job: Job, context: HandlerContext, skipped: SkippedWork, steps: Steps) -> Any:
         """What the handler returns."""
         job_type, measured = self._gates.known_type(), self._gates.measured
-        run = Run(
-            job_id=job.id,
-            tenant=job.tenant,
-            attempt=job.attempt,
-            max_attempts=job_type.retry.max_attempts,
-            submitted_at=job.created_at,
+        run = new_run(
+            job,
+            job_type,
+            self._context,
             deadline=self.deadline,
-            idempotency_key=job.id,
-            parent=job.parent,
-            group=job.group,
-            flow=job.flow.id if job.flow else None,
-            parents=self._context.parents_of(job),
-            hops=job.hops,
-            signals={each.name: json.loads(each.data) for each in job.signals if not each.used},
-            waited_for=job.awaited.name if job.awaited else None,
-            resumed_from=None if job.checkpoint is None else json.loads(job.checkpoint),
-            traceparent=traceparent_of(context.trace),
-            log=RunLog(context.fields),
+            handler_context=context,
             save=checkpoints(job, self._context.store, self._context.clock, under_way=self._require_under_way),
-            read_flags=self._context.flags,
-            observe=measured.observed if measured else observe_nothing,
-            read_strain=self._context.strain_level,
-            mark_skipped=skipped.skip,
             take_step=steps.take,
+            mark_skipped=skipped.skip,
+            observe=measured.observed if measured else observe_nothing,
         )
         self._begin_handler()
         if measured:

@@ -80,7 +80,7 @@ SIGNALLED: Final = (
     ),
     Mutant(
         "a run sees used signals",
-        modules.RUN,
+        modules.NEW_RUN,
         "for each in job.signals if not each.used}",
         "for each in job.signals}",
     ),

@@ -43,8 +43,8 @@ SHOWN: Final = (
     ),
     Mutant(
         "the caller's trace context is dropped",
-        "tidemill.application.attempt",
-        "traceparent=traceparent_of(context.trace),",
+        modules.NEW_RUN,
+        "traceparent=traceparent_of(handler_context.trace),",
         "",
     ),
     Mutant(

@@ -1,0 +1,51 @@
+"""The `Run` that the handler of a claimed job gets."""
+
+import json
+from collections.abc import Callable
+from datetime import datetime
+
+from tidemill.application.handler_context import HandlerContext
+from tidemill.application.job_types import JobType, Observe, Run, SaveCheckpoint, TakeStep
+from tidemill.application.run_log import RunLog
+from tidemill.application.settle import AttemptContext
+from tidemill.domain.job import Job
+from tidemill.domain.trace_context import traceparent_of
+
+
+def new_run(
+    job: Job,
+    job_type: JobType,
+    context: AttemptContext,
+    *,
+    deadline: datetime,
+    handler_context: HandlerContext,
+    save: SaveCheckpoint,
+    take_step: TakeStep,
+    mark_skipped: Callable[[str], None],
+    observe: Observe,
+) -> Run:
+    return Run(
+        job_id=job.id,
+        tenant=job.tenant,
+        attempt=job.attempt,
+        max_attempts=job_type.retry.max_attempts,
+        submitted_at=job.created_at,
+        deadline=deadline,
+        idempotency_key=job.id,
+        parent=job.parent,
+        group=job.group,
+        flow=job.flow.id if job.flow else None,
+        parents=context.parents_of(job),
+        hops=job.hops,
+        signals={each.name: json.loads(each.data) for each in job.signals if not each.used},
+        waited_for=job.awaited.name if job.awaited else None,
+        resumed_from=None if job.checkpoint is None else json.loads(job.checkpoint),
+        traceparent=traceparent_of(handler_context.trace),
+        log=RunLog(handler_context.fields),
+        save=save,
+        read_flags=context.flags,
+        observe=observe,
+        read_strain=context.strain_level,
+        mark_skipped=mark_skipped,
+        take_step=take_step,
+    )
