@@ -273,22 +273,19 @@ def lanes() -> SqsLanes:
 
 
 def _first_message_lanes() -> Collection[Lane]:
-    return tuple(Lane(name) for name in os.environ.get(Env.FIRST_MESSAGE_LANES, "").split(",") if name)
+    hinted = os.environ.get(Env.FIRST_MESSAGE_LANES)
+    return [lane for lane in lane_urls() if lane in hinted.split(",")] if hinted else ()
 
 
 @cache
 def first_messages() -> "FirstMessages | None":
-    """For callers over HTTP; None where no lane has them."""
+    """For callers over HTTP and workers; None where no lane of the function has them."""
     from tidemill.application.first_messages import FirstMessages
 
     if not (of := _first_message_lanes()):
         return None
-    return FirstMessages(
-        SqsLanes(clients.sqs_hints(), lane_urls(), epoch=epoch()),
-        of=of,
-        clock=clock.now,
-        configuration=configuration().current,
-    )
+    hasty = SqsLanes(clients.sqs_hints(), lane_urls(), epoch=epoch())
+    return FirstMessages(hasty, of=of, clock=clock.now, configuration=configuration().current)
 
 
 @cache

@@ -70,6 +70,7 @@ def worker() -> Worker:
         lane=lane,
         job_timeout=timedelta(seconds=float(setting(Env.JOB_TIMEOUT_SECONDS))),
         follows_groups=os.environ.get(Env.FOLLOW_GROUPS) != "false",
+        first_messages=composition.first_messages(),
         version=os.environ.get(Env.CODE_VERSION, ""),
         epoch=composition.epoch(),
     )

@@ -24,7 +24,7 @@ VARIABLES: dict[str, set[str]] = {
     "shorten": {Shortener.LINKS_TABLE, Env.JWT},
     "redirect": SUBMITTING | {Shortener.LINKS_TABLE, Shortener.TRUSTED_PROXY_HOPS, Shortener.ADDRESS_KEY_SECRET},
     "stats": {Shortener.LINKS_TABLE, Shortener.CLICKS_TABLE, Env.JWT},
-    "work-critical": WORKING,
+    "work-critical": WORKING | {Env.FIRST_MESSAGE_LANES},
     "work": WORKING,
     "work-bulk": WORKING | ENRICHING | {Shortener.LINKS_TABLE, Shortener.EXPORTS_BUCKET},
 }

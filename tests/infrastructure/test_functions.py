@@ -47,7 +47,7 @@ CONSUME = {
 PAYLOADS, EXPORTS = f"FilesBucket/{PAYLOADS_PREFIX}*", f"FilesBucket/{EXPORTS_PREFIX}*"
 READ_SECRET = "secretsmanager:GetSecretValue"
 QUEUES = {lane: f"Lane{lane}Queue" for lane in Lane}
-#: The lanes whose submissions send the first message of a job.
+#: The lanes whose submissions and workers send first messages at once.
 HINTS = {("sqs:SendMessage", QUEUES[Lane.CRITICAL])}
 DEAD_LETTER_QUEUES = {lane: f"Lane{lane}Letters" for lane in Lane}
 MAPPINGS = {*(f"Lane{lane}Mapping" for lane in Lane), "PublisherMapping"}
@@ -113,7 +113,7 @@ RIGHTS: dict[str, Rights] = {
     | {(action, table) for action in DESCRIBE_TABLE for table in TABLES}
     | {("scheduler:GetSchedule", schedule) for schedule in SCHEDULES}
     | _of_files("DeleteObject"),
-    "work-critical": _worker(Lane.CRITICAL),
+    "work-critical": _worker(Lane.CRITICAL) | HINTS,
     "work": _worker(Lane.DEFAULT),
     "work-bulk": _worker(Lane.BULK)
     | _of_jobs("Scan")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.infrastructure.conftest import Resource, Synthesise, Synthesised
+from tests.infrastructure.conftest import Resource, Synthesise, Synthesised, functions_by_key
 from tests.support.builders import A_BURST
 from tidemill.domain.dispatch import dispatch
 from tidemill.domain.job import Job
@@ -231,3 +231,10 @@ def test_a_stored_payload_costs_no_call_before_its_job_is_deleted(dev: Synthesis
 def test_the_states_in_the_filter_are_those_of_the_domain() -> None:
     assert set(TERMINAL_STATES) == {state for state in State if state.terminal}
     assert set(GROUP_STATES) - {"waiting"} == set(TERMINAL_STATES) - set(DISPATCHED_STATES)
+
+
+def test_lambda_lets_only_workers_with_first_messages_send_to_their_own_queue(dev: Synthesised) -> None:
+    """Otherwise it stops a chain of about 16 runs: https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html."""
+    loops = {key: each.get("RecursiveLoop") for key, each in functions_by_key(dev).items()}
+
+    assert loops == {key: "Allow" if key == "work-critical" else None for key in loops}

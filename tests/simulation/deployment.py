@@ -108,7 +108,7 @@ class Deployment:
 
     @property
     def first_message_settings(self) -> Sequence[Mapping[str, str]]:
-        """Settings of the first message of a job. Each seed chooses one for submit and one for publish."""
+        """Settings of first messages. Each seed chooses one for submit, one for publish and one for the workers."""
         if not self.varied:
             return ({},)
         every: Mapping[str, str] = {names.Env.FIRST_MESSAGE_LANES: ",".join(lane.name for lane in self.lanes)}

@@ -64,6 +64,8 @@ class Report:
     errors: tuple[AttemptError, ...] = ()
     #: The follow-up jobs that began to exist with the settle.
     follow_ups: tuple[Job, ...] = ()
+    #: The job as settled, if it lives on.
+    again: Job | None = None
     #: The job is terminal, so the next job of its group may run.
     ended: bool = False
 

@@ -1,7 +1,8 @@
-"""Sends the first message of a new job at once, so that an urgent job need not wait for the stream.
+"""Sends the first message for a run at once, so that an urgent job need not wait for the stream.
 
-It is a hint, and the stream is the guarantee: publish sends the message of each new job, unless a worker has received
-the hint by then. So a crash before the send costs the head start, and a duplicate costs a refused claim.
+The submission sends it, or the worker whose run ended so that the job, or its follow-up job, may run at once. It is a
+hint, and the stream is the guarantee: publish sends each message, unless a worker has received the hint by then. So a
+crash before the send costs the head start, and a duplicate costs a refused claim.
 """
 
 from collections.abc import Collection, Iterable
@@ -10,13 +11,12 @@ from typing import Final
 
 from tidemill.application.configuration import CurrentConfiguration
 from tidemill.application.ports import Clock, Lanes
-from tidemill.application.submit import Accepted
-from tidemill.domain.dispatch import Dispatch, first_message
+from tidemill.domain.dispatch import Dispatch, message_at_once
 from tidemill.domain.job import Job
 from tidemill.domain.time_constants import EPOCH
 from tidemill.names import Lane
 
-#: After a failure, callers wait for no further hint for this long: each would cost them the timeout of the call.
+#: After a failure, the process sends no hint for this long: each would cost a caller or a run the timeout of the call.
 REST: Final = timedelta(seconds=30)
 
 
@@ -37,13 +37,15 @@ class FirstMessages:
         self._configuration = configuration
         self._rests_until = EPOCH
 
-    def send(self, accepted: Iterable[Accepted]) -> str | None:
-        """Send the messages of the new jobs that may start now. Returns the first error: nothing depends on it."""
+    def send(self, written: Iterable[Job]) -> str | None:
+        """Send the messages of those that may start now. Returns the first error: nothing depends on it.
+
+        `written` are new jobs, or jobs as their last run has settled them.
+        """
         now = self._clock()
         if now < self._rests_until:
             return None
-        jobs = [each.job for each in accepted if not each.replayed and each.job.lane in self._of]
-        messages = [message for job in jobs if (message := self._message(job, now))]
+        messages = [message for job in written if (message := self._message(job, now))]
         refusals = self._lanes.send(messages) if messages else ()
         if not refusals:
             return None
@@ -51,7 +53,6 @@ class FirstMessages:
         return refusals[0].error
 
     def _message(self, job: Job, now: datetime) -> Dispatch | None:
+        message = message_at_once(job, now=now) if job.lane in self._of else None
         # Publish parks a paused job. A message would only cost a claim.
-        if self._configuration().pause_of(job, now=now):
-            return None
-        return first_message(job, now=now)
+        return None if message is None or self._configuration().pause_of(job, now=now) else message

@@ -1,7 +1,7 @@
 """Publish: send the messages that changed documents owe, advance groups and flows, and delete payloads of deleted jobs.
 
-It parks a job that an operator has paused, instead of sending its message. In a lane whose submissions send the first
-message themselves, it sends none to a job that has begun.
+It parks a job that an operator has paused, instead of sending its message. In a lane whose submissions and workers send
+first messages themselves, it sends none to a job that has begun.
 
 The stream may deliver a record twice. Each step may be repeated. A step that fails is stored as owed work, so that its
 record blocks no others. A record fails only if SQS is out, or if the work cannot be stored either. A message that SQS
@@ -20,7 +20,7 @@ from tidemill.application.flow_advance import FlowAdvance
 from tidemill.application.owed import Kind, OwedWork, Work
 from tidemill.application.ports import Clock, Lanes, Payloads, PublishStore, Refusal
 from tidemill.domain.changes import Change
-from tidemill.domain.dispatch import Dispatch, dispatch, first_message, has_begun
+from tidemill.domain.dispatch import Dispatch, dispatch, has_begun, may_be_sent
 from tidemill.domain.errors import WriteRefusedError, error_text
 from tidemill.domain.flow_moves import FlowMove, flow_moves
 from tidemill.domain.job import Job, Reference, reference_of
@@ -88,8 +88,8 @@ class _Owed:
     sequence: str
     job: Job
     message: Dispatch
-    #: Its submission may have sent the same message.
-    is_first: bool
+    #: The writer of the change may have sent the same message.
+    may_be_sent: bool
 
     @property
     def has_turn(self) -> bool:
@@ -109,7 +109,7 @@ class Publisher:
         first_message_lanes: Collection[Lane] = (),
         flows: Callable[[], FlowAdvance] | None = None,
     ) -> None:
-        """`first_message_lanes`: those whose submissions send the first message of a job, as a hint.
+        """`first_message_lanes`: those whose submissions and workers send first messages at once, as a hint.
 
         `flows` is called for the first node of a flow that ends. None: no flow advances.
         """
@@ -163,7 +163,7 @@ class Publisher:
                 change.sequence,
                 change.after,
                 message,
-                is_first=change.before is None and first_message(change.after, now=now) is not None,
+                may_be_sent=may_be_sent(change.before, change.after, now=now),
             )
             for change in changes
             if change.after and (message := dispatch(change.before, change.after, now=now))
@@ -193,19 +193,21 @@ class Publisher:
         return paused
 
     def _begun(self, owed: Sequence["_Owed"]) -> Collection[str]:
-        """The sequences of the new jobs that have begun, by the message of their submission."""
-        first = {
-            (each.job.tenant, each.job.id): each.sequence
-            for each in owed
-            if each.is_first and each.message.lane in self._first_message_lanes
-        }
-        if not first:
+        """The sequences of the jobs that have begun, by a message that was sent at once."""
+        hinted = [each for each in owed if each.may_be_sent and each.message.lane in self._first_message_lanes]
+        if not hinted:
             return ()
         try:
-            jobs = self._store.get_many(list(first))
+            # A batch may have several changes of a job, which is read once.
+            found = self._store.get_many(list(dict.fromkeys((each.job.tenant, each.job.id) for each in hinted)))
         except Exception:  # noqa: BLE001 - the read saves messages, and its failure must not stop them
             return ()
-        return {first[job.tenant, job.id] for job in jobs if has_begun(job)}
+        jobs = {(job.tenant, job.id): job for job in found}
+        return {
+            each.sequence
+            for each in hinted
+            if (job := jobs.get((each.job.tenant, each.job.id))) and has_begun(job, each.job)
+        }
 
     def _send(self, owed: Sequence["_Owed"]) -> tuple[list[Dispatch], list[tuple[str, Dispatch, Refusal]]]:
         """The messages that were sent, and the ones that SQS refused, each with the sequence of its change."""

@@ -264,5 +264,8 @@ def _report(job: Job, outcome: Outcome, written: Settlement, now: datetime, *, e
         settled_at=now,
         errors=new_errors(job, written),
         follow_ups=tuple(follow_up for follow_up in written.follow_ups if follow_up not in existed),
+        again=None
+        if written.state.terminal
+        else replace(job, state=written.state, due=written.due, generation=job.generation + 1),
         ended=written.state.terminal,
     )

@@ -48,7 +48,12 @@ class JobFunction(Construct):
         memory_mb: int = DEFAULT_MEMORY_MB,
         reserved_concurrency: int | None = None,
         handler: str = "",
+        may_recurse: bool = False,
     ) -> None:
+        """`may_recurse`: it sends messages to the queue that invokes it. Lambda would stop a chain of some 16 of them.
+
+        https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html
+        """
         super().__init__(scope, id_)
         for flag in VERSION_FLAGS:
             self.node.set_context(flag, True)
@@ -70,6 +75,7 @@ class JobFunction(Construct):
             timeout=self.timeout,
             memory_size=memory_mb,
             reserved_concurrent_executions=reserved_concurrency,
+            recursive_loop=lambda_.RecursiveLoop.ALLOW if may_recurse else None,
             role=self._role,
             log_group=self.log_group,
             layers=[lambda_.LayerVersion.from_layer_version_arn(self, "Tracing", config.tracing_layer)]

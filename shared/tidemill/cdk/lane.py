@@ -73,14 +73,18 @@ class Lane(Construct):
             timeout_seconds=lane.function_timeout_seconds,
             memory_mb=lane.memory_mb,
             reserved_concurrency=lane.reserved_concurrency,
+            may_recurse=lane.first_message_at_once,
             environment={
                 names.Env.LANES: Stack.of(self).to_json_string(self.urls),
                 names.Env.JOB_TIMEOUT_SECONDS: str(lane.job_timeout_seconds),
                 **({names.Env.METRICS_BY_TYPE: str(config.metrics_by_type)} if config.metrics_by_type else {}),
+                **(first_message_lanes(config) if lane.first_message_at_once else {}),
                 **environment,
             },
         )
         self.worker.allow(CONSUME, [self.queue.queue_arn])
+        if lane.first_message_at_once:
+            self.worker.allow(["sqs:SendMessage"], [self.queue.queue_arn])
         self.mapping = lambda_.EventSourceMapping(
             self,
             "Mapping",
@@ -113,5 +117,5 @@ def lane_urls(scope: Construct, lanes: Sequence[Lane]) -> str:
 
 
 def first_message_lanes(config: StageConfig) -> Mapping[str, str]:
-    """`names.Env.FIRST_MESSAGE_LANES` for submit and publish, which must agree; empty where no lane has them."""
+    """`names.Env.FIRST_MESSAGE_LANES` for submit, publish and the workers of such lanes; empty where no lane is one."""
     return {names.Env.FIRST_MESSAGE_LANES: ",".join(config.first_message_lanes)} if config.first_message_lanes else {}

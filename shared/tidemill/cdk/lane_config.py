@@ -32,7 +32,8 @@ class LaneConfig:
     batch_size: int = 10
     batching_window_seconds: int = 0
     queue_retention_days: int = 4
-    #: Whether `POST /jobs` also sends the first message of a job, which then starts some 200 ms earlier.
+    #: Whether `POST /jobs` also sends the first message of a job, and a worker that of a next run which is due at once.
+    #: Such a run starts some 200 ms earlier.
     first_message_at_once: bool = False
     #: The alarm `LateJobs` fires when a message is older than this.
     late_seconds: int = 15 * 60

@@ -36,23 +36,32 @@ def dispatch(before: Job | None, after: Job | None, *, now: datetime) -> Dispatc
     return Dispatch(lane=after.lane, body=reference, delay_seconds=math.ceil(wait.total_seconds()))
 
 
-def first_message(job: Job, *, now: datetime) -> Dispatch | None:
-    """The message that a submission may send at once, without waiting for the stream. None if it may not.
+def message_at_once(job: Job, *, now: datetime) -> Dispatch | None:
+    """The message that the writer of the job may send at once, without waiting for the stream. None if it may not.
 
     Not for a job of a group: a worker may claim that without a message, and publish could not tell which one it had.
     """
-    if job.state is not State.QUEUED or job.generation != 1 or job.group is not None:
+    if job.state not in {State.QUEUED, State.RETRYING} or job.group is not None:
         return None
     message = dispatch(None, job, now=now)
     return message if message and message.delay_seconds == 0 else None
 
 
-def has_begun(job: Job) -> bool:
-    """Whether the first message of the job has done its work: a worker has received it, or the job needs none.
+def may_be_sent(before: Job | None, after: Job, *, now: datetime) -> bool:
+    """Whether the writer of this change may have sent its message at once: a submission, or the end of a run."""
+    ended_run = before is not None and before.state is State.RUNNING and before.generation < after.generation
+    return (before is None or ended_run) and message_at_once(after, now=now) is not None
 
-    Only for a job that `first_message` allows. As any message, it stays on its queue until the run has settled.
+
+def has_begun(current: Job, queued: Job) -> bool:
+    """Whether the message of `queued` has done its work: a worker has received it, or the job needs none.
+
+    Only for a job that `message_at_once` allows. As any message, it stays on its queue until the run has settled. A
+    document of an earlier generation is a stale read, and says nothing.
     """
-    return job.state is not State.QUEUED or job.generation != 1
+    if current.generation != queued.generation:
+        return current.generation > queued.generation
+    return current.state is not queued.state
 
 
 def _changed(before: Job | None, after: Job) -> bool:

@@ -235,7 +235,8 @@ def _status(accepted: Accepted) -> HTTPStatus:
 
 
 def _send_first(accepted: Sequence[Accepted]) -> None:
-    if (first_messages := composition.first_messages()) and (error := first_messages.send(accepted)):
+    new = [each.job for each in accepted if not each.replayed]
+    if (first_messages := composition.first_messages()) and (error := first_messages.send(new)):
         first_message_not_sent(error)
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol
 from tidemill.application.attempt import Attempt
 from tidemill.application.attempt_gates import StrayBeside, WaitUntilAlone
 from tidemill.application.attempt_report import Ending, Report, RunObserver
+from tidemill.application.first_messages import FirstMessages
 from tidemill.application.handler_context import HandlerScope, SettleScope
 from tidemill.application.settle import AHEAD_DELAY, AttemptContext
 from tidemill.domain.claim_verdict import Verdict
@@ -18,7 +19,7 @@ from tidemill.domain.states import State
 from tidemill.names import SETTLE_RESERVE_SECONDS, Lane
 from tidemill.powertools.idempotency import run_once
 from tidemill.sqs import messages
-from tidemill.telemetry.outcome_log import logger
+from tidemill.telemetry.outcome_log import first_message_not_sent, logger
 
 SETTLE_RESERVE: Final = timedelta(seconds=SETTLE_RESERVE_SECONDS)
 
@@ -41,6 +42,8 @@ class WorkerSettings:
     job_timeout: timedelta
     #: Whether the worker starts the next job of a group at once, while time is left, without waiting for its message.
     follows_groups: bool = True
+    #: None: the lane has no first messages at once.
+    first_messages: FirstMessages | None = None
     #: Of the code, for log lines and for the history of the jobs.
     version: str = ""
     #: How often the jobs were restored from a backup. Tables differ by epoch, so each epoch has workers of its own.
@@ -146,6 +149,7 @@ class MessageRun:
         """The attempt at the job, then, while time is left, one at each next job of its group."""
         while self._attempt is not None and not self.finished:
             self._contain_errors(partial(run_once, remaining=time_left(invocation)))
+            self._contain_errors(self._send_first_messages)
             if (following := self._next_of_group(self._attempt, time_left(invocation))) is None:
                 break
             deadline = self._settings.context.clock() + self._settings.job_timeout
@@ -162,6 +166,15 @@ class MessageRun:
         self.finished = True
         if self._attempt:
             self._attempt.unavailable(JobTimeoutError("the attempt could not be settled in time"))
+
+    def _send_first_messages(self, attempt: Attempt) -> None:
+        """For what the settle has let run at once. Publish sends each of these messages too."""
+        report, first_messages = attempt.report, self._settings.first_messages
+        if report is None or first_messages is None or self.finished:
+            return
+        written = [*report.follow_ups, *([report.again] if report.again else [])]
+        if error := first_messages.send(written):
+            first_message_not_sent(error)
 
     def _next_of_group(self, attempt: Attempt, left: timedelta) -> Job | None:
         """The next job of the group. Its message is on its way too, so the job survives the death of this worker."""

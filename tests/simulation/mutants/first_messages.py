@@ -1,4 +1,4 @@
-"""First messages, which submissions send as a hint."""
+"""First messages, which submissions and workers send as a hint."""
 
 from typing import Final
 
@@ -7,22 +7,34 @@ from tests.simulation.mutants.apply import Mutant
 
 HINTED: Final = (
     Mutant(
-        "publish trusts that a submission sent the first message",
+        "publish trusts that a first message was sent",
         modules.DISPATCH,
-        "    return job.state is not State.QUEUED or job.generation != 1\n",
+        "    return current.state is not queued.state\n",
         "    return True\n",
     ),
     Mutant(
-        "publish takes each message for the first of its job",
+        "publish takes each message for one that was sent at once",
         modules.PUBLISH,
-        "is_first=change.before is None and first_message(change.after, now=now) is not None,",
-        "is_first=True,",
+        "may_be_sent=may_be_sent(change.before, change.after, now=now),",
+        "may_be_sent=True,",
     ),
     Mutant(
         "a job that cannot be read has begun",
         modules.PUBLISH,
-        "read saves messages, and its failure must not stop them\n            return ()",
-        "read saves messages, and its failure must not stop them\n            return set(first.values())",
+        "its failure must not stop them\n            return ()",
+        "its failure must not stop them\n            return {each.sequence for each in hinted}",
+    ),
+    Mutant(
+        "a document of an earlier generation shows a run that has begun",
+        modules.DISPATCH,
+        "return current.generation > queued.generation",
+        "return True",
+    ),
+    Mutant(
+        "a job of a group has first messages at once",
+        modules.DISPATCH,
+        "if job.state not in {State.QUEUED, State.RETRYING} or job.group is not None:",
+        "if job.state not in {State.QUEUED, State.RETRYING}:",
     ),
     Mutant(
         "a first message that SQS refuses refuses its submission",

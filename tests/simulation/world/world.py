@@ -155,6 +155,11 @@ class World:
     def _deploy(self) -> None:
         deployment = self.deployment
         governing = Random(f"foreground {self.seed}").choice(deployment.foreground_targets)
+        # Chosen for each: in a deployment, one may have the setting before the other.
+        first_messages = Random(f"first messages {self.seed}")
+        hints = {
+            verb: first_messages.choice(deployment.first_message_settings) for verb in ("submit", "publish", "work")
+        }
         for lane in deployment.lanes:
             queue, dead_letters = self._queues(lane.name)
             worker = self.function(
@@ -162,6 +167,7 @@ class World:
                 deployment.handler("work"),
                 lane.function_timeout_seconds,
                 **deployment.worker_environment(lane),
+                **hints["work"],
                 **governing,
             )
             self.mappings[lane.name] = LaneMapping(
@@ -174,9 +180,6 @@ class World:
                 trace=self.trace,
             )
             self.lanes[lane.name], self.dead_letters[lane.name] = queue, dead_letters
-        # Chosen for each: in a deployment, one may have the setting before the other.
-        first_messages = Random(f"first messages {self.seed}")
-        hints = {verb: first_messages.choice(deployment.first_message_settings) for verb in ("submit", "publish")}
         for verb in deployment.api_verbs:
             self.function(
                 verb, deployment.handler(verb), deployment.stage.api_timeout_seconds, **hints.get(verb, {}), **governing

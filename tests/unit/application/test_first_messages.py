@@ -1,4 +1,4 @@
-"""The first message of a job, which its submission sends as a hint."""
+"""The first message for a run, which a submission or the worker of the last run sends as a hint."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -10,7 +10,6 @@ from tests.support.configurations import configured, paused
 from tests.support.single_job import Clock
 from tidemill.application.first_messages import REST, FirstMessages
 from tidemill.application.ports import Refusal
-from tidemill.application.submit import Accepted
 from tidemill.domain.dispatch import Dispatch
 from tidemill.domain.job import Job
 from tidemill.domain.runtime_configuration import NOTHING_SET, RuntimeConfiguration
@@ -34,8 +33,8 @@ class Submission:
             self, of=[Lane.CRITICAL], clock=self.clock, configuration=lambda: self.configuration
         )
 
-    def of(self, *jobs: Job, replayed: bool = False) -> str | None:
-        return self._messages.send([Accepted(job=job, replayed=replayed) for job in jobs])
+    def of(self, *jobs: Job) -> str | None:
+        return self._messages.send(jobs)
 
     def send(self, dispatches: Sequence[Dispatch]) -> Sequence[Refusal]:
         self.sent += dispatches
@@ -50,6 +49,16 @@ def test_the_message_is_the_one_that_publish_would_send() -> None:
     assert submission.sent == [Dispatch(lane=Lane.CRITICAL, body=reference_to(JOB), delay_seconds=0)]
 
 
+@pytest.mark.parametrize("state", [State.QUEUED, State.RETRYING])
+def test_the_message_of_a_next_run_has_its_generation(state: State) -> None:
+    submission = Submission()
+    settled = replace(JOB, state=state, generation=3)
+
+    submission.of(settled)
+
+    assert submission.sent == [Dispatch(lane=Lane.CRITICAL, body=reference_to(settled), delay_seconds=0)]
+
+
 @pytest.mark.parametrize(
     "job",
     [
@@ -57,21 +66,15 @@ def test_the_message_is_the_one_that_publish_would_send() -> None:
         replace(JOB, state=State.SCHEDULED, due=NOW + 1000 * SECOND),
         replace(JOB, due=NOW + SECOND),
         replace(JOB, state=State.WAITING, due=None),
+        replace(JOB, state=State.PARKED, generation=2),
+        replace(JOB, state=State.RETRYING, generation=2, due=NOW + SECOND),
     ],
-    ids=["group", "scheduled", "delayed", "waiting"],
+    ids=["group", "scheduled", "delayed", "waiting", "parked", "backoff"],
 )
 def test_a_job_that_may_not_start_now_gets_no_message(job: Job) -> None:
     submission = Submission()
 
     submission.of(job)
-
-    assert submission.sent == []
-
-
-def test_a_repeated_submission_sends_nothing() -> None:
-    submission = Submission()
-
-    submission.of(JOB, replayed=True)
 
     assert submission.sent == []
 
