@@ -80,6 +80,7 @@ def test_an_invalid_lane_raises(change: dict[str, Any], message: str) -> None:
         ({"export_retention_days": 0}, "export_retention_days must be positive"),
         ({"index_shards": 0}, "index_shards 0 must be from 1 to 16"),
         ({"index_shards": 17}, "index_shards 17 must be from 1 to 16"),
+        ({"warm_write_units": 3999}, "warm_write_units 3999 must be 0 or at least 4000, which a new table has"),
         ({"wake_parts": 0}, "wake_parts 0 must be from 1 to index_shards 4"),
         ({"wake_parts": 5}, "wake_parts 5 must be from 1 to index_shards 4: each call of wake needs a partition"),
         ({"stream_parallelization": 0}, "stream_parallelization 0 must be from 1 to 10"),

@@ -16,6 +16,7 @@ from tidemill.application.reconcile import sweep_share
 from tidemill.application.table_pass import RESERVE
 from tidemill.cdk.lane_config import LONGEST_FUNCTION_TIMEOUT_SECONDS, LaneConfig
 from tidemill.cdk.synth_errors import SettingError, SynthError, require, require_form
+from tidemill.cost.aws_quotas import NEW_TABLE_WRITE_UNITS
 from tidemill.domain.pass_bounds import pass_duration
 from tidemill.names import (
     AUDIT_RETENTION_DAYS,
@@ -110,6 +111,10 @@ class StageConfig:
     #: Number of index partitions over which writes spread the jobs of one tenant, or of one kind. Each takes 1,000 new
     #: jobs a second. Every change is safe: reads query all partitions that a setting allows.
     index_shards: int = INDEX_SHARDS
+    #: Write units a second that the jobs table and each of its indexes can take at once. 0: as DynamoDB has it, 4,000
+    #: in a new table. AWS charges once for a higher number, and a table keeps it.
+    #: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/warm-throughput.html
+    warm_write_units: int = 0
     #: Reconcile dispatches a live job again when it is overdue by this long.
     reconcile_limit_seconds: int = 3 * 60 * 60
     #: Read units a second that reconcile may take from the jobs table, for a pass over the whole table each day. The
@@ -241,6 +246,11 @@ class StageConfig:
         require(
             1 <= self.index_shards <= LARGEST_INDEX_SHARDS,
             f"index_shards {self.index_shards} must be from 1 to {LARGEST_INDEX_SHARDS}, which reads query",
+        )
+        require(
+            self.warm_write_units == 0 or self.warm_write_units >= NEW_TABLE_WRITE_UNITS,
+            f"warm_write_units {self.warm_write_units} must be 0 or at least {NEW_TABLE_WRITE_UNITS}, which a new "
+            "table has",
         )
         slowest = max(lane.visibility_timeout_seconds for lane in self.lanes)
         require(

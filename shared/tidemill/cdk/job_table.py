@@ -9,7 +9,7 @@ from constructs import Construct
 
 from tidemill import names
 from tidemill.cdk.config import StageConfig
-from tidemill.cdk.on_demand_table import insights, on_demand_table
+from tidemill.cdk.on_demand_table import insights, on_demand_table, warm
 
 
 class JobTable(Construct):
@@ -43,6 +43,7 @@ class JobTable(Construct):
             # Both images: only the comparison with the old image shows whether a change must dispatch a message.
             stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
             contributor_insights=self._config.contributor_insights,
+            warm_write_units=self._config.warm_write_units,
         )
         self._add_index(table, names.ATTENTION_INDEX, names.ATTENTION_KEY, names.ATTENTION_SORT_KEY)
         if self._config.listing:
@@ -77,6 +78,7 @@ class JobTable(Construct):
             sort_key=dynamodb.Attribute(name=sort_key, type=dynamodb.AttributeType.NUMBER),
             projection_type=dynamodb.ProjectionType.KEYS_ONLY,
             contributor_insights_specification=insights(self._config.contributor_insights),
+            warm_throughput=warm(self._config.warm_write_units),
         )
 
 

@@ -16,6 +16,7 @@ def on_demand_table(
     ttl_attribute: str | None = None,
     stream: dynamodb.StreamViewType | None = None,
     contributor_insights: bool = False,
+    warm_write_units: int = 0,
 ) -> dynamodb.Table:
     """Keys are strings.
 
@@ -31,6 +32,7 @@ def on_demand_table(
         time_to_live_attribute=ttl_attribute,
         stream=stream,
         contributor_insights_specification=insights(contributor_insights),
+        warm_throughput=warm(warm_write_units),
         point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
             point_in_time_recovery_enabled=config.point_in_time_recovery
         ),
@@ -45,6 +47,14 @@ def insights(enabled: bool) -> dynamodb.ContributorInsightsSpecification | None:
     https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/contributorinsights_HowItWorks.html
     """
     return dynamodb.ContributorInsightsSpecification(enabled=True) if enabled else None
+
+
+def warm(write_units: int) -> dynamodb.WarmThroughput | None:
+    """The write units a second that a table or an index can take at once; 0: as DynamoDB has it.
+
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/warm-throughput.html
+    """
+    return dynamodb.WarmThroughput(write_units_per_second=write_units) if write_units else None
 
 
 def _string(name: str) -> dynamodb.Attribute:

@@ -65,6 +65,7 @@ SETTINGS: Final[Mapping[str, Reader]] = {
     "archive": str,
     "configuration_source": str,
     "index_shards": integer,
+    "warm_write_units": integer,
     "jobs_stream": str,
     "epoch": integer,
     "jwt_issuer": str,

@@ -6,26 +6,22 @@ from enum import StrEnum
 from typing import Final
 
 from tidemill.cost import durations, measured
+from tidemill.cost.aws_quotas import (
+    ACCOUNT_API_RATE,
+    ACCOUNT_CONCURRENCY,
+    MAPPING_BEGINS_WITH,
+    MAPPING_CONCURRENCY,
+    MAPPING_RAMP_PER_MINUTE,
+    MESSAGES_IN_FLIGHT,
+    NEW_TABLE_WRITE_UNITS,
+    PARTITION_WRITE_UNITS,
+    TABLE_WRITE_UNITS,
+)
 from tidemill.cost.job_usage import of_one_job
 from tidemill.cost.profile import Profile
 from tidemill.cost.stage_limits import StageLimits
 from tidemill.names import LARGEST_INDEX_SHARDS
 
-#: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/warm-throughput-scenarios.html
-PARTITION_WRITE_UNITS: Final = 1_000
-NEW_TABLE_WRITE_UNITS: Final = 4_000
-#: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/on-demand-capacity-mode-max-throughput.html
-TABLE_WRITE_UNITS: Final = 40_000
-#: https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
-MAPPING_CONCURRENCY: Final = 1_000
-MAPPING_RAMP_PER_MINUTE: Final = 300
-MAPPING_BEGINS_WITH: Final = 5
-#: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
-ACCOUNT_CONCURRENCY: Final = 1_000
-#: https://docs.aws.amazon.com/apigateway/latest/developerguide/limits.html
-ACCOUNT_API_RATE: Final = 10_000
-#: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-queues.html
-MESSAGES_IN_FLIGHT: Final = 120_000
 #: Records of a batch of the publisher.
 STREAM_BATCH: Final = 100
 
@@ -153,13 +149,15 @@ def _lambda(profile: Profile, limits: StageLimits) -> Iterator[Bound]:
 
 
 def _table(profile: Profile, limits: StageLimits) -> Iterator[Bound]:
-    units = of_one_job(profile).write_units
+    # An index has the same quota for itself, and fewer writes.
+    units = _table_units(profile)
+    warm_units = max(NEW_TABLE_WRITE_UNITS, limits.warm_write_units)
     yield Bound(
         name="new table",
-        jobs_per_second=NEW_TABLE_WRITE_UNITS / _table_units(profile),
-        figure=f"{NEW_TABLE_WRITE_UNITS:,} write units/s",
+        jobs_per_second=warm_units / units,
+        figure=f"{warm_units:,} write units/s",
         change=Change.SETTING,
-        remedy="double the load each 30 minutes at most, or warm throughput before",
+        remedy="warm_write_units, or double the load each 30 minutes at most",
     )
     yield Bound(
         name="table",

@@ -16,6 +16,8 @@ class StageLimits:
     #: Of the lane with the most.
     max_concurrency: int = 50
     index_shards: int = 16
+    #: Write units a second that the jobs table can take at once; 0: as DynamoDB has it.
+    warm_write_units: int = 0
     #: Concurrent batches of each shard of the stream.
     parallelization: int = 10
 
@@ -27,11 +29,13 @@ def limits_of(templates: Iterable[Mapping[str, Any]]) -> StageLimits:
         if lanes := _of(resources, "AWS::Lambda::EventSourceMapping", "ScalingConfig", "MaximumConcurrency"):
             shards = _of(resources, "AWS::Lambda::Function", "Environment", "Variables", Env.INDEX_SHARDS)
             rates = _of(resources, "AWS::ApiGatewayV2::Stage", "DefaultRouteSettings", "ThrottlingRateLimit")
+            warm = _of(resources, "AWS::DynamoDB::Table", "WarmThroughput", "WriteUnitsPerSecond")
             streams = _of(resources, "AWS::Lambda::EventSourceMapping", "ParallelizationFactor")
             return StageLimits(
                 api_rate=max(rates),
                 max_concurrency=max(lanes),
                 index_shards=max(shards),
+                warm_write_units=max(warm, default=0),
                 parallelization=max(streams),
             )
     return StageLimits()

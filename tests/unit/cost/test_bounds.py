@@ -39,9 +39,15 @@ def test_a_slow_handler_needs_more_workers() -> None:
 
 
 def test_a_table_takes_its_quota_of_write_units() -> None:
-    assert found()["table"] == 40_000 / 4
+    """The entry of the listing is written to an index, which has a quota of its own."""
+    assert found()["table"] == pytest.approx(40_000 / 3)
+    assert found(replace(SMALL, listing=False))["table"] == found()["table"]
+    assert found(replace(SMALL, attempts=2))["table"] == pytest.approx(40_000 / 7)
+
+
+def test_a_new_table_takes_its_warm_throughput() -> None:
     assert found()["new table"] == pytest.approx(4_000 / 3)
-    assert found(replace(SMALL, attempts=2))["table"] == 40_000 / 8
+    assert found(limits=replace(PROD, warm_write_units=40_000))["new table"] == pytest.approx(40_000 / 3)
 
 
 def test_each_shard_of_the_listing_takes_a_thousand_jobs() -> None:
@@ -89,8 +95,12 @@ def test_the_settings_are_those_of_the_stack_with_the_lanes() -> None:
         resource(mapping, ParallelizationFactor=4),
         resource("AWS::Lambda::Function", Environment={"Variables": {Env.INDEX_SHARDS: "8"}}),
         resource("AWS::Lambda::Function"),
+        resource("AWS::DynamoDB::Table"),
+        resource("AWS::DynamoDB::Table", WarmThroughput={"WriteUnitsPerSecond": 9_000}),
         api,
     )
 
-    assert limits_of([app, lanes]) == StageLimits(api_rate=7_000, max_concurrency=80, index_shards=8, parallelization=4)
+    assert limits_of([app, lanes]) == StageLimits(
+        api_rate=7_000, max_concurrency=80, index_shards=8, warm_write_units=9_000, parallelization=4
+    )
     assert limits_of([]) == PROD
