@@ -8,7 +8,7 @@ LIMIT ?=
 export LOG LIMIT
 # For `make up` and `make drill`: how many seconds a minute of the alarms has; 60 and 3 without.
 MINUTE ?=
-# For `make figures`: `fan-in`, `flood`, `groups`, `log-bytes`, `redrive`, `strain`, `tenants` or `wake`, all without.
+# For `make figures`: `capacity`, `fan-in`, `flood`, `groups`, `log-bytes`, `redrive`, `strain`, `tenants` or `wake`, all without.
 FIGURE ?=
 # For `make drill`: one of `python -m demo.drills --help`, or `all`.
 NAME ?= all
@@ -54,7 +54,7 @@ up: setup-app ## deploy to an embedded AWS and leave it running to play with (MI
 down: setup-app ## stop what `make up` started and remove its state
 	@$(PY) -m tidemill.local down
 
-figures: setup-app ## measure on an embedded AWS and print (FIGURE=fan-in, flood, groups, log-bytes, redrive, strain, tenants or wake)
+figures: setup-app ## measure on an embedded AWS and print (FIGURE=capacity, fan-in, flood, groups, log-bytes, redrive, strain, tenants or wake)
 	@$(PY) -m demo.figures $(FIGURE)
 
 bench: setup-dev ## measure beside the textbook build: writes, calls, CPU, times, dollars

@@ -6,10 +6,11 @@ from typing import Final
 
 from rich.console import Console
 
-from demo.figures import fan_in, flood, groups, log_bytes, redrive, strain, tenants, wake
+from demo.figures import capacity, fan_in, flood, groups, log_bytes, redrive, strain, tenants, wake
 from tidemill.local.terminal_command import run
 
 FIGURES: Final = {
+    "capacity": capacity.main,
     "fan-in": fan_in.main,
     "flood": flood.main,
     "groups": groups.main,
