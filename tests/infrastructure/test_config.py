@@ -72,6 +72,7 @@ def test_an_invalid_lane_raises(change: dict[str, Any], message: str) -> None:
         ({"permissions_boundary": "arn:aws:s3:::bucket"}, "the ARN or the name of a policy"),
         ({"runbook_url": "runbook.md#top"}, "an address without a fragment"),
         ({"python_version": "3.9"}, "python_version '3.9' is not supported: use one of 3.11, 3.12, 3.13, 3.14"),
+        ({"python_version": "3.11", "snap_start": True}, "snap_start needs a python_version of 3.12, 3.13, 3.14"),
         ({"lanes": ()}, "lanes must be critical, default, bulk"),
         ({"lanes": (LANES[0], LANE, LANE)}, "lanes must be critical, default, bulk"),
         ({"lanes": LANES[::-1]}, "in this order"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.infrastructure.conftest import Synthesised
+from tests.infrastructure.conftest import Synthesise, Synthesised
 from tidemill.cost.stage_limits import StageLimits, limits_of
 from tidemill.cost.stage_parts import calls_per_month, parts_of
 
@@ -46,3 +46,11 @@ def test_every_part_that_costs_by_the_month_is_counted(request: pytest.FixtureRe
     schedules = [properties["ScheduleExpression"] for _, properties in synthesised.of_type("AWS::Scheduler::Schedule")]
     assert parts.calls == pytest.approx(sum(map(calls_per_month, schedules)))
     assert min(parts.canary_calls, parts.wake_calls, parts.reconcile_calls, parts.other_calls) > 0
+
+
+def test_snapshots_cost_by_the_memory_of_the_functions(synthesise: Synthesise, dev: Synthesised) -> None:
+    snapped = synthesise(stage="dev", snap_start="on")
+    memory = sum(function["MemorySize"] for _, function in snapped.of_type("AWS::Lambda::Function"))
+
+    assert parts_of([snapped.pipeline, snapped.shortener]).snapshot_gigabytes == memory / 1024
+    assert parts_of([dev.pipeline, dev.shortener]).snapshot_gigabytes == 0

@@ -73,5 +73,27 @@ def test_a_change_that_lambda_does_not_publish_makes_no_version(synthesise: Synt
     assert _versions(changed) == _versions(dev)
 
 
+def test_with_snap_start_each_function_starts_from_a_snapshot_of_its_version(
+    synthesise: Synthesise, dev: Synthesised
+) -> None:
+    snapped = synthesise(stage="dev", snap_start="on")
+
+    for _, function in snapped.of_type("AWS::Lambda::Function"):
+        assert function["SnapStart"] == {"ApplyOn": "PublishedVersions"}
+        # It excludes these: https://docs.aws.amazon.com/lambda/latest/dg/snapstart.html
+        assert not {"FileSystemConfigs", "ImageUri"} & function.keys()
+        assert function.get("EphemeralStorage", {"Size": 512})["Size"] <= 512
+    for _, alias in snapped.of_type("AWS::Lambda::Alias"):
+        assert "ProvisionedConcurrencyConfig" not in alias
+    for _, function in dev.of_type("AWS::Lambda::Function"):
+        assert "SnapStart" not in function
+
+
+def test_with_snap_start_everything_that_calls_a_function_still_calls_its_alias(synthesise: Synthesise) -> None:
+    """`$LATEST` has no snapshot."""
+    test_the_alias_of_every_function_points_to_its_version(snapped := synthesise(stage="dev", snap_start="on"))
+    test_everything_that_calls_a_function_calls_its_alias(snapped)
+
+
 def _function(app: Synthesised, logical_id: str) -> Resource:
     return dict(app.of_type("AWS::Lambda::Function"))[logical_id]

@@ -57,6 +57,9 @@ MOST_MEASURED_TYPES: Final = 100
 NEWEST_TESTED_PYTHON: Final = "3.13"
 #: Supported Lambda runtimes for which `functions/requirements.txt` has wheels.
 PYTHON_VERSIONS: Final = ("3.11", "3.12", "3.13", "3.14")
+#: Those for which Lambda has SnapStart.
+#: https://docs.aws.amazon.com/lambda/latest/dg/snapstart.html
+SNAP_START_PYTHON_VERSIONS: Final = ("3.12", "3.13", "3.14")
 
 #: The minor version of the Python that runs the synth.
 HOST_PYTHON: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -80,6 +83,8 @@ class StageConfig:
     #: Minor version of the Lambda runtime.
     python_version: str
     architecture: Architecture
+    #: Whether Lambda starts each function from a snapshot that it takes when a version is published.
+    snap_start: bool = False
     #: Packages that hold job types. The asset contains only these and the packages with a handler from `functions`.
     job_packages: tuple[str, ...]
     #: Tables, bucket, secrets and logs outlive the stack, and AWS refuses to delete the tables and the stacks.
@@ -219,6 +224,10 @@ class StageConfig:
         require(
             self.python_version in PYTHON_VERSIONS,
             f"python_version {self.python_version!r} is not supported: use one of {', '.join(PYTHON_VERSIONS)}",
+        )
+        require(
+            not self.snap_start or self.python_version in SNAP_START_PYTHON_VERSIONS,
+            f"snap_start needs a python_version of {', '.join(SNAP_START_PYTHON_VERSIONS)}, not {self.python_version}",
         )
         require(
             [lane.name for lane in self.lanes] == list(Lane),

@@ -10,7 +10,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from tidemill import names
-from tidemill.cdk.config import NEWEST_TESTED_PYTHON, Architecture, StageConfig
+from tidemill.cdk.config import NEWEST_TESTED_PYTHON, SNAP_START_PYTHON_VERSIONS, Architecture, StageConfig
 from tidemill.cdk.log_group import log_group
 
 DEFAULT_MEMORY_MB: Final = 512
@@ -69,8 +69,12 @@ class JobFunction(Construct):
             code=code,
             handler=handler or f"tidemill.entrypoints.{verb}.handle",
             runtime=lambda_.Runtime(
-                f"python{config.python_version}", lambda_.RuntimeFamily.PYTHON, supports_inline_code=True
+                f"python{config.python_version}",
+                lambda_.RuntimeFamily.PYTHON,
+                supports_inline_code=True,
+                supports_snap_start=config.python_version in SNAP_START_PYTHON_VERSIONS,
             ),
+            snap_start=lambda_.SnapStartConf.ON_PUBLISHED_VERSIONS if config.snap_start else None,
             architecture=ARCHITECTURES[config.architecture],
             timeout=self.timeout,
             memory_size=memory_mb,

@@ -56,6 +56,7 @@ SETTINGS: Final[Mapping[str, Reader]] = {
     "contributor_insights": switch,
     "permissions_boundary": str,
     "python_version": str,
+    "snap_start": switch,
     "runbook_url": str,
     "listing": switch,
     "canary": switch,

@@ -54,6 +54,7 @@ def bill(parts: StageParts, *, log_retention_days: float = 30) -> Sequence[Line]
         ("dashboards", parts.dashboards, prices.DASHBOARDS),
         ("custom metrics", metrics, prices.METRICS),
         ("secrets", parts.secrets, prices.SECRETS),
+        ("snapshots", parts.snapshot_gigabytes * _SECONDS_PER_MONTH, prices.LAMBDA_SNAPSHOTS),
     )
     standing = [Line(name=name, units=units, price=price) for name, units, price in by_month if units]
     return [*standing, *lines(with_log_storage(_usage(parts), log_retention_days))]

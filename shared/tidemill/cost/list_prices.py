@@ -60,6 +60,9 @@ LAMBDA_REQUESTS: Final = Price(dollars=0.20, units=MILLION, unit="invocation", s
 LAMBDA_DURATION: Final = Price(
     dollars=0.0000133334, units=1, unit="gigabyte-second, arm64", source=_LAMBDA, quoted="2026-05"
 )
+LAMBDA_SNAPSHOTS: Final = Price(
+    dollars=0.0000015046, units=1, unit="gigabyte-second of a snapshot, Python", source=_LAMBDA, quoted="2026-05"
+)
 HTTP_API_REQUESTS: Final = Price(
     dollars=1.00,
     units=MILLION,

@@ -32,6 +32,8 @@ class StageParts:
     reconcile_calls: float
     #: Of periodic jobs, and of any other schedule.
     other_calls: float
+    #: Memory of the functions with SnapStart. Each has one version at least.
+    snapshot_gigabytes: float = 0
 
     @property
     def calls(self) -> float:
@@ -61,6 +63,11 @@ def parts_of(templates: Iterable[Mapping[str, Any]]) -> StageParts:
         canary_calls=calls["canary"],
         reconcile_calls=calls["reconcile"],
         other_calls=calls["other"],
+        snapshot_gigabytes=sum(
+            function["MemorySize"] / 1024
+            for function in _of(resources, "AWS::Lambda::Function")
+            if function.get("SnapStart", {}).get("ApplyOn") == "PublishedVersions"
+        ),
     )
 
 

@@ -52,6 +52,8 @@ TEMPLATE = {
                 schedule("Canary", "rate(1 minute)"),
                 schedule("Reconcile", "rate(5 minutes)"),
                 schedule("Tick", "rate(1 hour)", type="a.type"),
+                resource("AWS::Lambda::Function", MemorySize=512, SnapStart={"ApplyOn": "PublishedVersions"}),
+                resource("AWS::Lambda::Function", MemorySize=1024),
             ]
         )
     )
@@ -71,6 +73,7 @@ def test_the_parts_are_counted() -> None:
         canary_calls=MINUTES,
         reconcile_calls=MINUTES / 5,
         other_calls=MINUTES / 60,
+        snapshot_gigabytes=0.5,
     )
 
 
@@ -80,6 +83,7 @@ def test_an_idle_month_names_each_part_with_its_price() -> None:
     assert bill["alarms"].dollars == pytest.approx(0.30)
     assert bill["custom metrics"].units == 4 + 3
     assert bill["scheduler"].units == pytest.approx(3 * MINUTES + MINUTES / 5 + MINUTES / 60)
+    assert bill["snapshots"].dollars == pytest.approx(1.98, abs=0.01)
     # Five long polls of 20 seconds, and three canaries a minute with a send, a receive and a delete each.
     assert bill["queue requests"].units == pytest.approx(5 * MINUTES * 3 + 9 * MINUTES)
 
