@@ -1,10 +1,19 @@
 """What `tidemill cost` reads from the templates of the stages."""
 
+import runpy
+from functools import partial
+from pathlib import Path
+
+import aws_cdk
 import pytest
 
+from stacks import composition
+from stacks.composition import ROOT, compose
 from tests.infrastructure.conftest import Synthesise, Synthesised
+from tidemill.cost import worst_day
 from tidemill.cost.stage_limits import StageLimits, limits_of
 from tidemill.cost.stage_parts import calls_per_month, parts_of
+from tidemill.cost.worst_day import busy_stage
 
 #: Types of resources that cost by the month, which `stage_parts` counts.
 COUNTED = {
@@ -54,3 +63,33 @@ def test_snapshots_cost_by_the_memory_of_the_functions(synthesise: Synthesise, d
 
     assert parts_of([snapped.pipeline, snapped.shortener]).snapshot_gigabytes == memory / 1024
     assert parts_of([dev.pipeline, dev.shortener]).snapshot_gigabytes == 0
+
+
+def test_a_worst_day_has_every_lane_and_every_rate_of_the_stage(prod: Synthesised) -> None:
+    stage = busy_stage([prod.pipeline, prod.shortener])
+
+    assert [lane.max_concurrency for lane in stage.lanes] == [lane.max_concurrency for lane in prod.config.lanes]
+    assert {(lane.batch, lane.memory_mb) for lane in stage.lanes} == {(10, 512)}
+    # Two APIs, each with a public route.
+    assert stage.requests_per_second == 2 * (prod.config.api_rate + prod.config.open_rate)
+
+
+@pytest.mark.parametrize("stage", ["dev", "prod"])
+def test_the_page_of_cost_has_the_worst_day_of_the_stage(request: pytest.FixtureRequest, stage: str) -> None:
+    synthesised: Synthesised = request.getfixturevalue(stage)
+    sentence = worst_day.sentence([synthesised.pipeline, synthesised.shortener])
+
+    assert f"$ npx cdk synth -q -c stage={stage}\n{sentence}\n" in (ROOT / "docs/operations/cost.md").read_text()
+
+
+def test_a_synth_prints_its_worst_day(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, dev: Synthesised
+) -> None:
+    (tmp_path / "asset").mkdir()
+    (tmp_path / "asset" / "empty.py").touch()
+    monkeypatch.setattr(composition, "compose", lambda app: compose(app, asset=str(tmp_path / "asset")))
+    monkeypatch.setattr(aws_cdk, "App", partial(aws_cdk.App, outdir=str(tmp_path / "cdk.out")))
+
+    runpy.run_path(str(ROOT / "app.py"))
+
+    assert worst_day.sentence([dev.pipeline, dev.shortener]) in capsys.readouterr().err

@@ -1,5 +1,6 @@
-"""`tidemill cost`: dollars of a million jobs of a profile, and of an idle month of a synthesised stage."""
+"""`tidemill cost`: dollars of a million jobs of a profile, and of an idle month and the worst day of a stage."""
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -10,8 +11,9 @@ from tidemill.cli.cost_load import load_of, show_load
 from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import visible
 from tidemill.cli.output import say, show, show_json, show_table
-from tidemill.cost import bill, idle_month, list_prices
+from tidemill.cost import bill, idle_month, list_prices, worst_day
 from tidemill.cost.bill import Line
+from tidemill.cost.budget import daily_quota
 from tidemill.cost.job_usage import of_one_job, with_log_storage
 from tidemill.cost.payload_places import break_even_bytes
 from tidemill.cost.profile import Profile, ProfileError
@@ -73,12 +75,21 @@ def _number(name: str, help_: str) -> Callable[[Command], Command]:
     metavar="NUMBER",
     help="Jobs a second: also print their price by the month, and what binds first.",
 )
+@click.option(
+    "--budget",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="DOLLARS",
+    help="Of a tenant a day: also print the quota of submissions that keeps to it.",
+)
 @click.option("--prices", is_flag=True, help="Print the list prices with their sources instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
-def cost(*, folder: Path | None, rate: float | None, prices: bool, as_json: bool, **profile: Any) -> None:
-    """Estimate the cost of jobs and of an idle month.
+def cost(
+    *, folder: Path | None, rate: float | None, budget: float | None, prices: bool, as_json: bool, **profile: Any
+) -> None:
+    """Estimate the cost of jobs, of an idle month and of the worst day.
 
-    Prints dollars for a million jobs of a kind, and for a month of a synthesised stage without jobs. Needs no AWS.
+    Prints dollars for a million jobs of a kind, for a month of a synthesised stage without jobs, and for a day with
+    each lane at its maximum concurrency and each API at its rate. Needs no AWS.
 
     Counts are those of the benchmark, and prices are AWS's list prices of us-east-1, without free tier and discounts.
     The time of a handler counts, and the calls that it makes do not.
@@ -98,7 +109,9 @@ def cost(*, folder: Path | None, rate: float | None, prices: bool, as_json: bool
     per_million = bill.lines(used.times(_JOBS))
     even = break_even_bytes(jobs)
     idle = idle_month.bill(parts_of(templates), log_retention_days=jobs.log_retention_days) if templates else None
+    worst = worst_day.bill(worst_day.busy_stage(templates)) if templates else None
     load = load_of(jobs, limits_of(templates), rate, dollars_per_job=bill.total(bill.lines(used))) if rate else None
+    quota = daily_quota(budget, dollars_per_job=bill.total(bill.lines(used))).setting if budget else None
     if as_json:
         show_json(
             {
@@ -106,18 +119,25 @@ def cost(*, folder: Path | None, rate: float | None, prices: bool, as_json: bool
                 "per_million_jobs": bill.as_json(per_million),
                 "payload_break_even_bytes": even,
                 "idle_month": bill.as_json(idle) if idle else None,
+                "worst_day": bill.as_json(worst) if worst else None,
                 "load": load.as_json() if load else None,
+                "daily_quota": quota,
             }
         )
         return
     _show_bill("a million jobs", per_million)
     if not jobs.inline:
         show(f"A payload of more than {even:,} bytes costs less as a file: see the setting payload_item_bytes.")
+    if quota:
+        show(f"A tenant keeps to ${budget:,.2f} a day with: tidemill config set quotas.TENANT '{json.dumps(quota)}'")
     if idle:
         show("")
         _show_bill("an idle month", idle)
-    else:
-        say(f"The cost of an idle month is missing: cdk.out holds no synthesised app. {_SYNTH}")
+    if worst:
+        show("")
+        _show_bill("the worst day", worst)
+    if not templates:
+        say(f"The cost of an idle month and of the worst day are missing: cdk.out holds no synthesised app. {_SYNTH}")
     if load:
         show("")
         show_load(load)

@@ -57,7 +57,7 @@ def has_begun(current: Job, queued: Job) -> bool:
     """Whether the message of `queued` has done its work: a worker has received it, or the job needs none.
 
     Only for a job that `message_at_once` allows. As any message, it stays on its queue until the run has settled. A
-    document of an earlier generation is a stale read, and says nothing.
+    document of an earlier generation is not the one that was queued, and says nothing of it.
     """
     if current.generation != queued.generation:
         return current.generation > queued.generation

@@ -70,7 +70,7 @@ def test_publish_reads_only_jobs_whose_writer_may_have_sent_a_message(world: Wor
         (RUNNING, [reference_to(AGAIN)]),
         (None, [reference_to(AGAIN)]),
     ],
-    ids=["runs", "has ended", "is to run once more", "waits", "a stale read", "is gone"],
+    ids=["runs", "has ended", "is to run once more", "waits", "is another job", "is gone"],
 )
 def test_a_next_run_that_has_begun_by_the_message_of_its_worker_gets_no_other(
     world: World, found: Job | None, sent: list[Reference]

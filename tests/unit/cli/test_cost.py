@@ -103,3 +103,25 @@ def test_a_rate_shows_its_price_by_the_month_and_each_bound_that_it_exceeds() ->
     assert [bound["name"] for bound in load["bounds"] if bound["binds"]] == ["API of the stage", "new table"]
     assert run("--rate", "2000").stdout.count("binds") == 2
     assert printed()["load"] is None
+
+
+def test_the_worst_day_is_that_of_the_synthesised_app(tmp_path: Path) -> None:
+    assert printed()["worst_day"] is None
+
+    day = printed("--app", str(synthesised(tmp_path)))["worst_day"]
+
+    assert {"table writes", "invocation time", "logs"} <= {line["name"] for line in day["lines"]}
+    assert "THE WORST DAY" in run("--app", str(tmp_path)).stdout
+
+
+def test_a_budget_of_a_tenant_is_a_quota_of_its_jobs() -> None:
+    found = printed("--budget", "10", "--payload-bytes", "2000")
+    quota, dollars = found["daily_quota"], found["per_million_jobs"]["total"] / 1e6
+
+    assert quota["period_seconds"] == 24 * 60 * 60
+    assert quota["count"] * dollars <= 10 < (quota["count"] + 1) * dollars
+    shown = run("--budget", "10", "--payload-bytes", "2000").stdout
+    assert f"tidemill config set quotas.TENANT '{json.dumps(quota)}'" in shown
+    assert printed()["daily_quota"] is None
+    # The most that a quota takes.
+    assert printed("--budget", "1000000")["daily_quota"]["count"] == 100_000_000

@@ -9,7 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from tidemill.cli.main import tidemill
-from tidemill.cost import measured
+from tidemill.cost import list_prices, measured
+from tidemill.cost.profile import Profile
 
 ROOT = Path(__file__).parents[3]
 COST = (ROOT / "docs" / "operations" / "cost.md").read_text()
@@ -69,3 +70,20 @@ def test_a_row_of_the_page_of_scale_has_the_load_of_its_rate(
     assert f"{load['dollars_per_month']:,.0f}" == dollars
     assert f"{load['workers']:,.1f}" == workers
     assert (names or "nothing") == binding
+
+
+def test_the_query_of_dollars_has_the_prices_of_the_model() -> None:
+    query = r"stats count\(\*\) \* ([\d.]+) \+ sum\(AttemptDuration\) / 1000 \* ([\d.]+) as dollars"
+    ((run, second),) = re.findall(query, COST)
+    profile = Profile()
+    gigabyte_seconds = profile.memory_mb / 1024 / profile.batch
+
+    assert run == f"{json.loads(printed('--json'))['per_million_jobs']['total'] / 1e6:.8f}"
+    assert second == f"{list_prices.LAMBDA_DURATION.of(gigabyte_seconds):.8f}"
+
+
+def test_the_budget_of_the_page_buys_its_jobs() -> None:
+    sentence = r"^`tidemill cost (.+? --budget \d+)` prints .+?: ([\d,]+) such jobs"
+    ((options, jobs),) = re.findall(sentence, COST, re.MULTILINE)
+
+    assert f"{json.loads(printed(f'{options} --json'))['daily_quota']['count']:,}" == jobs

@@ -1,0 +1,47 @@
+"""The worst day of a stage."""
+
+import pytest
+
+from tidemill.cost import list_prices
+from tidemill.cost.aws_quotas import TABLE_WRITE_UNITS
+from tidemill.cost.bill import total
+from tidemill.cost.job_usage import of_one_job
+from tidemill.cost.profile import Profile
+from tidemill.cost.worst_day import DAY_SECONDS, BusyLane, BusyStage, bill
+
+LANE = BusyLane(max_concurrency=2, batch=10, memory_mb=512)
+
+
+def units(stage: BusyStage) -> dict[str, float]:
+    return {line.name: line.units for line in bill(stage)}
+
+
+def test_requests_alone_cost_a_small_job_each() -> None:
+    stage = BusyStage(lanes=[], requests_per_second=10)
+
+    assert units(stage)["API requests"] == 10 * DAY_SECONDS
+    assert units(stage)["table writes"] == 10 * DAY_SECONDS * of_one_job(Profile()).write_units
+
+
+def test_workers_fill_their_day_with_failing_runs() -> None:
+    used = units(BusyStage(lanes=[LANE], requests_per_second=0))
+
+    # Two invocations at a time, all day, and the ones of publish.
+    worked = 2 * DAY_SECONDS * LANE.memory_mb / 1024
+    assert worked < used["invocation time"] < 1.5 * worked
+    assert used["table writes"] == pytest.approx(LANE.runs_per_second() * DAY_SECONDS * 4)
+    assert "API requests" not in used
+
+
+def test_more_workers_or_requests_cost_more_until_the_quota_of_the_table() -> None:
+    small = BusyStage(lanes=[LANE], requests_per_second=10)
+    more = [BusyStage(lanes=[LANE, LANE], requests_per_second=10), BusyStage(lanes=[LANE], requests_per_second=200)]
+    huge = BusyStage(lanes=[LANE] * 1_000, requests_per_second=10)
+
+    assert all(total(bill(stage)) > total(bill(small)) for stage in more)
+    assert units(huge)["table writes"] == pytest.approx(TABLE_WRITE_UNITS * DAY_SECONDS)
+
+
+def test_the_bill_uses_the_prices_of_the_file() -> None:
+    prices = list_prices.all_prices().values()
+    assert all(line.price in prices for line in bill(BusyStage(lanes=[LANE], requests_per_second=1)))
