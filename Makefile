@@ -57,8 +57,9 @@ down: setup-app ## stop what `make up` started and remove its state
 figures: setup-app ## measure on an embedded AWS and print (FIGURE=capacity, fan-in, flood, groups, log-bytes, redrive, strain, tenants or wake)
 	@$(PY) -m demo.figures $(FIGURE)
 
-bench: setup-dev ## measure beside the textbook build: writes, calls, CPU, times, dollars
+bench: setup-dev ## measure beside the textbook build and other systems: writes, calls, CPU, latencies, losses, dollars
 	@$(PY) -m tests.benchmarks
+	@$(PY) -m tests.benchmarks.peers
 
 drill: setup-app ## break an embedded AWS, and fix it with the commands of the runbook (NAME=disabled-publisher, or all)
 	@$(PY) -m demo.drills $(NAME) $(if $(MINUTE),--minute-seconds $(MINUTE))
@@ -101,6 +102,7 @@ lock: setup-dev ## compile the hashed requirements from pyproject.toml
 	$(LOCK) pyproject.toml --group app --extra cdk --extra cli --extra local -o requirements.txt
 	$(LOCK) pyproject.toml --group app --extra cdk --extra cli --extra local --group dev --group functions -c requirements.txt -o requirements-dev.txt
 	$(LOCK) --group functions -c requirements-dev.txt -o functions/requirements.txt
+	$(LOCK) --group peers -c requirements-dev.txt -o requirements-peers.txt
 	$(LOCK) --group local -c requirements-dev.txt -o shared/tidemill/local/requirements.txt
 
 clean: ## remove everything that is not in the repository, and stop what `make up` started

@@ -25,7 +25,7 @@ SKIPPED: Final = frozenset(
         "tidemill.egg-info",
     )
 )
-LOCKS: Final = frozenset(("package-lock.json", "requirements.txt", "requirements-dev.txt"))
+LOCKS: Final = frozenset(("package-lock.json", "requirements.txt", "requirements-dev.txt", "requirements-peers.txt"))
 MACHINE_PATH: Final = re.compile(r"(?<![\w.)}])/(?:home|Users|root|private)/\w")
 #: A lock or a setting that says where packages come from: each user configures that on their own machine.
 MIRROR: Final = re.compile(r"(?:index[-_]url|find[-_]links|registry|resolved)\W{1,4}(?:https?|file):")

@@ -30,7 +30,7 @@ def _budgets(found: Mapping[str, Any]) -> str:
         ]
         for figure in figures(found)
     ]
-    return _table(["figure", "textbook", "Tidemill", "ratio", "budget", "met"], rows)
+    return table(["figure", "textbook", "Tidemill", "ratio", "budget", "met"], rows)
 
 
 def _by_size(found: Mapping[str, Any]) -> str:
@@ -41,7 +41,7 @@ def _by_size(found: Mapping[str, Any]) -> str:
         [f"{int(size):,}", *(f"{counted['textbook'][size][name]:,.6g}, {ours[name]:,.6g}" for name in names)]
         for size, ours in counted["tidemill"].items()
     ]
-    return _table(heads, rows)
+    return table(heads, rows)
 
 
 def _sides(found: Mapping[str, Any], part: str, title: str) -> str:
@@ -49,9 +49,9 @@ def _sides(found: Mapping[str, Any], part: str, title: str) -> str:
     rows = [
         [name, f"{textbook[name]:,.2f}" if name in textbook else "", f"{ours:,.2f}"] for name, ours in tidemill.items()
     ]
-    return _table([title, "textbook", "Tidemill"], rows)
+    return table([title, "textbook", "Tidemill"], rows)
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from stacks.composition import ROOT
+from tools.paths import ROOT
 
 #: The files of the example. A user deletes them.
 _EXAMPLE: Final = (

@@ -77,6 +77,17 @@ SCHEDULER_CALLS: Final = Price(
     source="https://aws.amazon.com/eventbridge/pricing/",
     quoted="2026-08-12",
 )
+#: Not used by jobs of Tidemill: `make bench` compares with them.
+STATE_TRANSITIONS: Final = Price(
+    dollars=0.025,
+    units=THOUSAND,
+    unit="state transition of a standard workflow of Step Functions",
+    source="https://aws.amazon.com/step-functions/pricing/",
+    quoted="",
+)
+DURABLE_OPERATIONS: Final = Price(
+    dollars=8.00, units=MILLION, unit="operation of a Lambda durable function", source=_LAMBDA, quoted="2026-09-20"
+)
 LOG_INGESTION: Final = Price(
     dollars=0.50, units=GIGABYTE, unit="byte of CloudWatch Logs", source=_CLOUDWATCH, quoted="2026-06"
 )
