@@ -34,6 +34,10 @@ def test_every_stage_has_all_lanes() -> None:
         assert [lane.name for lane in config.lanes] == list(Lane)
 
 
+def test_a_batching_window_allows_a_larger_batch() -> None:
+    assert replace(LANE, batch_size=100, batching_window_seconds=1).batch_size == 100
+
+
 def test_a_batching_window_lengthens_the_visibility_timeout() -> None:
     assert replace(LANE, batching_window_seconds=7).visibility_timeout_seconds == LANE.visibility_timeout_seconds + 7
 
@@ -49,9 +53,11 @@ def test_a_batching_window_lengthens_the_visibility_timeout() -> None:
         ({"function_timeout_seconds": 901}, "function_timeout_seconds 901 must be at most 900, the limit of Lambda"),
         ({"queue_retention_days": 0}, "from 1 to 13"),
         ({"queue_retention_days": 14}, "the dead-letter queue, which keeps 14 days, must keep messages longer"),
-        ({"batch_size": 0}, "batch_size must be from 1 to 10"),
-        ({"batch_size": 11}, "batch_size must be from 1 to 10"),
-        ({"batching_window_seconds": -1}, "batching_window_seconds must not be negative"),
+        ({"batch_size": 0}, "batch_size must be from 1 to 100"),
+        ({"batch_size": 101, "batching_window_seconds": 1}, "batch_size must be from 1 to 100"),
+        ({"batch_size": 11}, "batch_size 11 needs batching_window_seconds of at least 1"),
+        ({"batching_window_seconds": -1}, "batching_window_seconds must be from 0 to 300"),
+        ({"batching_window_seconds": 301}, "batching_window_seconds must be from 0 to 300"),
         ({"late_seconds": 0}, "late_seconds must be positive"),
         ({"max_concurrency": 1}, "max_concurrency must be at least 2"),
         ({"reserved_concurrency": 4}, "reserved_concurrency 4 must not be below max_concurrency 5"),

@@ -13,8 +13,12 @@ VISIBILITY_PER_TIMEOUT: Final = 6
 LONGEST_FUNCTION_TIMEOUT_SECONDS: Final = 900
 #: The minimum of `MaximumConcurrency` of an SQS mapping.
 LEAST_CONCURRENCY: Final = 2
-#: The maximum batch of an SQS mapping without a batching window.
-LARGEST_BATCH: Final = 10
+#: The largest batch of an SQS mapping without a batching window, and the longest window:
+#: https://docs.aws.amazon.com/lambda/latest/api/API_CreateEventSourceMapping.html
+LARGEST_BATCH_AT_ONCE: Final = 10
+LONGEST_BATCHING_WINDOW_SECONDS: Final = 300
+#: SQS allows more, but a worker has a thread for each message.
+LARGEST_BATCH: Final = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +33,8 @@ class LaneConfig:
     #: Part of the account's concurrency that is reserved for the workers. None: they use the unreserved part.
     reserved_concurrency: int | None = None
     memory_mb: int = 512
-    batch_size: int = 10
+    #: At most so many messages in one invocation, and so long Lambda waits for them.
+    batch_size: int = LARGEST_BATCH_AT_ONCE
     batching_window_seconds: int = 0
     queue_retention_days: int = 4
     #: Whether `POST /jobs` also sends the first message of a job, and a worker that of a next run which is due at once.
@@ -56,7 +61,15 @@ class LaneConfig:
             f"the dead-letter queue, which keeps {DLQ_RETENTION_DAYS} days, must keep messages longer",
         )
         require(1 <= self.batch_size <= LARGEST_BATCH, f"batch_size must be from 1 to {LARGEST_BATCH}")
-        require(self.batching_window_seconds >= 0, "batching_window_seconds must not be negative")
+        require(
+            0 <= self.batching_window_seconds <= LONGEST_BATCHING_WINDOW_SECONDS,
+            f"batching_window_seconds must be from 0 to {LONGEST_BATCHING_WINDOW_SECONDS}",
+        )
+        require(
+            self.batch_size <= LARGEST_BATCH_AT_ONCE or self.batching_window_seconds > 0,
+            f"batch_size {self.batch_size} needs batching_window_seconds of at least 1: without a window, Lambda takes "
+            f"at most {LARGEST_BATCH_AT_ONCE} messages",
+        )
         require(self.late_seconds > 0, "late_seconds must be positive")
         require(self.max_concurrency >= LEAST_CONCURRENCY, f"max_concurrency must be at least {LEAST_CONCURRENCY}")
         require(

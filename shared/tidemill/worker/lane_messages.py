@@ -16,12 +16,15 @@ from tidemill.telemetry.outcome_log import logger
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
+#: The most entries of one call:
+#: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_DeleteMessageBatch.html
+_MOST_ENTRIES: Final = 10
 #: The longest visibility timeout of SQS.
 _LONGEST_VISIBILITY_SECONDS: Final = 12 * 60 * 60
 
 
 class LaneMessages:
-    """At most ten messages in a call, which is the largest batch of a lane."""
+    """The messages of one lane. SQS takes ten in a call, so a larger batch needs several calls."""
 
     def __init__(self, queues: "SQSClient", queue_url: str, *, clock: Clock) -> None:
         self._queues = queues
@@ -41,15 +44,14 @@ class LaneMessages:
         self._change(self._queues.delete_message_batch, _entries(receipts), "message not deleted")
 
     def _change(self, call: Callable[..., Any], entries: list[Any], complaint: str) -> None:
-        if not entries:
-            return
-        try:
-            failed = call(QueueUrl=self.queue_url, Entries=entries).get("Failed", [])
-        except AWS_ERRORS as error:
-            logger().warning(complaint, extra={"error": str(error)})
-            return
-        for entry in failed:
-            logger().warning(complaint, extra={"error": entry.get("Message", "")})
+        for first in range(0, len(entries), _MOST_ENTRIES):
+            try:
+                answer = call(QueueUrl=self.queue_url, Entries=entries[first : first + _MOST_ENTRIES])
+            except AWS_ERRORS as error:
+                logger().warning(complaint, extra={"error": str(error)})
+                continue
+            for entry in answer.get("Failed", []):
+                logger().warning(complaint, extra={"error": entry.get("Message", "")})
 
 
 def _entries(receipts: Sequence[str]) -> list[dict[str, Any]]:

@@ -86,6 +86,18 @@ def test_messages_are_deleted_in_one_call() -> None:
     assert queue.requests == [("delete", {"QueueUrl": URL, "Entries": entries})]
 
 
+def test_a_call_has_at_most_ten_messages_and_one_that_fails_stops_no_other() -> None:
+    queue = Queue(error=FAILURES[1])
+
+    messages_of(queue).delete([str(number) for number in range(21)])
+    messages_of(queue).hide({str(number): NOW for number in range(11)})
+
+    sizes = [(name, len(request["Entries"])) for name, request in queue.requests]
+    assert sizes == [("delete", 10), ("delete", 10), ("delete", 1), ("hide", 10), ("hide", 1)]
+    handles = [entry["ReceiptHandle"] for name, request in queue.requests[:3] for entry in request["Entries"]]
+    assert handles == [str(number) for number in range(21)]
+
+
 def test_no_message_needs_no_call() -> None:
     queue = Queue()
 
