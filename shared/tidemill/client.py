@@ -25,6 +25,7 @@ from tidemill.application.superseding import Superseder
 from tidemill.application.undo import Undoer
 from tidemill.aws import clients
 from tidemill.domain.batches import Batch
+from tidemill.domain.effects import TransactWrite
 from tidemill.domain.errors import (
     BatchRefusedError,
     Fault,
@@ -38,7 +39,6 @@ from tidemill.domain.errors import (
 from tidemill.domain.events import Event
 from tidemill.domain.flows import Edge, Flow, Node, OnFailure
 from tidemill.domain.job import Job
-from tidemill.domain.outcomes import TransactWrite
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission, Unique
 from tidemill.domain.tenants import LONGEST_TENANT, is_tenant

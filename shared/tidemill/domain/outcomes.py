@@ -1,11 +1,12 @@
 """The outcomes of a run, and the pure function from an outcome to the settlement that is written."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from tidemill.domain.dispatch import LONGEST_LANE_DELAY
+from tidemill.domain.effects import Effect
 from tidemill.domain.errors import CancelRequestedError, MissingInput, PermanentJobError, RetryAfter
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.holds import HoldCause
@@ -22,9 +23,6 @@ LONGEST_MESSAGE_CHARACTERS: Final = 500
 #: A job keeps this many of its last errors, and as many of its last redrives.
 ERRORS_KEPT: Final = 10
 
-#: One entry of a DynamoDB transaction, as the low-level client takes it: `{"Put": {…}}`, `{"Update": {…}}`, …
-TransactWrite = Mapping[str, Any]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Succeeded:
@@ -32,7 +30,7 @@ class Succeeded:
 
     result: str | None = None
     #: The handler's own writes and its follow-up jobs. They commit together with the success or not at all.
-    writes: Sequence[TransactWrite] = ()
+    writes: Sequence[Effect] = ()
     follow_ups: Sequence[Job] = ()
     #: What would undo the effect.
     undo: Undo | None = None
@@ -161,7 +159,7 @@ class Settlement:
     #: The signals with those that were used, if that changes.
     signals: tuple[Signal, ...] | None = None
     checkpoint: str | None = None
-    writes: Sequence[TransactWrite] = field(default=())
+    writes: Sequence[Effect] = field(default=())
     follow_ups: Sequence[Job] = field(default=())
     skipped: tuple[Skipped, ...] = ()
     undo: Undo | None = None

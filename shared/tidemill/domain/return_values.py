@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
+from tidemill.domain.effects import Effect
 from tidemill.domain.events import Event
-from tidemill.domain.outcomes import TransactWrite
 from tidemill.domain.signals import require_name
 from tidemill.domain.spans import require_wait
 from tidemill.domain.submission import Submission
@@ -21,7 +21,7 @@ class Done:
     """
 
     result: Any = None
-    writes: Sequence[TransactWrite] = ()
+    writes: Sequence[Effect] = ()
     then: Sequence[Submission] = ()
     undo: Submission | None = None
     events: Sequence[Event] = ()

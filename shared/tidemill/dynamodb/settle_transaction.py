@@ -9,6 +9,7 @@ from tidemill.domain.job import Job
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.states import Write
 from tidemill.dynamodb.document import decode
+from tidemill.dynamodb.effects import entries
 from tidemill.dynamodb.groups import DynamoGroups
 from tidemill.dynamodb.transactions import Entry, Part, RefusedError, own, transact
 from tidemill.dynamodb.update_requests import Request
@@ -36,7 +37,7 @@ def settle_together(
     Raises `KeyReusedError` if one of those has another body, and as `transact`, with `WriteRefusedError` for
     `RefusedError`.
     """
-    effects = [Entry(Part.EFFECT, write) for write in settlement.writes]
+    effects = [Entry(Part.EFFECT, write) for write in entries(settlement.writes)]
     follow_ups, existed = list(settlement.follow_ups), list[Job]()
     for _ in range(TRIES):
         placed, orders = groups.enter(follow_ups)

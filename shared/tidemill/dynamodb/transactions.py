@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 from botocore.exceptions import ClientError
 
 from tidemill.aws.clients import Item, translated
+from tidemill.domain.effects import TransactWrite
 from tidemill.domain.errors import (
     EffectRefusedError,
     MissingResourceError,
     TransactionConflictError,
     TransactionTooLargeError,
 )
-from tidemill.domain.outcomes import TransactWrite
 from tidemill.dynamodb.update_requests import Request
 from tidemill.system import ids
 

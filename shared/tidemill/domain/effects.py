@@ -1,0 +1,35 @@
+"""The writes of a handler that commit with the success of its job."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+#: One entry of a DynamoDB transaction, as the low-level client takes it: `{"Put": {…}}`, `{"Update": {…}}`, …
+TransactWrite = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """Adds whole numbers to attributes of one item of DynamoDB. A missing item or attribute counts as 0.
+
+    A transaction writes each item once. So the jobs that succeed together add up what they add to the same item, where
+    two `Update` entries would need two transactions. `key` is as the low-level client takes it: `{"pk": {"S": "a"}}`.
+
+    Raises `ValueError` without amounts, and `TypeError` for one that is not a whole number.
+    """
+
+    table: str
+    key: Mapping[str, Any]
+    #: By the name of the attribute.
+    amounts: Mapping[str, int]
+
+    def __post_init__(self) -> None:
+        if not self.amounts:
+            raise ValueError("Add has no amounts; name an attribute and what to add to it")
+        amounts: Mapping[str, object] = self.amounts
+        for name, amount in amounts.items():
+            if not isinstance(amount, int) or isinstance(amount, bool):
+                raise TypeError(f"Add takes whole numbers; got {amount!r} for {name!r}")
+
+
+Effect = TransactWrite | Add
