@@ -7,7 +7,11 @@ from tidemill.application.job_types import JobType, Run
 from tidemill.breaker import Breaker
 from tidemill.domain.adaptive_limit import Adaptive
 from tidemill.domain.downstream_errors import ErrorClass
+from tidemill.domain.effects import Add, TransactWrite
 from tidemill.domain.errors import (
+    BatchCallError,
+    BatchHandlerError,
+    BatchOutcomesError,
     BreakerOpenError,
     CancelRequestedError,
     InvalidPayloadError,
@@ -28,7 +32,6 @@ from tidemill.domain.errors import (
     UnloadedJobTypeError,
 )
 from tidemill.domain.limits import Rate
-from tidemill.domain.outcomes import TransactWrite
 from tidemill.domain.return_values import Cancelled, Continue, Done, GiveUp, Snooze, WaitFor
 from tidemill.domain.submission import Submission, Unique
 from tidemill.event_sinks import event_sink
@@ -42,6 +45,10 @@ from tidemill.shared_limit import SharedLimit
 __all__ = [
     "EXPORTS_PREFIX",
     "Adaptive",
+    "Add",
+    "BatchCallError",
+    "BatchHandlerError",
+    "BatchOutcomesError",
     "Breaker",
     "BreakerOpenError",
     "CancelRequestedError",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
 
 from tidemill import declaration_checks as checks
 from tidemill.application.job_types import JobType, Run
+from tidemill.batch_handler import require_batch, require_handler
 from tidemill.breaker import Breaker, policies
 from tidemill.domain.adaptive_limit import Adaptive
 from tidemill.domain.downstream_errors import Classify
@@ -33,6 +34,8 @@ _SECOND: Final = timedelta(seconds=1)
 _DAY: Final = timedelta(days=1)
 
 Payload = TypeVar("Payload", bound="BaseModel")
+#: Of one job, or of a batch.
+Handler = Callable[[Payload, Run], Any] | Callable[[list[Payload], list[Run]], Any]
 
 
 def job_type(
@@ -61,7 +64,8 @@ def job_type(
     depends_on: Sequence[str | Breaker] = (),
     classify: Classify | None = None,
     backfill: Mapping[str, str] | None = None,
-) -> Callable[[Callable[[Payload, Run], Any]], JobType]:
+    batch: int | None = None,
+) -> Callable[[Handler[Payload]], JobType]:
     """Declare a job type. The worker calls the handler with the payload as its model, and with the run.
 
     The handler returns the job's result, JSON of at most 32 KiB; or `Done` with writes and follow-up jobs that commit
@@ -91,6 +95,10 @@ def job_type(
 
     `backfill` names, for each optional work that a run may skip with `run.skipped(name)`, the job type that makes up
     for it from the same payload.
+
+    With `batch`, up to so many jobs of the type that a worker gets at a time share one call of the handler, at most
+    100. It gets a list of payloads and a list of runs, and returns a list with one outcome for each job, in their
+    order: what the handler of one job would return, or the exception that it would raise.
     """
     checks.require_name(name)
     checks.require_model(payload)
@@ -110,6 +118,7 @@ def job_type(
         per_lane=per_lane,
     )
     checks.require_backfill(backfill or {})
+    require_batch(batch, max_attempts=max_attempts, limit=limits["limit"])
     if classify is not None:
         checks.require_callable("classify", classify, "error")
     if schedule is not None and unique_seconds is not None:
@@ -142,10 +151,14 @@ def job_type(
         depends_on=policies(depends_on),
         classify=classify,
         backfill=dict(backfill or {}),
+        batch=batch,
     )
 
-    def declare(handler: Callable[[Payload, Run], Any]) -> JobType:
-        checks.require_callable("the handler", handler, "payload", "run")
+    def declare(handler: Handler[Payload]) -> JobType:
+        if batch is None:
+            checks.require_callable("the handler", handler, "payload", "run")
+        else:
+            require_handler(handler, payload=payload)
         return declared(handler=handler)
 
     return declare

@@ -11,6 +11,7 @@ are not checked, and limits do not hold a job back.
 
 import json
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -20,12 +21,12 @@ from tidemill.application.control import Control
 from tidemill.application.event_types import EventType
 from tidemill.application.handler_results import outcome_of_error
 from tidemill.application.job_types import JobType, JobTypes
+from tidemill.application.joint_calls import JointCalls, Seat
 from tidemill.application.settle import AttemptContext
 from tidemill.application.submit import Submit
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.events import Event, Publication
 from tidemill.domain.job import AttemptError, Job, reference_to
-from tidemill.domain.outcomes import TransactWrite
 from tidemill.domain.runtime_configuration import FLAG_PREFIX, NOTHING_SET, RuntimeConfiguration
 from tidemill.domain.setting import Setting
 from tidemill.domain.states import State
@@ -34,7 +35,7 @@ from tidemill.domain.submission import Submission
 from tidemill.fan_out.job import fan_out
 from tidemill.in_memory.single_job import Inline, NoJobs, OneJob, Unlimited
 
-__all__ = ["NOON", "TENANT", "Drive", "JobEndedError", "Ran", "State", "Submission", "run_job"]
+__all__ = ["NOON", "TENANT", "Drive", "JobEndedError", "Ran", "State", "Submission", "run_batch", "run_job"]
 
 NOON: Final = datetime(2030, 1, 1, 12, tzinfo=UTC)
 TENANT: Final = "tests"
@@ -59,7 +60,8 @@ class Ran:
     #: The follow-up jobs, events and writes that committed with the success.
     enqueued: tuple[Submission, ...]
     published: tuple[Event, ...]
-    writes: tuple[TransactWrite, ...]
+    #: A write is a `TransactWrite` or an `Add`.
+    writes: tuple[Any, ...]
     #: What would undo the success, as it is submitted: in the group of the job. None without one.
     undo: Submission | None
     #: The states that `run.checkpoint` saved, decoded, in order.
@@ -94,6 +96,7 @@ class Drive:
         draw: float = 0.5,
         flags: Mapping[str, Any] | None = None,
         strained: int = 0,
+        job_id: str = "job",
         **asked: Any,
     ) -> None:
         """`known` are the types of its follow-up jobs and events. `draw`, from [0, 1), replaces chance in its backoff.
@@ -104,7 +107,7 @@ class Drive:
         """
         self.now = now
         types = _types([job_type, *known])
-        self._submit = _Recording(types, self)
+        self._submit = _Recording(types, self, job_id=job_id)
         submission = Submission(type=job_type.name, payload=payload or {}, **asked)
         self._document = OneJob(self._submit.prepare(submission, tenant=TENANT, trace="test"))
         self._tools = AttemptContext(
@@ -143,7 +146,13 @@ class Drive:
         )
 
     def run(self) -> Ran:
-        """Move the clock to the time at which the job is due, and run it once. Raises `JobEndedError`."""
+        """Move the clock to the time at which the job is due, and run it once. Raises `JobEndedError`.
+
+        A batch handler gets lists of one payload and one run. `run_batch` calls it with several.
+        """
+        return self._run_at(None)
+
+    def _run_at(self, seat: Seat | None) -> Ran:
         if self.job.due is None:
             raise JobEndedError(f"the job is {self.job.state} and cannot run again; start a new Drive")
         self.now = max(self.now, self.job.due)
@@ -151,7 +160,7 @@ class Drive:
         self._document.recorded.clear()
         self._submit.asked.clear()
         self._submit.prepared = None
-        attempt = Attempt(reference_to(self.job), self._tools, deadline=self.now + _INVOCATION)
+        attempt = Attempt(reference_to(self.job), self._tools, deadline=self.now + _INVOCATION, seat=seat)
         attempt.claim(remaining=_INVOCATION)
         raised = None
         try:
@@ -200,6 +209,31 @@ def run_job(
     return drive.run()
 
 
+def run_batch(
+    job_type: JobType,
+    payloads: Sequence[Mapping[str, Any]],
+    *,
+    now: datetime = NOON,
+    known: Sequence[JobType | EventType] = (),
+    flags: Mapping[str, Any] | None = None,
+    strained: int = 0,
+) -> list[Ran]:
+    """Run new jobs of a type with a batch handler together, as one batch of messages. Returns a `Ran` for each payload.
+
+    They share a call, or several if they are more than `batch`. Their ids are `job-1`, `job-2` and so on. The rest as
+    for `Drive`.
+    """
+    drives = [
+        Drive(job_type, payload, now=now, known=known, flags=flags, strained=strained, job_id=f"job-{number}")
+        for number, payload in enumerate(payloads, start=1)
+    ]
+    if not drives:
+        return []
+    calls = JointCalls(drives[0]._tools, seats=len(drives), longest_wait_seconds=_INVOCATION.total_seconds())  # noqa: SLF001
+    with ThreadPoolExecutor(max_workers=len(drives)) as threads:
+        return list(threads.map(Drive._run_at, drives, calls.seats))  # noqa: SLF001
+
+
 def _types(known: Sequence[JobType | EventType]) -> JobTypes:
     return JobTypes(
         {one.name: one for one in (*known, fan_out) if isinstance(one, JobType)},
@@ -219,9 +253,9 @@ def _with_settings(flags: Mapping[str, Any], strained: int, at: datetime) -> Run
 class _Recording(Submit):
     """Keeps the submissions that a handler asks for. A test compares them more easily than the jobs made from them."""
 
-    def __init__(self, job_types: JobTypes, drive: Drive) -> None:
+    def __init__(self, job_types: JobTypes, drive: Drive, *, job_id: str) -> None:
         super().__init__(
-            store=NoJobs(), payloads=Inline(), job_types=job_types, clock=lambda: drive.now, new_id=lambda: "job"
+            store=NoJobs(), payloads=Inline(), job_types=job_types, clock=lambda: drive.now, new_id=lambda: job_id
         )
         self.asked: list[Submission] = []
         self.prepared: Submission | None = None

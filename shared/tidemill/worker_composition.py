@@ -66,6 +66,7 @@ def worker() -> Worker:
             parents_of=_parents_of,
             governor=composition.governor(),
             foreground=_foreground(lane),
+            settle_jointly=composition.store().settle_jointly,
         ),
         lane=lane,
         job_timeout=timedelta(seconds=float(setting(Env.JOB_TIMEOUT_SECONDS))),

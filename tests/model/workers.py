@@ -17,6 +17,7 @@ from tidemill.application.attempt_report import Ending as AttemptEnding
 from tidemill.application.attempt_report import Report
 from tidemill.application.handler_context import HandlerContext
 from tidemill.application.job_types import JobType, JobTypes, Run
+from tidemill.application.joint_calls import OwnSeat
 from tidemill.domain.adaptive_limit import Change
 from tidemill.domain.errors import InvalidPayloadError, PermanentJobError, RetryAfter
 from tidemill.domain.job import Job, Reference
@@ -56,6 +57,7 @@ class ShippedWorker:
             handler_scope=lambda job: nullcontext(HandlerContext(fields={}, trace=job.trace)),
             settle_scope=lambda _job: nullcontext(),
             worker=f"request-{number}",
+            seat=OwnSeat(),
         )
         self._greenlet = greenlet(lambda: self._run.run(self))
         self._greenlet.number = number

@@ -28,7 +28,7 @@ from tidemill.domain.job import DeathReason
 from tidemill.domain.outcomes import Settlement
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.in_memory.single_job import NoJobs, OneJob
-from tidemill.testing import NOON, TENANT, Drive, JobEndedError, State, Submission, run_job
+from tidemill.testing import NOON, TENANT, Drive, JobEndedError, State, Submission, run_batch, run_job
 
 DAY = timedelta(days=1)
 SECOND = timedelta(seconds=1)
@@ -318,3 +318,45 @@ def test_a_handler_reads_the_level_of_strain_that_the_test_sets() -> None:
 
     assert run_job(read, strained=2).result == 2
     assert run_job(read).result == 0
+
+
+def _doubled(payloads: list[Number], runs: list[Run]) -> list[Any]:
+    return [
+        PermanentJobError("odd") if payload.n % 2 else {"n": 2 * payload.n, "id": run.job_id, "jobs": len(runs)}
+        for payload, run in zip(payloads, runs, strict=True)
+    ]
+
+
+def test_a_batch_has_a_run_for_each_payload() -> None:
+    first, second, third = run_batch(_type(_doubled, batch=100), [{"n": 0}, {"n": 1}, {"n": 2}])
+
+    assert (first.result, third.result) == ({"n": 0, "id": "job-1", "jobs": 3}, {"n": 4, "id": "job-3", "jobs": 3})
+    assert (second.state, second.error and second.error.message) == (State.DEAD, "odd")
+
+
+def test_a_batch_is_called_with_no_more_jobs_than_its_type_allows() -> None:
+    ran = run_batch(_type(_doubled, batch=2), [{"n": 0}, {"n": 2}, {"n": 4}])
+
+    assert sorted(one.result["jobs"] for one in ran) == [1, 2, 2]
+    assert run_batch(_type(_doubled, batch=2), []) == []
+
+
+def test_a_batch_handler_that_raises_fails_each_run_which_then_goes_on_alone() -> None:
+    def handler(payloads: list[Number], _runs: list[Run]) -> list[int]:
+        if any(payload.n == 1 for payload in payloads):
+            raise KeyError("poison")
+        return [payload.n for payload in payloads]
+
+    ran = run_batch(_type(handler, batch=100), [{"n": 0}, {"n": 1}])
+
+    assert {one.error and one.error.error_class for one in ran} == {"BatchCallError"}
+    assert {one.state for one in ran} == {State.RETRYING}
+    drive = Drive(_type(handler, batch=100), {"n": 0})
+    drive.job = replace(ran[0].job, id=drive.job.id)
+    assert drive.run().result == 0
+
+
+def test_a_run_of_a_batch_handler_has_one_payload_and_one_run() -> None:
+    ran = run_job(_type(_doubled, batch=100), {"n": 3 - 1})
+
+    assert ran.result == {"n": 4, "id": "job", "jobs": 1}

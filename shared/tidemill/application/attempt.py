@@ -15,6 +15,7 @@ from tidemill.application.checkpoints import checkpoints
 from tidemill.application.handler_context import HandlerContext, HandlerScope, SettleScope
 from tidemill.application.handler_results import outcome_of_value
 from tidemill.application.job_types import observe_nothing
+from tidemill.application.joint_calls import Called, OwnSeat, Seat
 from tidemill.application.new_run import new_run
 from tidemill.application.settle import AttemptContext, Settler, put_back_time
 from tidemill.application.skipped_work import SkippedWork
@@ -22,6 +23,7 @@ from tidemill.application.steps import Steps
 from tidemill.domain.claim_verdict import Verdict, judge
 from tidemill.domain.dead_letters import DeadLetterAction, dead_letter_action
 from tidemill.domain.errors import (
+    BatchCallError,
     BreakerOpenError,
     JobTimeoutError,
     StoreUnavailableError,
@@ -80,6 +82,7 @@ class Attempt:
         settle_scope: SettleScope = lambda _job: nullcontext(),
         observer: RunObserver | None = None,
         worker: str = "",
+        seat: Seat | None = None,
     ) -> None:
         """`body` is what the message holds, and `receives` how often the message was received, this time included.
 
@@ -104,7 +107,8 @@ class Attempt:
         self._handler_scope = handler_scope
         self._settle_scope = settle_scope
         self._observer = observer or Unobserved()
-        self._settler = Settler(self.reference, context, self._observer)
+        self._seat = seat or OwnSeat()
+        self._settler = Settler(self.reference, context, self._observer, settle=self._seat.settle)
         #: Held during a settle, so that one thread settles at a time.
         self._settling = threading.Lock()
         #: Held for each write of the fields below, and never during a call to AWS, so that `unavailable` does not wait.
@@ -213,10 +217,12 @@ class Attempt:
 
         In this order: the next run of the limit key finds what this one has written.
         """
+        self._seat.leave_call()
         self._gates.ended_with(outcome)
         try:
             self._settle(outcome)
         finally:
+            self._seat.leave_settle()
             self.release_slot()
 
     def _settle(self, outcome: Outcome) -> None:
@@ -317,19 +323,18 @@ class Attempt:
             mark_skipped=skipped.skip,
             observe=measured.observed if measured else observe_nothing,
         )
-        self._begin_handler()
         if measured:
             measured.begin()
         token = CURRENT_USE.set(self._gates.breakers)
         try:
-            value = job_type.handler(self._gates.payload, run)
+            value = self._seat.call(
+                Called(job=job, job_type=job_type, payload=self._gates.payload, run=run, begin=self._begin_handler)
+            )
         except Exception as error:
-            if name := self._gates.called_downstreams(error):
+            of_the_call = error.error if isinstance(error, BatchCallError) else error
+            if name := self._gates.called_downstreams(of_the_call):
                 raise BreakerOpenError(name) from error
             raise
-        except BaseException as exit_:
-            # For example `SystemExit` or a cancelled coroutine. It ends the attempt, not the thread.
-            raise TidemillError(f"the handler tried to end its process: {exit_!r}") from exit_
         finally:
             if measured:
                 measured.end()

@@ -166,6 +166,20 @@ class AttemptStore(ReleaseStore, _Redrive, GroupStore, Protocol):
         """Give back a claim whose answer was lost, and its attempt, if the claim was applied."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Settling:
+    """A settle that waits to be written: its job, as claimed, what to write, and the time of the decision."""
+
+    job: Job
+    settlement: Settlement
+    now: datetime
+
+
+#: Settle jobs that succeeded together, each as `AttemptStore.settle` does, in as few transactions as possible. Without
+#: follow-up jobs. For each, in their order: None if it was written, or the error that its settle raised.
+SettleJointly = Callable[[Sequence[Settling]], Sequence[TidemillError | None]]
+
+
 class WakeStore(_Unpark, _Wake, Protocol):
     """For wake."""
 

@@ -194,7 +194,7 @@ class JobType:
     retry: RetryPolicy
     #: Turns decoded JSON into the handler's payload; raises `InvalidPayloadError`.
     parse: Callable[[Any], Any]
-    handler: Callable[[Any, Run], Any]
+    handler: Callable[[Any, Any], Any]
     #: How long a run may take; None for the limit of the lane.
     timeout: timedelta | None = None
     #: How much its jobs matter under strain.
@@ -227,6 +227,8 @@ class JobType:
     backfill: Mapping[str, str] = field(default_factory=dict)
     #: The events that make a job of this type each.
     consumes: tuple[Consumption, ...] = ()
+    #: The most jobs of one call of a batch handler; None for a handler that gets one job.
+    batch: int | None = None
     #: The JSON schema of the payload, for the checks of a synthesis; None without a model.
     schema: Callable[[], dict[str, Any]] | None = None
 
@@ -244,7 +246,7 @@ class JobType:
         )
         return Line.for_limit(str(key))
 
-    def __call__(self, payload: Any, run: Run) -> Any:
+    def __call__(self, payload: Any, run: Any) -> Any:
         return self.handler(payload, run)
 
     def overridden(self, overrides: TypeOverrides) -> "JobType":

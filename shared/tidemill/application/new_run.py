@@ -3,11 +3,14 @@
 import json
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
+from typing import Any, NoReturn
 
 from tidemill.application.handler_context import HandlerContext
 from tidemill.application.job_types import JobType, Observe, Run, SaveCheckpoint, TakeStep
 from tidemill.application.run_log import RunLog
 from tidemill.application.settle import AttemptContext
+from tidemill.domain.errors import BatchHandlerError
 from tidemill.domain.job import Job
 from tidemill.domain.trace_context import traceparent_of
 
@@ -42,10 +45,26 @@ def new_run(
         resumed_from=None if job.checkpoint is None else json.loads(job.checkpoint),
         traceparent=traceparent_of(handler_context.trace),
         log=RunLog(handler_context.fields),
-        save=save,
+        save=save if job_type.batch is None else _refuse_checkpoint,
         read_flags=context.flags,
         observe=observe,
         read_strain=context.strain_level,
         mark_skipped=mark_skipped,
-        take_step=take_step,
+        take_step=take_step if job_type.batch is None else _refuse_step,
+    )
+
+
+def _refuse_checkpoint(_state: Any, _done: int | None, _total: int | None) -> NoReturn:
+    """A checkpoint raises when its job is cancelled or lost, which would end the call of all others."""
+    raise BatchHandlerError(
+        "run.checkpoint does not work in a batch handler, since it may end the call of the other jobs: return Continue "
+        "for this job, or declare its type without batch"
+    )
+
+
+def _refuse_step(_name: str, _call: "partial[Any]") -> NoReturn:
+    """As a checkpoint. A step belongs to one job, and the call to all of them."""
+    raise BatchHandlerError(
+        "run.step does not work in a batch handler, since it may end the call of the other jobs: declare the type "
+        "without batch"
     )

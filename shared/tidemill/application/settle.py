@@ -15,14 +15,14 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from tidemill.application.attempt_report import Ending, Report, RunObserver
 from tidemill.application.breakers import Breakers
 from tidemill.application.configuration import CurrentConfiguration, nothing_set
 from tidemill.application.foreground import Foreground, Governor, strain_level
 from tidemill.application.job_types import JobTypes
-from tidemill.application.ports import AttemptStore, Clock, Draw, Limits, NewToken, Payloads
+from tidemill.application.ports import AttemptStore, Clock, Draw, Limits, NewToken, Payloads, SettleJointly
 from tidemill.application.release import Releaser
 from tidemill.application.submit import Submit
 from tidemill.application.superseding import Superseder
@@ -96,6 +96,8 @@ class AttemptContext:
     parents_of: Callable[[Job], Mapping[str, Any]] = no_parents
     #: None: the runs of this worker are not the foreground.
     foreground: Foreground | None = None
+    #: None: the jobs of a batch handler settle one by one, as in a test of a handler.
+    settle_jointly: SettleJointly | None = None
 
     @property
     def releaser(self) -> Releaser:
@@ -120,13 +122,28 @@ class AttemptContext:
         return Held(until=self.clock() + timedelta(seconds=1 + ceiling_seconds * self.draw()), cause=cause)
 
 
+class Settle(Protocol):
+    """Writes a settlement, as `AttemptStore.settle`."""
+
+    def __call__(self, job: Job, settlement: Settlement, *, now: datetime) -> Sequence[Job]: ...
+
+
+class SettleFromSeat(Protocol):
+    """As `Seat.settle`."""
+
+    def __call__(self, job: Job, settlement: Settlement, *, now: datetime, alone: Settle) -> Sequence[Job]: ...
+
+
 class Settler:
     """Ends the run that claimed a job from the message `reference`. The observer gets each report at once."""
 
-    def __init__(self, reference: Reference, context: AttemptContext, observer: RunObserver) -> None:
+    def __init__(
+        self, reference: Reference, context: AttemptContext, observer: RunObserver, *, settle: SettleFromSeat
+    ) -> None:
         self._reference = reference
         self._context = context
         self._observer = observer
+        self._settle = settle
 
     def settle(self, job: Job, outcome: Outcome, policy: RetryPolicy) -> Report:
         """Raises `StoreUnavailableError` when it is unknown whether the settlement was written.
@@ -176,7 +193,7 @@ class Settler:
         for attempt in range(SETTLE_TRIES):
             try:
                 # The same settlement each time: DynamoDB refuses a client token that comes again with other content.
-                existed = self._context.store.settle(job, written, now=now)
+                existed = self._settle(job, written, now=now, alone=self._context.store.settle)
             except WriteRefusedError as refused:
                 return _instead(job, outcome, written, refused.current) or self._fenced(job, refused.current, now)
             except (EffectRefusedError, KeyReusedError, TransactionTooLargeError) as refused:

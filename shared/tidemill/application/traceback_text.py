@@ -4,10 +4,11 @@ import traceback
 from types import FrameType
 from typing import Final
 
+from tidemill.domain.errors import BatchCallError
 from tidemill.domain.outcomes import storable
 
 #: Module and qualified name of the function that calls the handler. The frames up to it are those of the engine.
-_CALLER: Final = ("tidemill.application.attempt", "Attempt._call_handler")
+_CALLER: Final = ("tidemill.application.handler_call", "call_handler")
 #: How many exceptions of a chain are shown: the raised one, and the causes nearest to it.
 _LONGEST_CHAIN: Final = 3
 #: How many frames of one exception are shown: that of the handler, and the innermost ones.
@@ -21,10 +22,11 @@ def handler_traceback(error: BaseException, *, longest: int) -> str:
 
     What does not fit is left out in this order: the end of a message that takes more than half of the text; the causes,
     the most distant one first; the frames, the outermost one first, but that of the handler last: it is the one that
-    its author can change. An exception that no handler raised shows its innermost frames. Replaces lone surrogates,
-    which neither a log nor the store takes.
+    its author can change. An exception that no handler raised shows its innermost frames. The error of a failed call of
+    a batch handler shows the one that the handler raised. Replaces lone surrogates, which neither a log nor the store
+    takes.
     """
-    raised, *causes = _chain(error)
+    raised, *causes = _chain(error.error if isinstance(error, BatchCallError) else error)
     text = _block(raised, longest)
     for cause in causes:
         longer = f"{_block(cause, longest)}\n{_CAUSED}\n{text}"

@@ -117,6 +117,23 @@ class StepsChangedError(StepError):
         self.asked = tuple(asked)
 
 
+class BatchHandlerError(TidemillError):
+    """A batch handler used something that only a handler of one job can use."""
+
+
+class BatchOutcomesError(BatchHandlerError):
+    """A batch handler did not return one outcome for each job."""
+
+
+class BatchCallError(BatchHandlerError):
+    """A batch handler raised `error`, so that none of the jobs of its call has an outcome. Each runs alone next."""
+
+    def __init__(self, error: Exception, jobs: int) -> None:
+        super().__init__(f"{type(error).__name__}: {error}; the handler had {jobs} jobs, and each runs alone next")
+        self.error = error
+        self.__cause__ = error
+
+
 class JobTimeoutError(TidemillError):
     """An attempt exceeded the timeout of its job. It counts as failed; its batch continues."""
 

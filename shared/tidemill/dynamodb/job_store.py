@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from tidemill.application.ports import Checkpoint
+from tidemill.application.ports import Checkpoint, Settling
 from tidemill.aws.clients import Item, translated
 from tidemill.aws.conditional_writes import refusing_item
-from tidemill.domain.errors import WriteRefusedError
+from tidemill.domain.errors import TidemillError, WriteRefusedError
 from tidemill.domain.history import LEAST_KEPT_AFTER_FAILURE, Transition, Why
 from tidemill.domain.job import OPERATOR, CancelRequest, Job, Redrive, Reference
 from tidemill.domain.outcomes import Settlement
@@ -32,6 +32,7 @@ from tidemill.dynamodb.document import decode
 from tidemill.dynamodb.groups import DynamoGroups
 from tidemill.dynamodb.indexes import NOT_LISTED, Indexes
 from tidemill.dynamodb.job_reader import JobReader
+from tidemill.dynamodb.joint_settle import JointSettle
 from tidemill.dynamodb.settle_transaction import settle_together
 from tidemill.dynamodb.update_requests import Request
 
@@ -100,6 +101,19 @@ class DynamoJobStore(JobReader):
             )
         self._update(Write.SETTLE, request, mine=job.settled_in)
         return ()
+
+    def settle_jointly(self, settlings: Sequence[Settling]) -> Sequence[TidemillError | None]:
+        """`SettleJointly`."""
+
+        def request(each: Settling) -> Request:
+            return job_writes.settle(
+                each.job, each.settlement, now=each.now, retention=self._retention, indexes=self._indexes
+            )
+
+        def alone(each: Settling) -> None:
+            self.settle(each.job, each.settlement, now=each.now)
+
+        return JointSettle(self._client, table=self._table, request=request, alone=alone).settle(settlings)
 
     def release(self, job: Job, *, now: datetime, due: datetime, cause: Why = Why.CONFLICT) -> None:
         self._update(Write.RELEASE, job_writes.release(job, now=now, due=due, cause=cause), mine=job.settled_in)

@@ -7,7 +7,7 @@ https://docs.aws.amazon.com/lambda/latest/dg/python-logging.html
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TextIO, cast
 
@@ -30,9 +30,29 @@ def handler_scope(job: Job, *, request_id: str) -> Iterator[HandlerContext]:
             yield HandlerContext(fields=fields, trace=trace)
     finally:
         HANDLER_FIELDS.reset(token)
-        for stream in (sys.stdout, sys.stderr):
-            if isinstance(stream, HandlerStream):
-                stream.end_lines(fields)
+        _end_lines(fields)
+
+
+def _end_lines(fields: Mapping[str, object]) -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, HandlerStream):
+            stream.end_lines(fields)
+
+
+@contextmanager
+def joint_scope(jobs: Sequence[Job], *, request_id: str) -> Iterator[None]:
+    """`JointScope`: what is logged inside belongs to no single job, so it gets the fields that all of them have.
+
+    A line of `Run.log` has the fields of its own job.
+    """
+    first = jobs[0]
+    fields = {"job_type": first.type, "lane": first.lane, "jobs": len(jobs), "request_id": request_id}
+    token = HANDLER_FIELDS.set(fields)
+    try:
+        yield
+    finally:
+        HANDLER_FIELDS.reset(token)
+        _end_lines(fields)
 
 
 def install() -> None:

@@ -11,8 +11,9 @@ from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from tidemill.application.attempt_report import RunObserver
+from tidemill.application.joint_calls import JointCalls
 from tidemill.domain.errors import TidemillError
-from tidemill.telemetry.handler_output import handler_scope
+from tidemill.telemetry.handler_output import handler_scope, joint_scope
 from tidemill.telemetry.outcome_log import logger
 from tidemill.telemetry.tracing import tracing
 from tidemill.worker.message_run import SETTLE_RESERVE, Invocation, MessageRun, WorkerSettings, time_left
@@ -47,6 +48,9 @@ class Batch(BatchProcessor):
         """Run all messages in parallel, then let Powertools collect those that stay on the queue."""
         deadline = self._settings.context.clock() + self._settings.job_timeout
         request_id = self._invocation.aws_request_id
+        joint = JointCalls(
+            self._settings.context, seats=len(self.records), scope=partial(joint_scope, request_id=request_id)
+        )
         self.messages = {
             record["receiptHandle"]: MessageRun(
                 record,
@@ -59,8 +63,9 @@ class Batch(BatchProcessor):
                 observer=self._observer,
                 settle_scope=tracing().settle,
                 worker=f"{request_id}/{self._settings.version}",
+                seat=seat,
             )
-            for record in self.records
+            for record, seat in zip(self.records, joint.seats, strict=True)
         }
         if self._settings.can_start_run(time_left(self._invocation)):
             self._run(list(self.messages.values()))

@@ -11,6 +11,7 @@ from tidemill.application.attempt_gates import StrayBeside, WaitUntilAlone
 from tidemill.application.attempt_report import Ending, Report, RunObserver
 from tidemill.application.first_messages import FirstMessages
 from tidemill.application.handler_context import HandlerScope, SettleScope
+from tidemill.application.joint_calls import Seat
 from tidemill.application.settle import AHEAD_DELAY, AttemptContext
 from tidemill.domain.claim_verdict import Verdict
 from tidemill.domain.errors import JobTimeoutError, MalformedDocumentError, NewerSchemaError, OtherEpochError
@@ -74,21 +75,30 @@ class MessageRun:
         observer: RunObserver,
         settle_scope: SettleScope,
         worker: str,
+        seat: Seat,
     ) -> None:
         self.record = record
         self._settings = settings
+        self._seat = seat
+
+        def wait_until_alone_in_no_call(deadline: datetime) -> datetime | None:
+            # The others may wait for this one.
+            seat.leave_call()
+            return wait_until_alone(deadline)
+
         self._stray_beside = stray_beside
         self._new_attempt = partial(
             Attempt,
             context=settings.context,
             lane_timeout=settings.job_timeout,
-            wait_until_alone=wait_until_alone,
+            wait_until_alone=wait_until_alone_in_no_call,
             stray_beside=stray_beside,
             deadline_moved=deadline_moved,
             handler_scope=handler_scope,
             observer=observer,
             settle_scope=settle_scope,
             worker=worker,
+            seat=seat,
         )
         #: The attempt at the job of the message, and the present one, which may be at a later job of its group.
         self._first: Attempt | None = None
@@ -149,11 +159,13 @@ class MessageRun:
         """The attempt at the job, then, while time is left, one at each next job of its group."""
         while self._attempt is not None and not self.finished:
             self._contain_errors(partial(run_once, remaining=time_left(invocation)))
+            self._seat.leave_call()
             self._contain_errors(self._send_first_messages)
             if (following := self._next_of_group(self._attempt, time_left(invocation))) is None:
                 break
             deadline = self._settings.context.clock() + self._settings.job_timeout
             self._attempt = self._new_attempt(reference_to(following), deadline=deadline)
+        self._seat.leave_call()
         self.finished = True
 
     def expire(self) -> None:

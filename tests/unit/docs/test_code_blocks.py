@@ -17,6 +17,7 @@ RUN_BY: Final[dict[str, tuple[int, str]]] = {
     "README.md": (1, "tests/unit/docs/test_readme.py"),
     "docs/guides/flows.md": (1, "tests/integration/test_flows.py"),
     "docs/guides/adaptive-limits.md": (2, "tests/unit/docs/test_code_blocks.py"),
+    "docs/guides/batch-handlers.md": (2, "tests/unit/docs/test_batch_handlers_page.py"),
     "docs/guides/batches.md": (1, "tests/integration/test_batches.py"),
     "docs/guides/breakers.md": (1, "tests/unit/docs/test_code_blocks.py"),
     "docs/guides/compensation.md": (1, "tests/integration/test_compensation.py"),

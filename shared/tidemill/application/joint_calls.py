@@ -1,0 +1,237 @@
+"""The calls of batch handlers in one batch of messages: jobs of a type that meet share a call, and their settle.
+
+Each job keeps its own claim, gates, outcome and settle. Threads wait for each other at two points only: before the
+handler, and before the writes of those that succeeded.
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any, Final, Protocol
+
+from tidemill.application.gathering import Gathering
+from tidemill.application.handler_call import call_handler
+from tidemill.application.job_types import JobType, Run
+from tidemill.application.ports import SettleJointly, Settling
+from tidemill.application.settle import SETTLE_PAUSE_SECONDS, SETTLE_TRIES, AttemptContext, Settle
+from tidemill.domain.errors import (
+    BatchCallError,
+    JobTimeoutError,
+    StoreUnavailableError,
+    TidemillError,
+    TransactionConflictError,
+)
+from tidemill.domain.job import Job
+from tidemill.domain.joint_call import may_share_a_call, outcomes_of
+from tidemill.domain.outcomes import Settlement
+from tidemill.domain.states import State
+
+#: How long a job waits at most for the claims of the other messages, which run at the same time as its own.
+LONGEST_WAIT_FOR_CLAIMS_SECONDS: Final = 1.0
+#: How long a success waits at most for the outcomes of the others of its call. Those need no time, unless the payload
+#: of a follow-up job must be stored.
+LONGEST_WAIT_FOR_OUTCOMES_SECONDS: Final = 0.5
+
+#: Entered around the call of a handler with these jobs, in its thread.
+JointScope = Callable[[Sequence[Job]], AbstractContextManager[None]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Called:
+    """A job that is ready for its handler."""
+
+    job: Job
+    job_type: JobType
+    payload: Any
+    run: Run
+    #: Called just before the handler. Raises `JobTimeoutError` if the time of the job is up.
+    begin: Callable[[], None]
+
+    @property
+    def may_share(self) -> bool:
+        return self.job_type.batch is not None and may_share_a_call(self.job, self.job_type.retry)
+
+
+class Seat(Protocol):
+    """The place of one attempt among those of its batch of messages."""
+
+    def call(self, called: Called) -> Any:
+        """What the handler returned for this job. Raises what it raised, and what `Called.begin` raises."""
+
+    def settle(self, job: Job, settlement: Settlement, *, now: datetime, alone: Settle) -> Sequence[Job]:
+        """As `alone`, which is `AttemptStore.settle`. The first settle after a call may go with those of the others."""
+
+    def leave_call(self) -> None:
+        """The attempt calls no handler, so others need not wait for it."""
+
+    def leave_settle(self) -> None:
+        """The attempt settles nothing more, so others need not wait for it."""
+
+
+class OwnSeat:
+    """`Seat` of an attempt that meets no other."""
+
+    def call(self, called: Called) -> Any:
+        return _called_alone(called)
+
+    def settle(self, job: Job, settlement: Settlement, *, now: datetime, alone: Settle) -> Sequence[Job]:
+        return alone(job, settlement, now=now)
+
+    def leave_call(self) -> None:
+        pass
+
+    def leave_settle(self) -> None:
+        pass
+
+
+@dataclass(frozen=True, slots=True)
+class _Returned:
+    """For one job of a call: what the handler returned, or the error that its attempt ends with."""
+
+    value: Any = None
+    error: Exception | None = None
+    settles: "Gathering[Settling, TidemillError | None] | None" = None
+
+
+class JointCalls:
+    """Of one batch of messages."""
+
+    def __init__(
+        self,
+        context: AttemptContext,
+        *,
+        seats: int,
+        scope: JointScope = lambda _jobs: nullcontext(),
+        longest_wait_seconds: float | None = None,
+    ) -> None:
+        """By default, a job waits for `LONGEST_WAIT_FOR_CLAIMS_SECONDS`."""
+        self._context = context
+        self._scope = scope
+        self.seats = [JointSeat(self) for _ in range(seats)]
+        self.calls: Gathering[tuple[JointSeat, Called], _Returned] = Gathering(
+            self._call,
+            expected=self.seats,
+            longest_wait_seconds=longest_wait_seconds or LONGEST_WAIT_FOR_CLAIMS_SECONDS,
+            party=_party,
+        )
+
+    def _call(self, met: Sequence[tuple["JointSeat", Called]]) -> list[_Returned]:
+        """Call the handler once, with those whose time is not up."""
+        answers: dict[JointSeat, _Returned] = {}
+        ready: list[tuple[JointSeat, Called]] = []
+        for seat, called in met:
+            try:
+                called.begin()
+                ready.append((seat, called))
+            except JobTimeoutError as late:
+                answers[seat] = _Returned(error=late)
+        if ready:
+            answers |= self._returned(ready)
+        return [answers[seat] for seat, _ in met]
+
+    def _returned(self, ready: Sequence[tuple["JointSeat", Called]]) -> dict["JointSeat", _Returned]:
+        seats, calleds = [seat for seat, _ in ready], [called for _, called in ready]
+        try:
+            if len(calleds) > 1:
+                with self._scope([called.job for called in calleds]):
+                    outcomes = _outcomes(calleds)
+            else:
+                outcomes = _outcomes(calleds)
+        except Exception as error:  # noqa: BLE001 - as of any handler
+            return {seat: _Returned(error=_error_of_one(error, len(seats))) for seat in seats}
+        settle_jointly, settles = self._context.settle_jointly, None
+        if settle_jointly and len(seats) > 1:
+            settles = Gathering(
+                partial(self._settle, settle_jointly),
+                expected=seats,
+                longest_wait_seconds=LONGEST_WAIT_FOR_OUTCOMES_SECONDS,
+                party=lambda _settling: (None, len(seats)),
+            )
+        return {seat: _Returned(value=outcome, settles=settles) for seat, outcome in zip(seats, outcomes, strict=True)}
+
+    def _settle(self, jointly: SettleJointly, settlings: Sequence[Settling]) -> list[TidemillError | None]:
+        """Settle them in few transactions. What other transactions or an outage stop is tried again, as a settle is."""
+        errors: dict[Settling, TidemillError | None] = {}
+        left = list(settlings)
+        for attempt in range(SETTLE_TRIES):
+            errors |= dict(zip(left, jointly(left), strict=True))
+            left = [each for each in left if isinstance(errors[each], StoreUnavailableError | TransactionConflictError)]
+            if not left:
+                break
+            self._context.pause(SETTLE_PAUSE_SECONDS * 2**attempt * self._context.draw())
+        return [errors[each] for each in settlings]
+
+
+class JointSeat:
+    """`Seat` of the attempts of one message, one after another."""
+
+    def __init__(self, calls: JointCalls) -> None:
+        self._calls = calls
+        #: Where the first settle after a call meets those of the others.
+        self._settles: Gathering[Settling, TidemillError | None] | None = None
+
+    def call(self, called: Called) -> Any:
+        if not called.may_share:
+            self.leave_call()
+            return _called_alone(called)
+        returned = self._calls.calls.bring((self, called), by=self)
+        self._settles = returned.settles
+        if returned.error:
+            raise returned.error
+        return _value(returned.value)
+
+    def settle(self, job: Job, settlement: Settlement, *, now: datetime, alone: Settle) -> Sequence[Job]:
+        settles, self._settles = self._settles, None
+        if settles is None:
+            return alone(job, settlement, now=now)
+        if settlement.state is not State.SUCCEEDED or not settlement.writes or settlement.follow_ups:
+            settles.leave(self)
+            return alone(job, settlement, now=now)
+        if error := settles.bring(Settling(job, settlement, now), by=self):
+            raise error
+        return ()
+
+    def leave_call(self) -> None:
+        self._calls.calls.leave(self)
+
+    def leave_settle(self) -> None:
+        if self._settles:
+            self._settles.leave(self)
+
+
+def _error_of_one(error: Exception, jobs: int) -> Exception:
+    """The error with which one job of a failed call ends its attempt."""
+    if jobs == 1:
+        return error
+    if isinstance(error, StoreUnavailableError):
+        # No job's failure, so it costs no attempt.
+        return StoreUnavailableError(str(error))
+    return BatchCallError(error, jobs)
+
+
+def _party(met: tuple[JointSeat, Called]) -> tuple[Hashable, int]:
+    job_type = met[1].job_type
+    return job_type.name, job_type.batch or 1
+
+
+def _called_alone(called: Called) -> Any:
+    called.begin()
+    if called.job_type.batch is None:
+        return call_handler(called.job_type.handler, called.payload, called.run)
+    (outcome,) = _outcomes([called])
+    return _value(outcome)
+
+
+def _outcomes(calleds: Sequence[Called]) -> list[Any]:
+    """All are of one type with a batch handler."""
+    payloads, runs = [called.payload for called in calleds], [called.run for called in calleds]
+    return outcomes_of(call_handler(calleds[0].job_type.handler, payloads, runs), len(calleds))
+
+
+def _value(outcome: Any) -> Any:
+    """Raises an outcome that is an exception, as a handler of one job would."""
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome

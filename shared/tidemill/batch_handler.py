@@ -1,0 +1,43 @@
+"""The declaration of a batch handler: the option `batch` of `job_type`, and the handler that goes with it."""
+
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tidemill import declaration_checks as checks
+from tidemill.domain.errors import DeclarationError
+from tidemill.domain.joint_call import MOST_JOBS
+from tidemill.domain.limits import Limit
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+
+def require_batch(batch: object, *, max_attempts: int, limit: Limit | None) -> None:
+    """None is allowed: it leaves the option out. Raises `DeclarationError`."""
+    if batch is None:
+        return
+    checks.require_whole(batch=batch)
+    if not isinstance(batch, int) or not 1 <= batch <= MOST_JOBS:
+        raise DeclarationError(f"batch is {batch!r}; it must be from 1 to {MOST_JOBS}")
+    if max_attempts < 2:  # noqa: PLR2004
+        raise DeclarationError(
+            f"batch needs max_attempts of at least 2, and it is {max_attempts}: when a call fails, each of its jobs "
+            "runs alone in its next attempt, so that one payload ends no other job"
+        )
+    if limit and limit.adaptive:
+        raise DeclarationError(
+            "batch cannot go with Adaptive: an adaptive concurrency follows the time of single runs, and the jobs of a "
+            "call have one time. Use a number, or leave batch out"
+        )
+
+
+def require_handler(handler: Callable[..., Any], *, payload: "type[BaseModel]") -> None:
+    """A function of a list of payloads and a list of runs. Raises `DeclarationError`."""
+    checks.require_callable("the batch handler", handler, "payloads", "runs")
+    first = next(iter(inspect.signature(handler).parameters.values()), None)
+    if first and first.annotation in {payload, payload.__name__}:
+        raise DeclarationError(
+            f"the first parameter of the batch handler is declared as one {payload.__name__}; with batch it gets a "
+            f"list: declare it as list[{payload.__name__}]"
+        )

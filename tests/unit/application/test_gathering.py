@@ -1,0 +1,103 @@
+"""Threads that gather: who works, for whom, and when it begins."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from tests.support.patience import PATIENCE_SECONDS
+from tidemill.application.gathering import Gathering
+from tidemill.domain.errors import TidemillError
+from tidemill.local.wait import wait_until
+
+Work = Callable[[Sequence[int]], Sequence[int]]
+
+
+class Works:
+    """Doubles each number, and notes the numbers of each party."""
+
+    def __init__(self) -> None:
+        self.parties: list[list[int]] = []
+
+    def __call__(self, numbers: Sequence[int]) -> list[int]:
+        self.parties.append(sorted(numbers))
+        return [2 * number for number in numbers]
+
+
+def _gathering(work: Work, *, expected: int, seconds: float = PATIENCE_SECONDS, most: int = 100) -> Gathering[int, int]:
+    return Gathering(
+        work, expected=range(expected), longest_wait_seconds=seconds, party=lambda number: (number % 10, most)
+    )
+
+
+def _brought(gathering: Gathering[int, int], numbers: Sequence[int]) -> list[Future[int]]:
+    pool = ThreadPoolExecutor(max_workers=len(numbers))
+    futures = [pool.submit(gathering.bring, number, by=by) for by, number in enumerate(numbers)]
+    pool.shutdown(wait=False)
+    return futures
+
+
+def test_one_thread_works_for_all_and_each_gets_its_own_answer() -> None:
+    works = Works()
+
+    answers = [each.result(PATIENCE_SECONDS) for each in _brought(_gathering(works, expected=3), [10, 20, 30])]
+
+    assert (works.parties, answers) == ([[10, 20, 30]], [20, 40, 60])
+
+
+def test_each_party_has_a_worker_of_its_own_and_holds_no_more_than_it_may() -> None:
+    works = Works()
+
+    for each in _brought(_gathering(works, expected=5, most=2), [10, 20, 30, 1, 11]):
+        each.result(PATIENCE_SECONDS)
+
+    assert sorted(map(len, works.parties)) == [1, 2, 2]
+    assert [1, 11] in works.parties
+
+
+def test_it_waits_until_the_last_one_has_left() -> None:
+    works = Works()
+    gathering = _gathering(works, expected=3)
+    first, second = _brought(gathering, [10, 20])
+    wait_until(lambda: len(gathering._round.places) == 2, PATIENCE_SECONDS, "both to have come")
+    assert works.parties == []
+
+    gathering.leave(2)
+    gathering.leave(2)
+
+    assert [first.result(PATIENCE_SECONDS), second.result(PATIENCE_SECONDS)] == [20, 40]
+    assert works.parties == [[10, 20]]
+
+
+def test_one_that_leaves_twice_counts_once() -> None:
+    works = Works()
+    gathering = _gathering(works, expected=3)
+    gathering.leave(1)
+    gathering.leave(1)
+
+    (first,) = _brought(gathering, [10])
+    wait_until(lambda: len(gathering._round.places) == 1, PATIENCE_SECONDS, "the first to have come")
+    assert works.parties == []
+    gathering.leave(2)
+
+    assert first.result(PATIENCE_SECONDS) == 20
+
+
+def test_after_the_longest_wait_it_begins_without_the_others_who_meet_in_another_round() -> None:
+    works = Works()
+    gathering = _gathering(works, expected=2, seconds=0.01)
+
+    assert gathering.bring(10, by=0) == 20
+    assert gathering.bring(20, by=1) == 40
+    assert works.parties == [[10], [20]]
+
+
+def test_an_error_of_the_one_that_works_reaches_all() -> None:
+    def fail(_numbers: Sequence[int]) -> list[int]:
+        raise KeyError("no such thing")
+
+    errors = [each.exception(PATIENCE_SECONDS) for each in _brought(_gathering(fail, expected=2), [10, 20])]
+
+    assert {type(error) for error in errors} == {KeyError, TidemillError}
+
+
+def test_one_that_is_alone_begins_at_once() -> None:
+    assert _gathering(Works(), expected=0).bring(7, by="any") == 14
