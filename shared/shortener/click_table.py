@@ -6,18 +6,15 @@ to exist first. A rollup adds shards to the total, which names the last day that
 plus the shards of later days. One item thus decides where a click is counted, and the sum is exact at every moment.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
-from shortener.click import Click
-from shortener.click_tally import Tally, Trait, counters, summed
+from shortener.click_tally import Tally, summed
 from shortener.names import CLICK_KEY, CLICK_SORT_KEY, TTL_ATTRIBUTE
-from shortener.visitor import Visitor
-from tidemill import TransactWrite
-from tidemill.aws.attribute_values import milliseconds, number, seconds, text
+from tidemill.aws.attribute_values import text
 from tidemill.aws.clients import Item, translated
 
 if TYPE_CHECKING:
@@ -48,27 +45,7 @@ class Clicks:
 
     def __init__(self, client: "DynamoDBClient", *, table: str) -> None:
         self._client = client
-        self._table = table
-
-    def writes(
-        self, click: Click, visitor: Visitor, *, job_id: str, at: datetime, now: datetime
-    ) -> Sequence[TransactWrite]:
-        """The writes that record and count a click of the time `at`, for one transaction that begins `now`.
-
-        Reads the shard to learn its names. The first click of a shard also writes a mark for the rollup.
-        """
-        shard = crc32(job_id.encode()) % SHARDS
-        key = shard_key(click.code, now.date(), shard)
-        held = self._read(key)
-        raised = counters(visitor, held, day=at.date())
-        writes: list[TransactWrite] = [
-            {"Put": {"TableName": self._table, "Item": _record(click, visitor, job_id=job_id, at=at)}},
-            {"Update": {"TableName": self._table, "Key": key, **_add_one(raised)}},
-        ]
-        if not held.clicks:
-            mark = mark_key(click.code, now.date(), shard) | {TTL_ATTRIBUTE: seconds(now + RECORDS_KEPT)}
-            writes.append({"Put": {"TableName": self._table, "Item": mark}})
-        return writes
+        self.table = table
 
     def tally(self, code: str) -> Tally:
         """The total of a link plus its later shards. Consistent reads include every click whose job has succeeded.
@@ -80,7 +57,7 @@ class Clicks:
 
     def total(self, code: str) -> Total:
         with translated():
-            answer = self._client.get_item(TableName=self._table, Key=total_key(code), ConsistentRead=True)
+            answer = self._client.get_item(TableName=self.table, Key=total_key(code), ConsistentRead=True)
         if "Item" not in answer:
             return Total()
         item = answer["Item"]
@@ -91,7 +68,7 @@ class Clicks:
         first = f"{_COUNTERS}{after}#{LAST}" if after else _COUNTERS
         last = f"{_COUNTERS}{through}#{LAST}" if through else f"{_COUNTERS}{LAST}"
         pages = self._client.get_paginator("query").paginate(
-            TableName=self._table,
+            TableName=self.table,
             KeyConditionExpression="#link = :link AND #sort BETWEEN :first AND :last",
             ExpressionAttributeNames={"#link": CLICK_KEY, "#sort": CLICK_SORT_KEY},
             ExpressionAttributeValues={":link": text(code), ":first": text(first), ":last": text(last)},
@@ -101,57 +78,37 @@ class Clicks:
             for page in pages:
                 yield from map(_numbers, page["Items"])
 
-    def _read(self, key: Item) -> Tally:
-        """Eventually consistent: one name too many or a mark that exists already does no harm."""
+    def shard(self, key: Item) -> Mapping[str, int]:
+        """The counters of a shard. Eventually consistent: one name too many or a mark that exists does no harm."""
         with translated():
-            answer = self._client.get_item(TableName=self._table, Key=key)
-        return summed([_numbers(answer.get("Item", {}))])
+            answer = self._client.get_item(TableName=self.table, Key=key)
+        return _numbers(answer.get("Item", {}))
+
+
+def shard_of(job_id: str) -> int:
+    return crc32(job_id.encode()) % SHARDS
 
 
 def shard_key(code: str, day: date, shard: int) -> Item:
-    return _key(code, f"{_COUNTERS}{day}#{shard:02d}")
+    return table_key(code, f"{_COUNTERS}{day}#{shard:02d}")
 
 
 def total_key(code: str) -> Item:
-    return _key(code, _TOTAL)
+    return table_key(code, _TOTAL)
 
 
 def mark_key(code: str, day: date, shard: int) -> Item:
     """Key of the item that marks a link as having this shard. A code cannot start with `!`, as these partitions do."""
-    return _key(mark_partition(day, shard), code)
+    return table_key(mark_partition(day, shard), code)
 
 
 def mark_partition(day: date, shard: int) -> str:
     return f"!counted#{day}#{shard:02d}"
 
 
-def _key(partition: str, sort: str) -> Item:
+def table_key(partition: str, sort: str) -> Item:
     return {CLICK_KEY: text(partition), CLICK_SORT_KEY: text(sort)}
 
 
 def _numbers(item: Mapping[str, Any]) -> dict[str, int]:
     return {name: int(value["N"]) for name, value in item.items() if "N" in value and name != TTL_ATTRIBUTE}
-
-
-def _add_one(raised: Sequence[str]) -> dict[str, Any]:
-    # Use aliases: names of browsers contain spaces, dots and other characters.
-    aliases = {f"#counter{index}": counter for index, counter in enumerate(raised)}
-    return {
-        "UpdateExpression": "ADD " + ", ".join(f"{alias} :one" for alias in aliases),
-        "ExpressionAttributeNames": aliases,
-        "ExpressionAttributeValues": {":one": number(1)},
-    }
-
-
-def _record(click: Click, visitor: Visitor, *, job_id: str, at: datetime) -> Item:
-    """The record of a click, without the network and the user agent."""
-    return {
-        # Sorts by time. The id of the job keeps it to one record, however often the job runs.
-        **_key(click.code, f"{RECORD}{at.isoformat(timespec='milliseconds')}#{job_id}"),
-        "at": milliseconds(at),
-        "bot": {"BOOL": visitor.bot},
-        TTL_ATTRIBUTE: seconds(at + RECORDS_KEPT),
-        **{trait.value: text(getattr(visitor, trait)) for trait in Trait},
-        **({"visitor": text(click.visitor)} if click.visitor else {}),
-        **({"referrer": text(click.referrer)} if click.referrer else {}),
-    }

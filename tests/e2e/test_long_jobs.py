@@ -9,11 +9,13 @@ from uuid import uuid4
 import pytest
 
 from shortener.click import Click
-from shortener.click_table import Clicks, _record
+from shortener.click_table import Clicks
+from shortener.click_writes import ClickWrites, _record
 from shortener.names import Output as ShortenerOutput
 from shortener.visitor import Visitor
 from tests.e2e.conftest import Deployed
 from tests.support.patience import PATIENCE_SECONDS
+from tidemill.dynamodb.effects import entries
 from tidemill.local.wait import wait_until
 
 #: More clicks than one invocation can read in pages this small: a run on the bulk lane has two seconds here.
@@ -103,8 +105,9 @@ def test_a_rollup_reads_all_kept_counters_and_does_not_change_the_stats(
     clicks = Clicks(dynamodb, table=clicks_table)
     then = datetime.now(UTC) - timedelta(days=3)
     for number in range(4):
-        writes = clicks.writes(Click(code=code), VISITOR, job_id=str(number), at=then, now=then)
-        dynamodb.transact_write_items(TransactItems=writes)
+        counting = ClickWrites(clicks, first_job_id=str(number), now=then)
+        writes = counting.of(Click(code=code), VISITOR, job_id=str(number), at=then)
+        dynamodb.transact_write_items(TransactItems=entries(writes))
     before = deployed.app.request("GET", f"/links/{code}/stats", api=ShortenerOutput.API_ID).json()
     assert before["days"] == {str(then.date()): 4}
 

@@ -143,7 +143,7 @@ def test_after_an_outage_a_click_is_counted_by_the_run_that_succeeds(
         raise StoreUnavailableError("no response")
 
     with monkeypatch.context() as for_now:
-        for_now.setattr(Clicks, "_read", failing)
+        for_now.setattr(Clicks, "shard", failing)
         report = world.run(click)
     assert report.ending is Ending.HELD
     assert counted(world) == 0

@@ -14,6 +14,7 @@ from shortener import composition as shortener
 from shortener import multipart_upload
 from shortener.click import Click
 from shortener.click_table import RECORDS_KEPT
+from shortener.click_writes import ClickWrites
 from shortener.multipart_upload import MOST_PARTS, UploadState
 from shortener.visitor import Visitor
 from tests.integration.shortener.conftest import BUCKET, REMAINING, World, refusing, set_now
@@ -25,6 +26,7 @@ from tidemill.aws import clients
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.states import State
+from tidemill.dynamodb.effects import entries
 
 NOON: Final = datetime(2045, 3, 4, 12, tzinfo=UTC)
 HOUR: Final = timedelta(hours=1)
@@ -49,8 +51,9 @@ def clicked(world: World, small: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def click(world: World, number: int, *, at: datetime, code: str = "spring") -> None:
     visit = Click(code=code, visitor=f"hash {number % 3}", referrer="https://news.example/story")
-    writes = shortener.clicks().writes(visit, VISITOR, job_id=f"job-{number:02d}", at=at, now=NOON)
-    world.dynamodb.transact_write_items(TransactItems=writes)  # type: ignore[arg-type]  # plain mappings
+    job_id = f"job-{number:02d}"
+    writes = ClickWrites(shortener.clicks(), first_job_id=job_id, now=NOON).of(visit, VISITOR, job_id=job_id, at=at)
+    world.dynamodb.transact_write_items(TransactItems=entries(writes))  # type: ignore[arg-type]  # plain mappings
 
 
 class Interrupted:

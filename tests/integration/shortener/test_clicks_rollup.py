@@ -12,6 +12,7 @@ from shortener import composition as shortener
 from shortener.click import Click
 from shortener.click_rollup import SHARDS_KEPT, last_closed_day
 from shortener.click_table import RECORDS_KEPT, SHARDS
+from shortener.click_writes import ClickWrites
 from shortener.names import CLICK_KEY, CLICK_SORT_KEY, TTL_ATTRIBUTE
 from shortener.visitor import Visitor
 from tests.integration.shortener.conftest import World, set_now
@@ -19,6 +20,7 @@ from tests.support.faulty_client import KilledError
 from tidemill import composition
 from tidemill.application.attempt_report import Ending
 from tidemill.domain.job import Job
+from tidemill.dynamodb.effects import entries
 from tidemill.system import clock
 
 NOON: Final = datetime(2045, 3, 4, 12, tzinfo=UTC)
@@ -89,8 +91,9 @@ def visit(world: World, *, times: int = 3) -> None:
 def count(world: World, *, job_ids: Sequence[str]) -> None:
     """Count one click of each link for each id, without the redirect and without a job."""
     for code, job_id in product(CODES, job_ids):
-        writes = shortener.clicks().writes(Click(code=code), VISITOR, job_id=job_id, at=clock.now(), now=clock.now())
-        world.dynamodb.transact_write_items(TransactItems=writes)  # type: ignore[arg-type]  # plain mappings
+        counting = ClickWrites(shortener.clicks(), first_job_id=job_id, now=clock.now())
+        writes = counting.of(Click(code=code), VISITOR, job_id=job_id, at=clock.now())
+        world.dynamodb.transact_write_items(TransactItems=entries(writes))  # type: ignore[arg-type]  # plain mappings
 
 
 def stats(world: World) -> list[Any]:
