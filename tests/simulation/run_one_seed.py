@@ -13,6 +13,7 @@ from tests.simulation.actors.alarms import Alarms
 from tests.simulation.actors.backfilling_operators import BackfillingOperators
 from tests.simulation.actors.batch_callers import BatchCaller
 from tests.simulation.actors.batch_openers import BatchOpeners
+from tests.simulation.actors.batched_jobs import batched_jobs
 from tests.simulation.actors.callers import Caller, PlannedSubmission, Workload, further_submissions
 from tests.simulation.actors.capping_operators import CappingOperators
 from tests.simulation.actors.debouncers import Debouncers
@@ -127,8 +128,7 @@ def _run(world: World) -> float:
     checks = Checks(world)
     operators = Operators(world)
     sweeper = TtlSweeper(world)
-    for mapping in world.mappings.values():
-        mapping.poll_ms = random.choice(_POLL_MS)
+    _choose_polls(world)
     faults_seconds = random.choice(_FAULTS_SECONDS)
     if world.faults.occurs(Fault.LANE_EMPTIED):
         faults_seconds = _EMPTIED_SECONDS
@@ -179,6 +179,13 @@ def _run(world: World) -> float:
     checks.payloads.at_end()
     checks.governor.at_end()
     return rested_at
+
+
+def _choose_polls(world: World) -> None:
+    for mapping in world.mappings.values():
+        mapping.poll_ms = world.random.choice(_POLL_MS)
+    if batched_jobs(world.seed):
+        world.mappings[Lane.DEFAULT].poll_ms = max(_POLL_MS)
 
 
 def _plan_callers(world: World, checks: Checks, until_ms: int) -> None:

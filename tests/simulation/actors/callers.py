@@ -7,6 +7,7 @@ from random import Random
 from typing import Any, Final
 
 from tests.simulation.actors.api_gateway import ACCEPTED, BROKEN, CONFLICT, OK, UNPROCESSABLE, as_json, ask
+from tests.simulation.actors.batched_jobs import batched_jobs
 from tests.simulation.actors.bookings import bookings
 from tests.simulation.actors.stepwise_jobs import stepwise_jobs
 from tests.simulation.checks.violation import has_expired, require_in_task
@@ -157,7 +158,7 @@ class Workload:
 def further_submissions(world: World) -> list[PlannedSubmission]:
     """In some seeds, odd values, a crowd of one limit key, and jobs that call a downstream, wait, book or have steps.
 
-    Their own chance leaves the other seeds as they are.
+    Or that share the call of a batch handler. Their own chance leaves the other seeds as they are.
     """
     random, made = Random(f"further submissions {world.seed}"), []
     if random.random() < _ODD:
@@ -192,7 +193,7 @@ def further_submissions(world: World) -> list[PlannedSubmission]:
             for number in range(_WAITING_JOBS)
         ]
     planned = [PlannedSubmission(TENANTS[0], one, world.scheduler.now_ms + random.randint(0, 5_000)) for one in made]
-    timed = [*bookings(world.seed), *stepwise_jobs(world.seed)]
+    timed = [*bookings(world.seed), *stepwise_jobs(world.seed), *batched_jobs(world.seed)]
     return [*planned, *(PlannedSubmission(TENANTS[0], one, world.scheduler.now_ms + at_ms) for at_ms, one in timed)]
 
 

@@ -28,6 +28,7 @@ from tests.simulation.checks.histories import HistoryChecks
 from tests.simulation.checks.hold_waits import HoldWaitChecks
 from tests.simulation.checks.holds import HoldChecks
 from tests.simulation.checks.job_files import JobFileChecks
+from tests.simulation.checks.joint_calls import JointCallChecks
 from tests.simulation.checks.limit_items import LimitItemChecks
 from tests.simulation.checks.limit_room import LimitRoomChecks
 from tests.simulation.checks.limits import LimitChecks
@@ -115,7 +116,7 @@ class Checks:
         self.signals = SignalChecks(world)
         self.undos = UndoChecks(world)
         self._backfills = BackfillChecks(world)
-        self._steps = StepChecks(world)
+        self._steps, self._joint_calls = StepChecks(world), JointCallChecks(world)
         self.events = EventChecks(world)
         self.replays = ReplayChecks(world)
         self.batches, self.bursts = BatchChecks(world), BurstChecks(world)
@@ -184,6 +185,7 @@ class Checks:
         self._slowdowns.at_end()
         self._backfills.at_end()
         self._steps.at_end()
+        self._joint_calls.at_end()
         self.events.at_end()
         self.batches.at_end()
         self.bursts.at_end()

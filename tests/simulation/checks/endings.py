@@ -3,6 +3,7 @@
 import json
 from typing import Final
 
+from tests.simulation.checks.joint_calls import BATCHED
 from tests.simulation.checks.table_watch import watch_jobs
 from tests.simulation.checks.violation import Item, errors_of, number_of, require, run_ended, state_of, text_of
 from tests.simulation.world.faults import Fault
@@ -14,7 +15,7 @@ from tidemill.names import BATCH_TYPE, EVENT_TYPE, FLOW_TYPE
 
 #: Types whose handlers end a job in this way.
 _GIVING_UP: Final = frozenset({"sim.give-up", BATCH_TYPE, FLOW_TYPE})
-_PERMANENT: Final = frozenset({"sim.permanent", "sim.repaired", "sim.unstorable", "sim.reordered"})
+_PERMANENT: Final = frozenset({"sim.permanent", "sim.repaired", "sim.unstorable", "sim.reordered", *BATCHED})
 
 
 class EndingChecks:

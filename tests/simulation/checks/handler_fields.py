@@ -1,4 +1,7 @@
-"""Each handler logs as its own job, although others run in its process, and has the trace context of its caller."""
+"""Each handler logs as its own job, although others run in its process, and has the trace context of its caller.
+
+Or as the jobs of its call, without the fields of one of them.
+"""
 
 from tests.simulation.checks.violation import require_in_task
 from tests.simulation.jobs.handler_runs import HandlerRun, trace_context
@@ -15,7 +18,9 @@ class HandlerFieldChecks:
 
     def _ended(self, run: HandlerRun) -> None:
         fields = HANDLER_FIELDS.get() or {}
-        own = {"tenant": run.tenant, "job_id": run.job_id, "attempt": run.attempt}
+        own: dict[str, object] = {"tenant": run.tenant, "job_id": run.job_id, "attempt": run.attempt}
+        if run.jobs_of_call > 1:
+            own = dict.fromkeys(own) | {"jobs": run.jobs_of_call, "job_type": run.kind}
         logged = {name: fields.get(name) for name in own}
         require_in_task(self._scheduler, logged == own, "a handler logs as its job", f"it logs as {logged}", run.key)
         # Jobs from Python and from the scheduler have none.

@@ -17,6 +17,8 @@ _CALLING: Final = frozenset(
         *("sim.announces", "sim.chain", "sim.dependent", "sim.node", "sim.steps", "sim.unstorable"),
         # The second is held for the other version, too.
         *("sim.stepwise", "sim.lengthened", "sim.reordered"),
+        # Their follow-ups.
+        *("sim.batched", "sim.batched-in-pairs"),
     }
 )
 

@@ -59,6 +59,8 @@ class HandlerRun:
     returned: list[tuple[str, Any]] = field(default_factory=list)
     #: The number of the submission whose payload it has, of a debounced job.
     submission: int | None = None
+    #: How many jobs the handler has at a time.
+    jobs_of_call: int = 1
     ended_ms: int | None = None
 
     @property

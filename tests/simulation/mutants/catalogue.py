@@ -18,6 +18,7 @@ from tests.simulation.mutants.flows import FLOWING
 from tests.simulation.mutants.governor import GOVERNED
 from tests.simulation.mutants.histories import RECORDED
 from tests.simulation.mutants.job_lifecycle import PROTOCOL
+from tests.simulation.mutants.joint_calls import CALLED_JOINTLY
 from tests.simulation.mutants.limits_and_groups import ITEMS
 from tests.simulation.mutants.lines import LINES
 from tests.simulation.mutants.operations import OPERATION
@@ -52,5 +53,6 @@ MUTANTS: Final = (
         *BATCHED,
         *DEBOUNCED,
         *FLOWING,
+        *CALLED_JOINTLY,
     ),
 )

@@ -1,0 +1,53 @@
+"""Job types with batch handlers. Each success writes its own effect, and counts in an item that others write too."""
+
+import time
+from contextlib import ExitStack
+from datetime import timedelta
+from typing import Any, Final
+from zlib import crc32
+
+from tests.simulation.jobs.handler_runs import BrokenError, crash_process, effect, running
+from tests.simulation.jobs.job_types import Plan
+from tidemill import Add, Done, PermanentJobError, Run, Snooze, Submission, job_type
+
+_SUMS: Final = 2
+
+
+@job_type("sim.batched", payload=Plan, max_attempts=4, backoff_cap_seconds=20, batch=100)
+def batched(plans: list[Plan], runs: list[Run]) -> list[Any]:
+    return _call(plans, runs)
+
+
+@job_type("sim.batched-in-pairs", payload=Plan, max_attempts=3, backoff_cap_seconds=20, timeout_seconds=5, batch=2)
+def batched_in_pairs(plans: list[Plan], runs: list[Run]) -> list[Any]:
+    return _call(plans, runs)
+
+
+def _call(plans: list[Plan], runs: list[Run]) -> list[Any]:
+    """A plan that fails in a run names how: with its process, with its call, with its outcomes, or by itself."""
+    with ExitStack() as stack:
+        for run in runs:
+            stack.enter_context(running(run)).jobs_of_call = len(runs)
+        time.sleep(max(plan.seconds for plan in plans))
+        failing = {plan.key for plan, run in zip(plans, runs, strict=True) if run.attempt <= plan.fails}
+        if "crashes" in failing:
+            crash_process()
+        if "raises" in failing:
+            raise BrokenError(f"attempt {runs[0].attempt}")
+        sum_of_call = f"!sum {crc32(runs[0].job_id.encode()) % _SUMS}"
+        outcomes = [_outcome(plan, run, sum_of_call) for plan, run in zip(plans, runs, strict=True)]
+        return outcomes[1:] if "miscounts" in failing else outcomes
+
+
+def _outcome(plan: Plan, run: Run, sum_of_call: str) -> Any:
+    adds = Add("effects", {"pk": {"S": sum_of_call}}, {"count": 1})
+    if run.attempt <= plan.fails and plan.key == "refused":
+        return Done(writes=[effect(run, refused=True), adds])
+    if run.attempt <= plan.fails:
+        return BrokenError(f"attempt {run.attempt}")
+    if plan.key == "never":
+        return PermanentJobError("never")
+    if plan.key == "snoozes" and not run.hops:
+        return Snooze(timedelta(seconds=20))
+    following = [Submission(type="sim.effect")] if plan.key == "chains" else []
+    return Done(result={"id": run.job_id, "attempt": run.attempt}, writes=[effect(run), adds], then=following)

@@ -1,0 +1,99 @@
+"""Faults of batch handlers and of joint settles."""
+
+from typing import Final
+
+from tests.simulation.mutants import modules
+from tests.simulation.mutants.apply import Mutant
+
+CALLED_JOINTLY: Final = (
+    Mutant(
+        "a later attempt shares a call",
+        modules.JOINT_RULES,
+        "return job.attempt == 1 and policy.max_attempts > 1",
+        "return policy.max_attempts > 1",
+    ),
+    Mutant(
+        "a call has more jobs than its type allows",
+        modules.GATHERING,
+        "if party is None or len(party.places) >= most:",
+        "if party is None:",
+    ),
+    Mutant(
+        "jobs of a call swap their outcomes",
+        modules.JOINT_CALLS,
+        "for seat, outcome in zip(seats, outcomes, strict=True)",
+        "for seat, outcome in zip(seats, outcomes[::-1], strict=True)",
+    ),
+    Mutant(
+        "outcomes are not counted",
+        modules.JOINT_RULES,
+        "    if len(returned) != count:\n",
+        "    if False:\n",
+    ),
+    Mutant(
+        "the error of a call is that of each job",
+        modules.JOINT_CALLS,
+        "    return BatchCallError(error, jobs)\n",
+        "    return error\n",
+    ),
+    Mutant(
+        "a handler of many jobs logs as one of them",
+        modules.JOINT_CALLS,
+        "with self._scope([called.job for called in calleds]):",
+        "with nullcontext():",
+    ),
+    Mutant(
+        "a joint settle has no fence",
+        modules.JOINT_SETTLE,
+        'settles = [own("Update", self._request(each), table=self._table) for each in part]',
+        "settles: list[Entry] = []",
+    ),
+    Mutant(
+        "a refused settle of many counts as written",
+        modules.JOINT_SETTLE,
+        "                self._errors[_fence(each)] = WriteRefusedError(Write.SETTLE, current)\n",
+        "                pass\n",
+    ),
+    Mutant(
+        "a conflict of a joint settle counts as written",
+        modules.JOINT_SETTLE,
+        "                self._errors |= {_fence(each): error for each in part}\n                return\n",
+        "                return\n",
+    ),
+    Mutant(
+        "a joint settle forgets the half of a refused one",
+        modules.JOINT_SETTLE,
+        "                self._settle_part(part[:middle])\n",
+        "",
+    ),
+    Mutant(
+        "what jobs add to one item counts once",
+        modules.EFFECTS,
+        "amounts[name] = amounts.get(name, 0) + amount",
+        "amounts[name] = amount",
+    ),
+    Mutant(
+        "equal updates of two jobs are one",
+        modules.EFFECTS,
+        'return _text(effect) if isinstance(put, Mapping) and "ConditionExpression" not in put else None',
+        "return _text(effect)",
+    ),
+    Mutant(
+        "the error of a joint settle is lost",
+        modules.JOINT_CALLS,
+        "        if error := settles.bring(Settling(job, settlement, now), by=self):\n            raise error\n",
+        "        settles.bring(Settling(job, settlement, now), by=self)\n",
+    ),
+    Mutant(
+        "a suspect is waited for while it waits to be alone",
+        modules.RUN_OF_MESSAGE,
+        "            seat.leave_call()\n",
+        "",
+    ),
+    Mutant(
+        "follow-up jobs of a joint settle are dropped",
+        modules.JOINT_CALLS,
+        "or not settlement.writes or settlement.follow_ups:",
+        "or not settlement.writes:",
+    ),
+)
