@@ -7,7 +7,7 @@ from datetime import timedelta
 from functools import cache
 
 from tidemill import composition
-from tidemill.application.read_pace import ReadPace
+from tidemill.application.read_pace import MOST_WRITES_PER_SECOND, ReadPace
 from tidemill.application.reconcile import Reconciler
 from tidemill.application.table_pass import TablePasses
 from tidemill.aws import clients
@@ -35,7 +35,8 @@ def reconciler() -> Reconciler:
         )
 
     limit = timedelta(seconds=float(setting(Env.RECONCILE_LIMIT_SECONDS)))
-    return Reconciler(store=composition.store(), clock=clock.now, limit=limit, lane_delay=lane_delay)
+    writes = ReadPace(MOST_WRITES_PER_SECOND, clock=clock.now, pause=time.sleep)
+    return Reconciler(store=composition.store(), clock=clock.now, limit=limit, lane_delay=lane_delay, writes=writes)
 
 
 def drifted() -> Mapping[str, str]:

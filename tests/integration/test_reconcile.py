@@ -14,6 +14,7 @@ from tests.support.job_tables import client
 from tidemill import composition
 from tidemill.application.pass_state import SEGMENTS
 from tidemill.application.ports import ScanPage
+from tidemill.application.read_pace import MOST_WRITES_PER_SECOND
 from tidemill.aws import clients
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import reference_to
@@ -77,6 +78,19 @@ def test_a_job_whose_record_the_stream_has_lost_runs_after_a_reconcile(mill: Mil
 
     assert (mill.job(job_id).state, mill.job(job_id).attempt) == (State.SUCCEEDED, 1)
     assert mill.depth(mill.queue) == 0
+
+
+def test_the_function_repairs_at_most_a_thousand_jobs_a_second(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("tidemill.reconcile_composition.time.sleep", pauses.append)
+    for _ in range(3):
+        lost(mill)
+    mill.late = LIMIT
+
+    reconcile.handle({}, INVOCATION)
+
+    # One for each repair. Those of the reads are much shorter here.
+    assert sum(pause >= 1 / MOST_WRITES_PER_SECOND for pause in pauses) == 3
 
 
 def test_an_alarm_asks_for_a_new_pass_and_the_schedule_waits_for_the_day(mill: Mill) -> None:

@@ -1,10 +1,16 @@
-"""`ReadPace`: keeps the reads of a run within a number of read units a second."""
+"""`ReadPace`: keeps the reads of a run within a number of read units a second, or its writes within one of writes."""
 
 import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Final
 
 from tidemill.application.ports import Clock
+
+#: Jobs a second that reconcile repairs, and that a command of an operator redrives, cancels or purges by default. As
+#: many as one partition of DynamoDB takes, and they spread over all partitions of the table.
+#: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html
+MOST_WRITES_PER_SECOND: Final = 1_000
 
 
 class ReadPace:

@@ -22,6 +22,7 @@ from tidemill.application.ports import (
     TableScan,
     UnreadableItem,
 )
+from tidemill.application.read_pace import ReadPace
 from tidemill.application.table_pass import RESERVE, PassReport, TablePasses
 from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError, TransactionConflictError
 from tidemill.domain.job import Job
@@ -59,15 +60,22 @@ class Reconciler:
     """`limit` is how late a job must be, beyond the delay of its lane, before a nudge.
 
     Choose it longer than the visibility timeout of the lane. After a crash of its worker a message stays hidden for
-    that long, and reconcile would nudge its job.
+    that long, and reconcile would nudge its job. `writes` is the pace of the repairs of a pass; None: without one.
     """
 
     def __init__(
-        self, *, store: ReconcileStore, clock: Clock, limit: timedelta, lane_delay: LaneDelay = no_delay
+        self,
+        *,
+        store: ReconcileStore,
+        clock: Clock,
+        limit: timedelta,
+        lane_delay: LaneDelay = no_delay,
+        writes: ReadPace | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
         self._limit = limit
+        self._writes = writes
         self._nudger = Nudger(store=store, clock=clock, limit=limit, lane_delay=lane_delay)
 
     def overdue(self) -> Iterator[Job]:
@@ -123,6 +131,9 @@ class Reconciler:
                 elif result:
                     actions[result] += 1
                     failed = failed or result == _FAILED
+                    if self._writes:
+                        # A refusal, for lack of time, needs no answer: the next item finds that no time is left.
+                        self._writes.spend(1, within=time_left() - RESERVE)
             return not failed
 
         progress = passes.run(work, late_by=self._limit, time_left=time_left)

@@ -7,7 +7,7 @@ from tidemill.cli.bulk_change import BulkChange
 from tidemill.cli.confirm import require_confirmation
 from tidemill.cli.errors import report_unreadable_item
 from tidemill.cli.installation import Installation
-from tidemill.cli.job_filter_options import pace_options, read_units_option
+from tidemill.cli.job_filter_options import read_units_option, write_pace_options
 from tidemill.cli.parameter_types import reason_text
 from tidemill.cli.scanned_jobs import scanned_jobs
 from tidemill.domain.states import State
@@ -17,7 +17,7 @@ from tidemill.domain.states import State
 @click.argument("type_", metavar="TYPE")
 @click.option("--skipped", "name", required=True, metavar="NAME", help="The work, as its handler named it.")
 @click.option("--tenant", help="Only jobs of this tenant.")
-@pace_options
+@write_pace_options
 @read_units_option
 @click.option("--reason", default="", callback=reason_text, metavar="TEXT", help="Why, for the audit entry.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and change nothing.")

@@ -7,6 +7,7 @@ from itertools import chain, islice
 from typing import Final
 
 from tidemill.application.job_filter import JobFilter
+from tidemill.application.read_pace import MOST_WRITES_PER_SECOND
 from tidemill.cli.audit import audited
 from tidemill.cli.confirm import confirmed
 from tidemill.cli.errors import CommandError
@@ -41,7 +42,7 @@ class BulkChange:
         stream: Iterator[Job] = islice(jobs, self.limit)
         first = list(islice(stream, MOST_PLANNED))
         exact = len(first) < MOST_PLANNED or self.limit == MOST_PLANNED
-        writes = ParallelWrites(write, verb=self.verb, rate=self.rate)
+        writes = ParallelWrites(write, verb=self.verb, rate=self.rate or MOST_WRITES_PER_SECOND)
         if self.as_json and (self.dry_run or not first):
             show_json({"jobs": len(first), "exact": exact} if self.dry_run else writes.counts)
             return writes

@@ -13,7 +13,7 @@ from tidemill.cli.dead_job_report import report
 from tidemill.cli.errors import report_unreadable_item
 from tidemill.cli.formatting import JobView
 from tidemill.cli.installation import Installation
-from tidemill.cli.job_filter_options import as_options, job_filter_options, pace_options, read_units_option
+from tidemill.cli.job_filter_options import as_options, job_filter_options, read_units_option, write_pace_options
 from tidemill.cli.own_jobs import NoSuchJobError, change_jobs, change_own_jobs
 from tidemill.cli.parameter_types import reason_text
 from tidemill.cli.scanned_jobs import scanned_jobs
@@ -27,7 +27,7 @@ _STATES: Final = click.Choice(sorted([*map(str, _LIVE), str(State.DEAD)]))
 @job_filter_options
 @click.option("--state", "states", multiple=True, type=_STATES, help="Jobs in this state; default: every live one.")
 @click.option("--all", "everything", is_flag=True, help="Operators: the live jobs of all tenants.")
-@pace_options
+@write_pace_options
 @read_units_option
 @click.option(
     "--reason", default="", callback=reason_text, metavar="TEXT", help="Operators: why, for the history of the jobs."

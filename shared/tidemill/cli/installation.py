@@ -20,7 +20,7 @@ from tidemill.application.job_search import JobSearch
 from tidemill.application.job_types import JobTypes
 from tidemill.application.owed import Taker
 from tidemill.application.purge import Purger
-from tidemill.application.read_pace import ReadPace
+from tidemill.application.read_pace import MOST_WRITES_PER_SECOND, ReadPace
 from tidemill.application.reconcile import Reconciler
 from tidemill.application.redrive import Redriver
 from tidemill.application.submit import Submit
@@ -207,7 +207,8 @@ class Installation:
                 return timedelta(0)  # a lane that is not deployed delays no job
             return delay(clients.sqs(), clients.cloudwatch(), urls.queue, now=clock.now())
 
-        return Reconciler(store=self.store, clock=clock.now, limit=limit, lane_delay=lane_delay)
+        writes = ReadPace(MOST_WRITES_PER_SECOND, clock=clock.now, pause=time.sleep)
+        return Reconciler(store=self.store, clock=clock.now, limit=limit, lane_delay=lane_delay, writes=writes)
 
     @cached_property
     def control(self) -> Control:

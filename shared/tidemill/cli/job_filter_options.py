@@ -9,6 +9,7 @@ from typing import Any, Final
 import click
 
 from tidemill.application.job_filter import JobFilter
+from tidemill.application.read_pace import MOST_WRITES_PER_SECOND
 from tidemill.cli.formatting import timestamp
 from tidemill.cli.parameter_types import TIMESTAMP_OR_AGE
 from tidemill.domain.job import DeathReason
@@ -74,10 +75,13 @@ def _json(value: Any) -> Any:
 
 
 def pace_options(command: Command) -> Command:
-    """Adds `limit` and `rate`."""
-    for option in reversed(_PACE):
-        command = option(command)
-    return command
+    """Adds `limit` and `rate`, in jobs per second."""
+    return _limit(_rate("At most so many jobs per second.")(command))
+
+
+def write_pace_options(command: Command) -> Command:
+    """The same, of a command that changes jobs. Without `rate`, it changes `MOST_WRITES_PER_SECOND`."""
+    return _limit(_rate(f"At most so many jobs per second; by default {MOST_WRITES_PER_SECOND:,}.")(command))
 
 
 def read_units_option(command: Command) -> Command:
@@ -90,6 +94,13 @@ def read_units_option(command: Command) -> Command:
         metavar="NUMBER",
         help="Read units per second that the scan may take.",
     )(command)
+
+
+def _rate(text: str) -> Callable[[Command], Command]:
+    return click.option("--rate", type=click.IntRange(min=1), metavar="NUMBER", help=text)
+
+
+_limit: Final = click.option("--limit", type=click.IntRange(min=1), metavar="NUMBER", help="At most so many jobs.")
 
 
 def _time(name: str, text: str) -> Callable[[Command], Command]:
@@ -119,8 +130,4 @@ _OPTIONS = (
     _time("--submitted-until", "Jobs submitted before this time."),
     _time("--ended-since", "Jobs that ended at this time or later."),
     _time("--ended-until", "Jobs that ended before this time."),
-)
-_PACE = (
-    click.option("--limit", type=click.IntRange(min=1), metavar="NUMBER", help="At most so many jobs."),
-    click.option("--rate", type=click.IntRange(min=1), metavar="NUMBER", help="At most so many jobs per second."),
 )

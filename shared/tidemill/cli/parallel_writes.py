@@ -47,6 +47,8 @@ class ParallelWrites:
         self._batch = min(BATCH, rate or BATCH)
         self._pace = ReadPace(rate, clock=clock.now, pause=time.sleep) if rate else None
         self._lock = threading.Lock()
+        #: Jobs of the last batch, for which the next one waits.
+        self._unpaid = 0
         self._stopped = False
         self._busy: set[Group] = set()
         #: Jobs taken from the stream.
@@ -81,9 +83,10 @@ class ParallelWrites:
         pool = ThreadPoolExecutor(_THREADS)
         try:
             for batch in _batches(jobs, self._batch):
-                if self._pace:
-                    # Here, and not in a thread, so that Ctrl-C ends the wait.
-                    self._pace.spend(len(batch), within=timedelta.max)
+                if self._pace and self._unpaid:
+                    # Here, and not in a thread, so that Ctrl-C ends the wait. A single batch waits for nothing.
+                    self._pace.spend(self._unpaid, within=timedelta.max)
+                self._unpaid = len(batch)
                 self.taken += len(batch)
                 for chain in as_completed([pool.submit(self._write_in_order, chain) for chain in _chains(batch)]):
                     for _ in range(chain.result()):

@@ -11,7 +11,7 @@ from tidemill.cli.bulk_change import BulkChange
 from tidemill.cli.confirm import require_confirmation
 from tidemill.cli.errors import report_unreadable_item
 from tidemill.cli.installation import Installation
-from tidemill.cli.job_filter_options import job_filter_options, pace_options, read_units_option
+from tidemill.cli.job_filter_options import job_filter_options, read_units_option, write_pace_options
 from tidemill.cli.parameter_types import DURATION, reason_text
 from tidemill.cli.scanned_jobs import scanned_jobs
 from tidemill.domain.states import TERMINAL, State
@@ -26,7 +26,7 @@ _STATES: Final = click.Choice(sorted(map(str, TERMINAL)))
     "--older-than", type=DURATION, required=True, metavar="DURATION", help="Jobs that ended longer ago: 12h, 30d."
 )
 @click.option("--state", "states", multiple=True, type=_STATES, help="Only jobs in this state; repeatable.")
-@pace_options
+@write_pace_options
 @read_units_option
 @click.option("--reason", default="", callback=reason_text, metavar="TEXT", help="Why, for the audit entry.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and change nothing.")

@@ -12,7 +12,7 @@ from tidemill.cli.confirm import confirmed, require_confirmation
 from tidemill.cli.errors import CommandError, report_unreadable
 from tidemill.cli.formatting import visible
 from tidemill.cli.installation import Installation
-from tidemill.cli.job_filter_options import as_options, job_filter_options, pace_options
+from tidemill.cli.job_filter_options import as_options, job_filter_options, write_pace_options
 from tidemill.cli.output import say, show, show_json
 from tidemill.cli.own_jobs import change_own_jobs
 from tidemill.cli.parameter_types import DURATION, reason_text
@@ -24,7 +24,7 @@ from tidemill.cli.redrive_run import RedriveRun, Request, say_skipped
 @click.command()
 @job_filter_options
 @click.option("--all", "everything", is_flag=True, help="All dead jobs.")
-@pace_options
+@write_pace_options
 @click.option("--no-probe", is_flag=True, help="Redrive all jobs at once, without probes.")
 @click.option(
     "--probe-timeout",

@@ -9,6 +9,7 @@ from itertools import chain, islice
 from tidemill.application.group_order import in_group_order
 from tidemill.application.job_filter import JobFilter
 from tidemill.application.probes import Probe, Probes, Verdict, cause_of
+from tidemill.application.read_pace import MOST_WRITES_PER_SECOND
 from tidemill.cli.errors import CommandError, report_unreadable
 from tidemill.cli.formatting import count, visible
 from tidemill.cli.installation import Installation
@@ -26,7 +27,7 @@ class Request:
 
     wanted: JobFilter
     limit: int | None
-    #: Jobs per second.
+    #: Jobs per second. None: the default.
     rate: int | None
     reason: str
     #: How long to wait for the probes. None: without probes.
@@ -41,7 +42,7 @@ class RedriveRun:
         self._request = request
         self._plan = plan
         self._began = clock.now()
-        self._writes = ParallelWrites(self._write, verb="Redrove", rate=request.rate)
+        self._writes = ParallelWrites(self._write, verb="Redrove", rate=request.rate or MOST_WRITES_PER_SECOND)
         #: None for a run of one job, and without probes.
         self.probes: Probes | None = None
 

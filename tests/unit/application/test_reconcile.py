@@ -33,6 +33,7 @@ from tidemill.application.dead_letter_sweep import Swept
 from tidemill.application.job_types import Run
 from tidemill.application.nudge import LONGEST_BETWEEN_NUDGES, MOST_NUDGES, UNDELIVERABLE_AFTER
 from tidemill.application.ports import DeadLetterQueue, ReceivedDeadLetter
+from tidemill.application.read_pace import ReadPace
 from tidemill.application.reconcile import ORPHANED_AFTER, Reconciled, Reconciler
 from tidemill.application.table_pass import TablePasses
 from tidemill.domain.errors import StoreUnavailableError
@@ -257,6 +258,22 @@ def test_a_job_whose_repair_dynamodb_refuses_is_reported_and_does_not_block_othe
     assert stored(store, lost).nudges == 1
     assert reconciled.progress is not None
     assert reconciled.progress.completed
+
+
+def test_a_pass_repairs_at_the_pace_of_its_writes_and_reads_on_without_one(
+    store: DynamoJobStore, clock: Clock, passes: TablePasses
+) -> None:
+    """25 nudges at ten a second take two and a half seconds. Items that need no repair take no time."""
+    pauses: list[float] = []
+    for state in (State.QUEUED,) * 25 + (State.SUCCEEDED,) * 10:
+        brought_to(store, state)
+    writes = ReadPace(10, clock=lambda: NOW + timedelta(seconds=sum(pauses)), pause=pauses.append)
+
+    reconciled = run(Reconciler(store=store, clock=clock, limit=LIMIT, writes=writes), passes)
+
+    assert reconciled.count(RepairAction.NUDGED) == len(pauses) == 25
+    # Threads pay side by side, and this clock adds their pauses.
+    assert sum(pauses) >= 2.5
 
 
 def test_a_group_whose_next_job_is_unreadable_is_reported_and_not_retried(

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import NOW, a_job
+from tidemill.application.read_pace import MOST_WRITES_PER_SECOND
 from tidemill.application.redrive import Redriver
 from tidemill.cli.parallel_writes import BATCH, CONFLICT_TRIES, ParallelWrites
 from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError, WriteRefusedError
@@ -190,7 +191,7 @@ def test_only_one_batch_of_the_stream_is_held() -> None:
 
 
 def test_a_rate_spreads_the_writes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 25 jobs at 10 a second, the last ones are paid for after 2.5 seconds."""
+    """Of 25 jobs at 10 a second, the last ones are written after two seconds."""
     waited: list[float] = []
     monkeypatch.setattr("tidemill.cli.parallel_writes.clock.now", lambda: NOW + sum(waited) * timedelta(seconds=1))
     monkeypatch.setattr("tidemill.cli.parallel_writes.time.sleep", waited.append)
@@ -199,4 +200,41 @@ def test_a_rate_spreads_the_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     redriving.run(_dead_jobs(25))
 
     assert redriving.written == 25
-    assert waited == [1.0, 1.0, 0.5]
+    assert waited == [1.0, 1.0]
+
+
+def test_a_single_batch_waits_for_nothing_and_the_next_run_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr("tidemill.cli.parallel_writes.clock.now", lambda: NOW + sum(waited) * timedelta(seconds=1))
+    monkeypatch.setattr("tidemill.cli.parallel_writes.time.sleep", waited.append)
+    redriving = ParallelWrites(lambda _job: True, verb="Redrove", rate=10)
+
+    redriving.run(_dead_jobs(5))
+    assert waited == []
+
+    redriving.run(_dead_jobs(5))
+    assert waited == [0.5]
+
+
+def test_an_operators_command_writes_a_thousand_jobs_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted in each second of a clock that only the pauses move."""
+    now = [NOW]
+    written: Counter[int] = Counter()
+
+    def pause(seconds: float) -> None:
+        now[0] += timedelta(seconds=seconds)
+
+    def write(_job: Job) -> bool:
+        written[(now[0] - NOW) // timedelta(seconds=1)] += 1
+        return True
+
+    monkeypatch.setattr("tidemill.cli.parallel_writes.clock.now", lambda: now[0])
+    monkeypatch.setattr("tidemill.cli.parallel_writes.time.sleep", pause)
+
+    redriving = ParallelWrites(write, verb="Redrove", rate=MOST_WRITES_PER_SECOND)
+    redriving.run(a_job() for _ in range(5 * MOST_WRITES_PER_SECOND))
+
+    assert redriving.written == sum(written.values()) == 5 * MOST_WRITES_PER_SECOND
+    # A batch waits for the one before it, so the last one is not paid for.
+    assert timedelta(seconds=4.5) <= now[0] - NOW <= timedelta(seconds=5)
+    assert max(written.values()) <= MOST_WRITES_PER_SECOND + BATCH

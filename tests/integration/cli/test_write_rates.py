@@ -1,0 +1,43 @@
+"""The rate at which the commands that change many jobs write: 1,000 jobs a second, or `--rate`."""
+
+from typing import Any
+
+import pytest
+
+from tests.integration.cli.conftest import Cloud, run
+from tidemill.application.read_pace import ReadPace
+from tidemill.cli import parallel_writes
+
+
+@pytest.fixture
+def rates(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Those of the writes, in the order of the commands."""
+    found: list[float] = []
+
+    def noted(rate: float, **given: Any) -> ReadPace:
+        found.append(rate)
+        return ReadPace(rate, **given)
+
+    monkeypatch.setattr(parallel_writes, "ReadPace", noted)
+    return found
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("redrive", "--type", "mail", "--no-probe"),
+        ("cancel", "--type", "mail"),
+        ("purge", "--older-than", "1s"),
+        ("backfill", "mail", "--skipped", "geo"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_command_writes_a_thousand_jobs_a_second_or_as_many_as_its_rate(
+    cloud: Cloud, rates: list[float], command: tuple[str, ...]
+) -> None:
+    for rate in ((), ("--rate", "200")):
+        cloud.dead_job(type="mail")
+        result = run(*command, *rate, "--yes")
+        assert result.exit_code == 0, result.stderr
+
+    assert rates == [1_000, 200]
