@@ -1,7 +1,8 @@
 """A model of one lane over time: jobs flow from callers through API, table, stream and queue to the workers.
 
 Jobs are an amount, not single ones: the model has bounds and backlogs, and no chance but the places of index keys. The
-bounds are AWS's figures and the settings of a stage. It leaves out cold starts, and other load in the account.
+bounds are AWS's figures and the settings of a stage. It leaves out cold starts, other load in the account, and that a
+mapping has fewer batches again once no messages wait.
 """
 
 import math
@@ -13,6 +14,7 @@ from typing import Final
 
 from demo.figures.index_model import IndexModel
 from tidemill.cost import aws_quotas, durations
+from tidemill.cost.bounds import STREAM_BATCH
 from tidemill.cost.job_usage import of_one_job
 from tidemill.cost.profile import Profile
 from tidemill.cost.stage_limits import StageLimits
@@ -36,6 +38,8 @@ class Capacity:
     publish_seconds: float = 0.0
     #: From the write of a job to its message on the lane.
     hop_seconds: float = 0.0
+    #: What the publisher of one shard of the stream sends each second.
+    shard_rate: float = math.inf
     #: Of a worker.
     batch: int = 10
     batch_seconds: float
@@ -60,6 +64,7 @@ def capacity_of(profile: Profile, limits: StageLimits, *, api_burst: int) -> Cap
         publish_seconds=durations.publication_seconds(profile.batch) / profile.batch,
         # On average half of the time between two reads of the shard.
         hop_seconds=0.5 / aws_quotas.STREAM_POLLS_PER_SECOND + durations.publication_seconds(profile.batch),
+        shard_rate=limits.parallelization * STREAM_BATCH / durations.publication_seconds(STREAM_BATCH),
         batch=profile.batch,
         batch_seconds=durations.run_seconds(profile),
         max_concurrency=min(limits.max_concurrency, aws_quotas.MESSAGES_IN_FLIGHT / profile.batch),
@@ -156,7 +161,7 @@ def play(capacity: Capacity, offered: Callable[[float], float], *, seconds: floa
     submitting, working = Environments(), Environments()
     hop = deque([0.0] * max(1, round(capacity.hop_seconds / STEP_SECONDS)))
     queue, started, tokens, mapping = 0.0, 0.0, capacity.api_burst, capacity.begins_with
-    sent, others = 0.0, 0.0
+    stream, sent, others = 0.0, 0.0, 0.0
     for step in range(round(seconds / STEP_SECONDS)):
         now = step * STEP_SECONDS
         units = table.units_per_second * STEP_SECONDS
@@ -179,7 +184,11 @@ def play(capacity: Capacity, offered: Callable[[float], float], *, seconds: floa
         accepted = index.accept(most, STEP_SECONDS)
         tokens -= accepted
         hop.append(accepted)
-        arrived = hop.popleft()
+        stream += hop.popleft()
+        # A partition has a shard.
+        shards = table.units_per_second / aws_quotas.PARTITION_WRITE_UNITS
+        arrived = min(stream, shards * capacity.shard_rate * STEP_SECONDS)
+        stream -= arrived
         others = (accepted * capacity.submit_seconds + arrived * capacity.publish_seconds) / STEP_SECONDS
         sent, queue, started = sent + arrived, queue + arrived - run, started + run
         table.use(run * capacity.run_units + accepted * capacity.insert_units, now)

@@ -11,10 +11,11 @@ import pytest
 
 from demo.figures import capacity
 from demo.figures.capacity import FAST, FOLDER, HEADER, PROD, SCENARIOS, Scenario, line, plot, rows
-from demo.figures.capacity_model import Capacity, Environments, OnDemandTable, Played, play
+from demo.figures.capacity_model import Capacity, Environments, OnDemandTable, Played, capacity_of, play
 from demo.figures.index_model import SPLIT_AFTER_SECONDS, IndexModel
 from demo.figures.time_plot import Panel, svg
-from tidemill.cost.aws_quotas import PEAK_SECONDS
+from tidemill.cost import measured
+from tidemill.cost.aws_quotas import PARTITION_WRITE_UNITS, PEAK_SECONDS
 from tidemill.cost.stage_limits import StageLimits
 from tidemill.local.wait import WaitError
 
@@ -52,6 +53,22 @@ def test_workers_leave_the_account_what_the_other_functions_use() -> None:
     played = play(narrow, lambda _now: 10.0, seconds=60, index=endless())
 
     assert max(played.concurrency) <= 30
+
+
+def test_a_slow_publisher_delays_the_messages_of_all_shards() -> None:
+    """Four shards of 25 jobs a second each."""
+    played = at_once(200, replace(TWO, begins_with=100, max_concurrency=100, shard_rate=25))
+
+    assert played.sent[4] == pytest.approx(100, abs=1)
+    assert played.drained_at == pytest.approx(2, abs=1)
+
+
+def test_the_publisher_of_a_shard_sends_more_than_its_partition_can_ask_for() -> None:
+    model = capacity_of(FAST.jobs, FAST.limits, api_burst=600)
+
+    assert model.shard_rate > 10 * PARTITION_WRITE_UNITS
+    # With one processor of its own, by the CPU time that the benchmark counts.
+    assert 1000 / measured.PUBLISH_CPU_MS >= 1_000
 
 
 def test_the_burst_of_the_api_is_taken_at_once_and_the_rest_at_its_rate() -> None:
@@ -135,6 +152,7 @@ def test_a_job_that_has_not_started_has_no_wait() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=[scenario.name for scenario in SCENARIOS])
 def test_the_page_shows_the_table_and_the_plot_of_the_command(scenario: Scenario) -> None:
+    """After a change of `tidemill/cost`, run `make figures FIGURE=capacity`, and copy its table to the page."""
     found, runs = rows(scenario)
 
     shown = SCALE.split("```")
