@@ -11,7 +11,7 @@ from tests.support.failing_downstream import PAYMENTS, Downstream
 from tests.support.faulty_client import FaultyClient
 from tests.support.job_tables import Table
 from tests.support.single_job import Clock
-from tidemill import Run, StoreUnavailableError
+from tidemill import Run
 from tidemill.application.attempt_report import Ending
 from tidemill.application.breakers import CACHED_FOR
 from tidemill.application.ports import WHOLE
@@ -346,17 +346,6 @@ def test_wake_reports_no_closed_breaker(downstream: Downstream) -> None:
     assert downstream.breaker.closed
 
     assert _woken(downstream).breaker_open == timedelta(0)
-
-
-def test_a_worker_that_cannot_read_it_goes_on(downstream: Downstream) -> None:
-    class Out(DynamoBreakers):
-        def read(self, _name: str, *, consistent: bool = False) -> Breaker:
-            raise StoreUnavailableError(f"consistent={consistent}")
-
-    downstream.breakers._store = Out(None, table="")  # type: ignore[arg-type]
-    downstream.error = None
-
-    assert downstream.run(downstream.submit()).ending is Ending.SUCCEEDED
 
 
 def _woken(downstream: Downstream) -> Released:

@@ -53,6 +53,8 @@ Moved = Callable[[Breaker, Breaker], None]
 class _Known:
     breaker: Breaker
     read_at: datetime
+    #: Whether the last read failed, so that the breaker may have changed since.
+    unread: bool = False
     #: Successes since `counted_from` that no write has counted.
     successes: int = 0
     counted_from: datetime | None = None
@@ -83,14 +85,10 @@ class Breakers:
         if known and not afresh and timedelta(0) <= now - known.read_at < CACHED_FOR:
             return known.breaker
         try:
-            breaker = self._store.read(name, consistent=afresh)
-            if known and breaker.version < known.breaker.version and not afresh:
-                # The read was answered by a copy of the item that lags. A probe must not lose its own election to it.
-                breaker = self._store.read(name, consistent=True)
-            return self._learned(breaker)
+            return self._read(name, known, consistent=afresh)
         except (TidemillError, ValueError):
             # The next read is made as late as after a success.
-            return self._learned(known.breaker if known else Breaker(name=name))
+            return self._learned(known.breaker if known else Breaker(name=name), unread=True)
 
     def forced(self, name: str) -> BreakerState | None:
         """The state that an operator forces it into. Its results decide nothing meanwhile."""
@@ -106,6 +104,16 @@ class Breakers:
     def blocks(self, name: str) -> bool:
         """Whether jobs wait for it."""
         return (self.forced(name) or self.look(name).state) is not BreakerState.CLOSED
+
+    def holds_line(self, name: str) -> bool:
+        """As `blocks`, of a state that is known. Raises `StoreUnavailableError`, and `ValueError` for a newer state.
+
+        A worker that cannot read a breaker lets its job call. A whole line is not released on a guess.
+        """
+        blocked = self.blocks(name)
+        if self.forced(name) or not (known := self._known[name]).unread:
+            return blocked
+        return not self._read(name, known, consistent=False).closed
 
     def open_for(self, name: str) -> timedelta:
         """Since its outage began. Zero while it is closed, or has no probe because no job waits for it, or is forced.
@@ -129,7 +137,7 @@ class Breakers:
         """Whether the run of this job may call the downstream: the breaker is closed, or the job is now its probe."""
         if forced := self.forced(policy.name):
             return forced is BreakerState.CLOSED
-        breaker = self._look_if_open(policy.name)
+        breaker = self._opened_if_due(policy, self._look_if_open(policy.name))
         for _ in range(_TRIES):
             now = self._clock()
             if breaker.closed:
@@ -199,10 +207,27 @@ class Breakers:
     def _setting(self, name: str) -> Setting | None:
         return self._configuration().forced_breaker(name, now=self._clock())
 
+    def _read(self, name: str, known: _Known | None, *, consistent: bool) -> Breaker:
+        breaker = self._store.read(name, consistent=consistent)
+        if known and breaker.version < known.breaker.version and not consistent:
+            # The read was answered by a copy of the item that lags. A probe must not lose its own election to it.
+            breaker = self._store.read(name, consistent=True)
+        return self._learned(breaker)
+
     def _look_if_open(self, name: str) -> Breaker:
         breaker = self.look(name)
         # It may have changed a moment ago, and the job have been released for that.
         return breaker if breaker.closed else self.look(name, afresh=True)
+
+    def _opened_if_due(self, policy: BreakerPolicy, breaker: Breaker) -> Breaker:
+        """The worker that counted the last failure may have ended, or met an error, before it opened it."""
+        now = self._clock()
+        if not rules.trips(breaker, policy) or rules.window_is_over(breaker, policy, now=now):
+            return breaker
+        try:
+            return self._move(breaker, rules.opened(breaker, probe_interval=policy.probe_interval, now=now))[1]
+        except TidemillError:
+            return breaker
 
     def _resolved(self, name: str, job: Job, change: Callable[[Breaker], Breaker]) -> bool:
         """The transition that ends the probe of this job. A breaker that another job probes stays as it is.
@@ -228,12 +253,10 @@ class Breakers:
             self._moved(seen, after)
         return written, present
 
-    def _learned(self, breaker: Breaker) -> Breaker:
+    def _learned(self, breaker: Breaker, *, unread: bool = False) -> Breaker:
         with self._lock:
-            if known := self._known.get(breaker.name):
-                known.breaker, known.read_at = breaker, self._clock()
-            else:
-                self._known[breaker.name] = _Known(breaker, self._clock())
+            known = self._known.setdefault(breaker.name, _Known(breaker, self._clock()))
+            known.breaker, known.read_at, known.unread = breaker, self._clock(), unread
         return breaker
 
     def _take_successes(self, name: str, since: datetime) -> int:

@@ -185,7 +185,7 @@ class Releaser:
 
     def release_from_breaker(self, line: Line, *, parked: Job | None = None) -> list[Job]:
         """The next jobs if the breaker has closed, or else its probe, if it needs one. Arguments as `release`."""
-        if self._breakers is None or not self._breakers.blocks(line.key):
+        if self._breakers is None or not self._breakers.holds_line(line.key):
             return self.release(line, parked=parked)
         if self._breakers.forced(line.key):
             self._breakers.keep_open(line.key)

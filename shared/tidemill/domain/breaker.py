@@ -112,7 +112,7 @@ def window_is_over(breaker: Breaker, policy: BreakerPolicy, *, now: datetime) ->
 
 
 def trips(breaker: Breaker, policy: BreakerPolicy) -> bool:
-    """Whether a closed breaker opens, right after a failure was counted."""
+    """Whether a closed breaker opens, by what has been counted in its window."""
     enough = breaker.failures >= policy.failure_threshold
     return breaker.closed and enough and breaker.failures >= policy.failure_ratio * breaker.calls
 

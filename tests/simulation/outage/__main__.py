@@ -17,7 +17,7 @@ def main() -> int:
     parser.add_argument("--mutant", help="break the protocol with this mutant")
     arguments = parser.parse_args()
     if arguments.mutant:
-        apply(next(mutant for mutant in MUTANTS if mutant.name == arguments.mutant))
+        apply(next(each.mutant for each in MUTANTS if each.mutant.name == arguments.mutant))
     # Not before: a mutant is applied before the engine is imported.
     from tests.simulation.outage.bounds import FEWEST_SEEDS, broken_by, figures, others_slower
     from tests.simulation.outage.scenario import play, start_latencies_without

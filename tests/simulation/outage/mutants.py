@@ -1,14 +1,49 @@
-"""Faults of breakers that take an outage with moments in which the service works."""
+"""Faults of breakers that take an outage with faults of the table, or with moments in which the service works."""
 
+from dataclasses import dataclass
 from typing import Final
 
 from tests.simulation.mutants.apply import Mutant
 
+
+@dataclass(frozen=True, slots=True)
+class OutageMutant:
+    """The outage of `seed` breaks the bound `breaks`."""
+
+    seed: int
+    breaks: str
+    mutant: Mutant
+
+
 MUTANTS: Final = (
-    Mutant(
-        "a breaker that opens again begins another outage",
-        "tidemill.domain.breaker",
-        "outage_from=breaker.outage_from if again and breaker.outage_from > EPOCH else now,",
-        "outage_from=now,",
+    OutageMutant(
+        1,
+        "began anew",
+        Mutant(
+            "a breaker that opens again begins another outage",
+            "tidemill.domain.breaker",
+            "outage_from=breaker.outage_from if again and breaker.outage_from > EPOCH else now,",
+            "outage_from=now,",
+        ),
+    ),
+    OutageMutant(
+        842,
+        "too many attempts",
+        Mutant(
+            "only the worker that counts the last failure opens a breaker",
+            "tidemill.application.breakers",
+            "if not rules.trips(breaker, policy) or rules.window_is_over(breaker, policy, now=now):",
+            "if True:",
+        ),
+    ),
+    OutageMutant(
+        927,
+        "too many claims",
+        Mutant(
+            "the line of a breaker that cannot be read is released",
+            "tidemill.application.release",
+            "not self._breakers.holds_line(line.key):",
+            "not self._breakers.blocks(line.key):",
+        ),
     ),
 )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.simulation.outage.bounds import broken_by, figures, others_slower
-from tests.simulation.outage.mutants import MUTANTS
+from tests.simulation.outage.mutants import MUTANTS, OutageMutant
 from tests.simulation.outage.scenario import Outage, play, start_latencies_without
 from tests.simulation.outage.variant import Variant, variant_of
 from tests.simulation.world.downstream import Trouble
@@ -58,20 +58,22 @@ def test_an_outage_keeps_its_bounds(seed: int) -> None:
 
 
 def test_every_mutant_can_be_applied() -> None:
-    for mutant in MUTANTS:
-        mutant.checked()
+    for each in MUTANTS:
+        each.mutant.checked()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [mutant.name for mutant in MUTANTS])
-def test_a_mutant_is_caught(name: str) -> None:
+@pytest.mark.parametrize("each", MUTANTS, ids=lambda each: each.mutant.name)
+def test_a_mutant_is_caught(each: OutageMutant) -> None:
+    assert broken_by(play(each.seed, lasts=_HALF_AN_HOUR)) == []
+    name, seed = each.mutant.name, str(each.seed)
     run = subprocess.run(
-        [sys.executable, "-m", "tests.simulation.outage", "--seed", "1", "--seeds", "1", "--mutant", name],
+        [sys.executable, "-m", "tests.simulation.outage", "--seed", seed, "--seeds", "1", "--mutant", name],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert (run.returncode, "began anew" in run.stdout) == (1, True), run.stdout + run.stderr
+    assert (run.returncode, each.breaks in run.stdout) == (1, True), run.stdout + run.stderr
 
 
 @pytest.mark.parametrize(

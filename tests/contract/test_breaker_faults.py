@@ -1,0 +1,124 @@
+"""Breakers while the table does not respond: a guess lets one job call, and releases no line."""
+
+from datetime import timedelta
+
+import pytest
+
+from tests.support.builders import stored
+from tests.support.failing_downstream import Downstream
+from tests.support.faulty_client import FaultyClient
+from tests.support.job_tables import Table
+from tests.support.single_job import Clock
+from tidemill import StoreUnavailableError
+from tidemill.application.attempt_report import Ending
+from tidemill.application.ports import WHOLE
+from tidemill.application.release import Released
+from tidemill.domain.breaker import Breaker, BreakerState
+from tidemill.domain.states import State
+from tidemill.dynamodb.breaker_item import DynamoBreakers
+from tidemill.dynamodb.job_store import DynamoJobStore
+from tidemill.dynamodb.limits import DynamoLimits
+
+
+@pytest.fixture
+def downstream(
+    client: FaultyClient, table: Table, store: DynamoJobStore, limits: DynamoLimits, clock: Clock
+) -> Downstream:
+    return Downstream(client, table, store, limits, clock)
+
+
+class Out(DynamoBreakers):
+    """The table responds to no call."""
+
+    def __init__(self) -> None:
+        super().__init__(None, table="")  # type: ignore[arg-type]
+
+    def read(self, _name: str, *, consistent: bool = False) -> Breaker:
+        raise StoreUnavailableError(f"consistent={consistent}")
+
+    def move(self, _seen: Breaker, after: Breaker) -> tuple[bool, Breaker]:
+        raise StoreUnavailableError(str(after))
+
+
+class Unmoved(DynamoBreakers):
+    """Counts, and does not get as far as to move a breaker."""
+
+    def __init__(self, stored: DynamoBreakers) -> None:
+        super().__init__(stored._client, table=stored._table)
+
+    def move(self, _seen: Breaker, after: Breaker) -> tuple[bool, Breaker]:
+        raise StoreUnavailableError(str(after))
+
+
+def test_a_breaker_that_was_not_opened_at_its_threshold_is_opened_by_the_next_run(
+    downstream: Downstream, store: DynamoJobStore
+) -> None:
+    downstream.breakers._store = Unmoved(downstream.stored)
+    downstream.fail_twice()
+    assert (downstream.breaker.closed, downstream.breaker.failures, downstream.calls) == (True, 2, 2)
+    downstream.breakers._store = downstream.stored
+
+    job = downstream.submit()
+    assert downstream.run(job).ending is Ending.PARKED
+    assert downstream.breaker.state is BreakerState.OPEN
+    assert (downstream.calls, stored(store, job).attempt) == (2, 0)
+
+
+def test_a_run_goes_on_if_it_cannot_open_it_either(downstream: Downstream) -> None:
+    downstream.breakers._store = Unmoved(downstream.stored)
+    downstream.fail_twice()
+    downstream.error = None
+
+    assert downstream.run(downstream.submit()).ending is Ending.SUCCEEDED
+
+
+def test_failures_of_a_window_that_is_over_open_nothing(downstream: Downstream) -> None:
+    downstream.breakers._store = Unmoved(downstream.stored)
+    downstream.fail_twice()
+    downstream.breakers._store, downstream.error = downstream.stored, None
+    downstream.clock.now += timedelta(seconds=10)
+
+    assert downstream.run(downstream.submit()).ending is Ending.SUCCEEDED
+    assert downstream.breaker.closed
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_wake_leaves_the_line_of_a_breaker_that_it_cannot_read(
+    downstream: Downstream, store: DynamoJobStore, known: bool
+) -> None:
+    downstream.fail_twice()
+    waiting = downstream.submit()
+    downstream.run(waiting)
+    downstream.clock.now += timedelta(minutes=1)
+    if not known:
+        downstream.breakers._known.clear()
+    downstream.breakers._store = Out()
+
+    woken = _woken(downstream)
+
+    assert (woken.jobs, woken.left, woken.failed) == ((), 1, ())
+    assert stored(store, waiting).state is State.PARKED
+
+
+def test_wake_does_not_release_by_what_a_failed_read_left(downstream: Downstream, store: DynamoJobStore) -> None:
+    downstream.fail_twice()
+    waiting = downstream.submit()
+    downstream.run(waiting)
+    downstream.breakers._known.clear()
+    downstream.breakers._store = Out()
+    assert not downstream.breakers.blocks("payments"), "a worker goes on"
+    downstream.breakers._store = downstream.stored
+
+    assert _woken(downstream).jobs == ()
+    assert stored(store, waiting).state is State.PARKED
+
+
+def test_a_worker_that_cannot_read_it_goes_on(downstream: Downstream) -> None:
+    downstream.breakers._store = Out()
+    downstream.error = None
+
+    assert downstream.run(downstream.submit()).ending is Ending.SUCCEEDED
+
+
+def _woken(downstream: Downstream) -> Released:
+    return downstream.releaser.release_all(part=WHOLE, in_time=lambda: True, draw=lambda: 0.5)
