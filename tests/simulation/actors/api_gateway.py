@@ -75,6 +75,7 @@ def as_json(submission: Submission) -> dict[str, Any]:
     written = {
         "type": submission.type,
         "payload": dict(submission.payload),
+        "lane": submission.lane,
         "delay_seconds": submission.delay.total_seconds() if submission.delay else None,
         "run_at": submission.run_at.isoformat() if submission.run_at else None,
         "deadline": submission.deadline.isoformat() if submission.deadline else None,

@@ -9,6 +9,7 @@ from typing import Any, Final
 from tests.simulation.actors.api_gateway import ACCEPTED, BROKEN, CONFLICT, OK, UNPROCESSABLE, as_json, ask
 from tests.simulation.actors.batched_jobs import batched_jobs
 from tests.simulation.actors.bookings import bookings
+from tests.simulation.actors.deliveries import deliveries
 from tests.simulation.actors.stepwise_jobs import stepwise_jobs
 from tests.simulation.checks.violation import has_expired, require_in_task
 from tests.simulation.jobs.odd_values import ODD_VALUES
@@ -158,7 +159,7 @@ class Workload:
 def further_submissions(world: World) -> list[PlannedSubmission]:
     """In some seeds, odd values, a crowd of one limit key, and jobs that call a downstream, wait, book or have steps.
 
-    Or that share the call of a batch handler. Their own chance leaves the other seeds as they are.
+    Or that share the call of a batch handler, or a limit. Their own chance leaves the other seeds as they are.
     """
     random, made = Random(f"further submissions {world.seed}"), []
     if random.random() < _ODD:
@@ -194,7 +195,11 @@ def further_submissions(world: World) -> list[PlannedSubmission]:
         ]
     planned = [PlannedSubmission(TENANTS[0], one, world.scheduler.now_ms + random.randint(0, 5_000)) for one in made]
     timed = [*bookings(world.seed), *stepwise_jobs(world.seed), *batched_jobs(world.seed)]
-    return [*planned, *(PlannedSubmission(TENANTS[0], one, world.scheduler.now_ms + at_ms) for at_ms, one in timed)]
+    planned += [PlannedSubmission(TENANTS[0], one, world.scheduler.now_ms + at_ms) for at_ms, one in timed]
+    return planned + [
+        PlannedSubmission(TENANTS[number % 2], one, world.scheduler.now_ms + at_ms)
+        for number, (at_ms, one) in enumerate(deliveries(world.seed))
+    ]
 
 
 class TrackedSubmission:
@@ -292,7 +297,7 @@ class Caller:
         members: list[dict[str, Any]] = [
             {"payload": {**submission.payload, "padding": "another"}},
             {"type": "sim.plain" if submission.type == "sim.give-up" else "sim.give-up"},
-            {"lane": Lane.BULK},
+            {"lane": None if submission.lane else Lane.BULK},
             {"delay": timedelta(seconds=7), "run_at": None, "deadline": None},
             {"run_at": begins + timedelta(hours=2), "delay": None, "deadline": None},
             {"deadline": begins + timedelta(days=9)},

@@ -3,14 +3,13 @@
 All figures are those of the job type and of the design, not those of the engine.
 """
 
-import json
 import math
 from typing import Final
 
+from tests.simulation.checks.limit_keys import limit_of, types_of
 from tests.simulation.checks.table_watch import watch_items
 from tests.simulation.checks.violation import Item, map_of, number_of, require, text_of
 from tests.simulation.jobs.handler_runs import HandlerRun
-from tests.simulation.world.code_versions import job_type
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.world import World
@@ -58,7 +57,7 @@ class AdaptiveLimitChecks:
         before, after = record.before or {}, record.after
         if not key.startswith(_PREFIX) or after is None or "allowed" not in after:
             return
-        limit = job_type(json.loads(key.removeprefix(_PREFIX))[0]).limit
+        limit = limit_of(key.removeprefix(_PREFIX))
         if limit is None or limit.adaptive is None:
             return
         bounds = limit.adaptive
@@ -79,7 +78,7 @@ class AdaptiveLimitChecks:
         require(0 < step <= most + _EXACT, _FOLLOWS, f"it rose by {step} from {was}", key)
         good = any(
             run.ended_ms is not None and run.ended_ms - run.began_ms <= bounds.target_seconds * 1000 + _SLACK_MS
-            for run in self._runs_of_this_process()
+            for run in self._runs_of_this_process(key)
         )
         require(good or self._odd_clocks, _CAUSED, f"it rose by {step}, and no run was within the target", key)
 
@@ -101,14 +100,15 @@ class AdaptiveLimitChecks:
             require(since_ms >= _WINDOW_MS, _FOLLOWS, f"it fell again after {since_ms} ms", key)
         bad = any(
             run.ended_ms is None or run.ended_ms - run.began_ms > bounds.target_seconds * 1000 - _SLACK_MS
-            for run in self._runs_of_this_process()
+            for run in self._runs_of_this_process(key)
         )
         require(bad or self._odd_clocks, _CAUSED, f"it fell to {now}, and no run was above the target", key)
 
-    def _runs_of_this_process(self) -> list[HandlerRun]:
+    def _runs_of_this_process(self, key: str) -> list[HandlerRun]:
         task = self._world.scheduler.current
         by = task.process.name if task else ""
-        return [run for run in self._world.runs if run.by == by and run.kind == "sim.adaptive"]
+        types = types_of(key.removeprefix(_PREFIX))
+        return [run for run in self._world.runs if run.by == by and run.kind in types]
 
     @property
     def _odd_clocks(self) -> bool:

@@ -23,6 +23,8 @@ _EXPIRES_AFTER_MS: Final = 300_000
 #: Without starts, a call of wake ends the minute that had late ones, and a later one lowers the level. One of them may
 #: fail.
 _WAKE_WITHIN_MS: Final = 270_000
+#: A process lowers the level by what it read so long before, at most: its write may be slow, or tried again.
+_READ_BEFORE_MS: Final = 30_000
 
 
 class GovernorChecks:
@@ -36,6 +38,8 @@ class GovernorChecks:
         self._seen: set[tuple[int, int]] = set()
         #: Of the last report of late starts, of the last write, and when the faults ended.
         self._troubled_ms = self._written_ms = self._quiet_ms = 0
+        #: When the minute was calm last.
+        self._calm_ms = 0
         watch_items(world, self._changed)
 
     def _changed(self, key: str, record: Record) -> None:
@@ -44,6 +48,9 @@ class GovernorChecks:
         now_ms = self._world.scheduler.now_ms
         idle_ms, self._written_ms = now_ms - self._written_ms, now_ms
         self._seen.add((number_of(record.before, "late"), number_of(record.before, "total")))
+        late, total = number_of(record.before, "minute_late"), number_of(record.before, "minute_total")
+        if late == 0 or late * _CALM_PART < total:
+            self._calm_ms = now_ms
         before, after = number_of(record.before, "level"), number_of(record.after, "level")
         if before == after:
             self._counted(record)
@@ -65,8 +72,7 @@ class GovernorChecks:
             self._require(first or since_ms >= _RISES_AFTER_MS - self._skews_ms, f"raised {since_ms} ms after a change")
         else:
             self._require(since_ms >= _FALLS_AFTER_MS - self._skews_ms, f"lowered {since_ms} ms after a change")
-            late, total = number_of(record.before, "minute_late"), number_of(record.before, "minute_total")
-            calm = late == 0 or late * _CALM_PART < total
+            calm = now_ms - self._calm_ms <= _READ_BEFORE_MS
             self._require(calm or expired, f"lowered after a minute with {late} late of {total}")
             usual = number_of(record.after, "usual")
             self._require(usual * 6 <= total + 6, f"{usual} starts of a window are usual, after a minute with {total}")

@@ -5,15 +5,14 @@ All figures are those of the job type and of the design, not those of the engine
 
 import base64
 import hashlib
-import json
 from datetime import timedelta
 from typing import Final
 
 from tests.simulation.checks.adaptive_limits import slots_of
 from tests.simulation.checks.caps import CapChecks
+from tests.simulation.checks.limit_keys import limit_of
 from tests.simulation.checks.table_watch import watch_items
 from tests.simulation.checks.violation import Item, number_of, require, text_of
-from tests.simulation.world.code_versions import job_type
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.world import World
@@ -178,7 +177,7 @@ class LimitItemChecks:
         if key.startswith(_CAP):
             caps = self._caps.caps_of(key, now_ms)
             return Limit(concurrency=max(_NO_CAP if cap is None else cap for cap in caps))
-        limit = job_type(json.loads(key.removeprefix(_PREFIX))[0]).limit
+        limit = limit_of(key.removeprefix(_PREFIX))
         if limit is None:
             raise AssertionError(f"{key}: a job type without a limit")
         return limit

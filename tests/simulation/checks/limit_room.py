@@ -6,8 +6,18 @@ A job that was parked although its limit has room starts late, and loses no prom
 from typing import Final
 
 from tests.simulation.checks.adaptive_limits import slots_of
+from tests.simulation.checks.limit_keys import waits_in_wrong_line
 from tests.simulation.checks.table_watch import watch_items
-from tests.simulation.checks.violation import Item, map_of, number_of, require, state_of, text_of
+from tests.simulation.checks.violation import (
+    Item,
+    capped,
+    map_of,
+    number_of,
+    require,
+    state_of,
+    tenant_of,
+    text_of,
+)
 from tests.simulation.world.code_versions import job_type
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import Fault
@@ -46,6 +56,9 @@ class LimitRoomChecks:
             elif state_of(before if "state" in before else None) is State.RUNNING and "wait" in after:
                 if text_of(map_of(after, "wait"), "cause") != "limit":
                     return
+                if not capped(after):
+                    wrong = waits_in_wrong_line(tenant_of(key), after)
+                    require(wrong is None, "a job waits in the line of its limit", wrong or "", key)
                 if state_of(after) is State.PARKED:
                     self._parked_without_room(key, after)
                 elif text_of(after, "hold_cause") == "limit" and number_of(after, "holds") > number_of(before, "holds"):

@@ -5,9 +5,9 @@ from datetime import timedelta
 from typing import Final
 
 from tests.simulation.checks.document_changes import DocumentChangeChecks
+from tests.simulation.checks.limit_keys import key_of_run, limit_of
 from tests.simulation.checks.violation import require
 from tests.simulation.jobs.handler_runs import HandlerRun
-from tests.simulation.world.code_versions import job_type
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import LARGEST_SKEW_MS
 from tests.simulation.world.world import World
@@ -29,13 +29,12 @@ class LimitChecks:
         if self._world.faults.counted[Fault.CLOCK_FAR_OFF]:
             # Workers take and release slots by their own clocks.
             return
-        by_key: dict[tuple[str, ...], list[HandlerRun]] = defaultdict(list)
+        by_key: dict[str, list[HandlerRun]] = defaultdict(list)
         for run in self._world.runs:
             if run.limit_key is not None and run.kind:
-                whose = () if job_type(run.kind).limit_spans_tenants else (run.tenant,)
-                by_key[run.kind, run.limit_key, *whose].append(run)
+                by_key[key_of_run(run)].append(run)
         for key, runs in by_key.items():
-            limit = job_type(key[0]).limit
+            limit = limit_of(key)
             runs.sort(key=lambda run: run.began_ms)
             if limit and limit.concurrency:
                 self._limits_hold(key, runs, limit.concurrency)
@@ -44,7 +43,7 @@ class LimitChecks:
             if limit and limit.rate:
                 self._rates_hold(key, runs, limit.rate)
 
-    def _limits_hold(self, key: tuple[str, ...], runs: list[HandlerRun], most: int) -> None:
+    def _limits_hold(self, key: str, runs: list[HandlerRun], most: int) -> None:
         for index, run in enumerate(runs):
             still = still_running(self._world, runs[:index], run)
             others = ", ".join(one.job_id for one in still)
@@ -52,7 +51,7 @@ class LimitChecks:
                 len(still) < most, "concurrency limits hold", f"{key}: {others} still ran; the limit is {most}", run.key
             )
 
-    def _rates_hold(self, key: tuple[str, ...], runs: list[HandlerRun], rate: Rate) -> None:
+    def _rates_hold(self, key: str, runs: list[HandlerRun], rate: Rate) -> None:
         """In any period at most `count` runs begin, plus one for each interval in it.
 
         A run passes the limit between its claim and its beginning. So runs claimed after one time that have begun by

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from tests.simulation.checks.limit_keys import limit_in_words
 from tests.simulation.checks.violation import Item, cap_in_words, group_of, map_of, maps_of, number_of, require, text_of
 from tidemill.application.job_story import story
 from tidemill.domain.history import Why
@@ -147,8 +148,10 @@ def _by(item: Item) -> str:
 def _waits(wait: Item, what: str) -> str:
     if cap := cap_in_words(wait):
         return re.escape(f"it {what} for the {cap}")
-    end = "the end of " if text_of(wait, "cause") == "pause" else ""
-    return re.escape(f"it {what} for {end}its {text_of(wait, 'cause')} {text_of(wait, 'key')}")
+    cause, key = text_of(wait, "cause"), text_of(wait, "key")
+    if cause == "limit":
+        return re.escape(f"it {what} for its {limit_in_words(key)} {key}")
+    return re.escape(f"it {what} for {'the end of ' if cause == 'pause' else ''}its {cause} {key}")
 
 
 def _ready(item: Item) -> str:

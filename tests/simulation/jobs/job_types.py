@@ -48,7 +48,7 @@ class Plan(BaseModel):
     padding: str = ""
 
 
-def _step(plan: Plan, run: Run) -> None:
+def take_step(plan: Plan, run: Run) -> None:
     time.sleep(plan.seconds)
     if run.attempt <= plan.fails:
         raise BrokenError(f"attempt {run.attempt}")
@@ -57,42 +57,42 @@ def _step(plan: Plan, run: Run) -> None:
 @job_type("sim.effect", payload=Plan, max_attempts=4, backoff_cap_seconds=60)
 def an_effect(plan: Plan, run: Run) -> Done:
     with running(run):
-        _step(plan, run)
+        take_step(plan, run)
         return Done(result={"attempt": run.attempt}, writes=[effect(run)])
 
 
 @job_type("sim.urgent", payload=Plan, lane=Lane.CRITICAL, max_attempts=3, backoff_cap_seconds=2_000, backoff_seconds=90)
 def urgent(plan: Plan, run: Run) -> Done:
     with running(run):
-        _step(plan, run)
+        take_step(plan, run)
         return Done(writes=[effect(run)])
 
 
 @job_type("sim.plain", payload=Plan, max_attempts=3, backoff_seconds=1, retention_days=0.02)
 def plain(plan: Plan, run: Run) -> Any:
     with running(run):
-        _step(plan, run)
+        take_step(plan, run)
         return {"n": plan.count, "padding": plan.padding}
 
 
 @job_type("sim.sheddable", payload=Plan, max_attempts=3, importance="sheddable")
 def sheddable(plan: Plan, run: Run) -> Done:
     with running(run):
-        _step(plan, run)
+        take_step(plan, run)
         return Done(writes=[effect(run)])
 
 
 @job_type("sim.deferrable", payload=Plan, max_attempts=3, importance="deferrable")
 def deferrable(plan: Plan, run: Run) -> Done:
     with running(run):
-        _step(plan, run)
+        take_step(plan, run)
         return Done(writes=[effect(run)])
 
 
 @job_type("sim.permanent", payload=Plan, retention_days=0.01)
 def permanent(plan: Plan, run: Run) -> None:
     with running(run):
-        _step(plan, run)
+        take_step(plan, run)
         raise PermanentJobError("never")
 
 
@@ -108,7 +108,7 @@ def repaired(plan: Plan, run: Run) -> Done:
 @job_type("sim.give-up", payload=Plan)
 def gives_up(plan: Plan, run: Run) -> Any:
     with running(run):
-        _step(plan, run)
+        take_step(plan, run)
         return GiveUp("no use") if plan.count else Cancelled()
 
 
@@ -130,7 +130,7 @@ def later(plan: Plan, run: Run) -> Done:
 @job_type("sim.chain", payload=Plan, max_attempts=4, backoff_cap_seconds=30)
 def chain(plan: Plan, run: Run) -> Done:
     with running(run):
-        _step(plan, run)
+        take_step(plan, run)
         following = [
             Submission(type="sim.effect", payload={"fails": index % 2, "padding": plan.padding}, group=run.group)
             for index in range(plan.count)
@@ -153,7 +153,7 @@ def continues(plan: Plan, run: Run) -> Any:
         if page < plan.count:
             time.sleep(plan.seconds)
             return Continue(page + 1)
-        _step(plan, run)
+        take_step(plan, run)
         return Done(writes=[effect(run)])
 
 
@@ -186,7 +186,7 @@ def overrun(plan: Plan, run: Run) -> Done:
 @job_type("sim.blocking", payload=Plan, max_attempts=2, backoff_cap_seconds=10, on_dead="block")
 def blocking(plan: Plan, run: Run) -> Done:
     with running(run):
-        _step(plan, run)
+        take_step(plan, run)
         return Done(writes=[effect(run)])
 
 
@@ -201,7 +201,7 @@ def blocking(plan: Plan, run: Run) -> Done:
 )
 def limited(plan: Plan, run: Run) -> Done:
     with running(run, limit_key=plan.key):
-        _step(plan, run)
+        take_step(plan, run)
         return Done(writes=[effect(run)])
 
 
@@ -210,7 +210,7 @@ def limited(plan: Plan, run: Run) -> Done:
 )
 def slots(plan: Plan, run: Run) -> Done:
     with running(run, limit_key=plan.key):
-        _step(plan, run)
+        take_step(plan, run)
         return Done(writes=[effect(run)])
 
 
@@ -224,7 +224,7 @@ def slots(plan: Plan, run: Run) -> Done:
 )
 def adaptive(plan: Plan, run: Run) -> Done:
     with running(run, limit_key=plan.key):
-        _step(plan, run)
+        take_step(plan, run)
         return Done(writes=[effect(run)])
 
 
@@ -238,7 +238,7 @@ def adaptive(plan: Plan, run: Run) -> Done:
 )
 def paced(plan: Plan, run: Run) -> Done:
     with running(run, limit_key=plan.key):
-        _step(plan, run)
+        take_step(plan, run)
         return Done(writes=[effect(run)])
 
 
@@ -252,7 +252,7 @@ def paced(plan: Plan, run: Run) -> Done:
 )
 def metered(plan: Plan, run: Run) -> Done:
     with running(run, limit_key=""):
-        _step(plan, run)
+        take_step(plan, run)
         return Done(writes=[effect(run)])
 
 
@@ -264,7 +264,7 @@ _PAYMENTS = Breaker("payments", failure_threshold=3, window_seconds=30, probe_se
 def dependent(plan: Plan, run: Run) -> Done:
     """Calls a service that may be down or slow."""
     with running(run):
-        _step(plan, run)
+        take_step(plan, run)
         world().downstreams["payments"].call()
         return Done(writes=[effect(run)])
 
@@ -272,14 +272,14 @@ def dependent(plan: Plan, run: Run) -> Done:
 @job_type("sim.periodic", payload=Plan, max_attempts=4, backoff_cap_seconds=60, schedule="rate(1 minute)")
 def periodic(plan: Plan, run: Run) -> Done:
     with running(run):
-        _step(plan, run)
+        take_step(plan, run)
         return Done(writes=[effect(run)])
 
 
 @job_type("sim.unique", payload=Plan, max_attempts=3, backoff_cap_seconds=20, unique_seconds=3600, retention_days=0.002)
 def unique(plan: Plan, run: Run) -> Done:
     with running(run):
-        _step(plan, run)
+        take_step(plan, run)
         return Done(writes=[effect(run)])
 
 
@@ -325,7 +325,7 @@ def asks(plan: Plan, run: Run) -> Done:
 def books(plan: Plan, run: Run) -> Done:
     """Says what would undo it, and what it skips. `count` is how often the undo fails."""
     with running(run):
-        _step(plan, run)
+        take_step(plan, run)
         run.skipped("receipt")
         run.skipped("report")
         undoing = Submission(
@@ -340,7 +340,7 @@ def books(plan: Plan, run: Run) -> Done:
 def rebooks(plan: Plan, run: Run) -> Done:
     """Supersedes a booking."""
     with running(run):
-        _step(plan, run)
+        take_step(plan, run)
         return Done(writes=[effect(run)])
 
 
@@ -348,7 +348,7 @@ def rebooks(plan: Plan, run: Run) -> Done:
 def sends(plan: Plan, run: Run) -> Done:
     """Makes up for what a booking skipped."""
     with running(run):
-        _step(plan, run)
+        take_step(plan, run)
         return Done(writes=[effect(run)])
 
 
@@ -356,7 +356,7 @@ def sends(plan: Plan, run: Run) -> Done:
 def unbooks(plan: Plan, run: Run) -> Done:
     """Says what would undo it, too, although an undo cannot be undone."""
     with running(run):
-        _step(plan, run)
+        take_step(plan, run)
         undoing = Submission(type="sim.unbooks", payload={"key": f"{run.tenant}#{run.job_id}"})
         return Done(writes=[effect(run)], undo=undoing)
 

@@ -26,6 +26,7 @@ from tests.simulation.mutants.operators_reads import READ
 from tests.simulation.mutants.passes import PASS
 from tests.simulation.mutants.pauses import PAUSES
 from tests.simulation.mutants.replays import REPLAYED
+from tests.simulation.mutants.shared_limits import SHARED
 from tests.simulation.mutants.signals import SIGNALLED
 from tests.simulation.mutants.steps import STEPPED
 from tests.simulation.mutants.undos import UNDONE
@@ -47,6 +48,7 @@ MUTANTS: Final = (
         *HINTED,
         *GOVERNED,
         *CAPPED,
+        *SHARED,
         *STEPPED,
         *PUBLISHED,
         *REPLAYED,

@@ -1,0 +1,33 @@
+"""Limits that several job types share, or that each lane has for itself."""
+
+from typing import Final
+
+from tests.simulation.mutants import modules
+from tests.simulation.mutants.apply import Mutant
+
+SHARED: Final = (
+    Mutant(
+        "each type has a shared limit for itself",
+        modules.JOB_TYPES,
+        "shared=self.shared_limit,",
+        "shared=self.shared_limit and self.name,",
+    ),
+    Mutant(
+        "all lanes have one limit",
+        modules.JOB_TYPES,
+        "lane=lane if self.limit_per_lane else None,",
+        "lane=None,",
+    ),
+    Mutant(
+        "each lane has a limit for itself",
+        modules.JOB_TYPES,
+        "lane=lane if self.limit_per_lane else None,",
+        "lane=lane,",
+    ),
+    Mutant(
+        "each tenant has a shared limit for itself",
+        "tidemill.shared_limit",
+        "limit_spans_tenants=shared.across_tenants if shared else across_tenants,",
+        "limit_spans_tenants=across_tenants,",
+    ),
+)
