@@ -25,6 +25,7 @@ from tidemill.domain.limits import Limit
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.return_values import Cancelled, Continue, Done, GiveUp, Snooze
 from tidemill.domain.submission import Submission, Unique
+from tidemill.domain.waiting import Line
 from tidemill.names import Lane
 from tidemill.sqs import messages
 from tidemill.worker.message_run import MessageRun
@@ -76,7 +77,7 @@ class ShippedWorker:
     def claimed(self, job: Job) -> None:
         """As `RunObserver`."""
 
-    def lowered(self, job: Job, change: Change) -> None:
+    def lowered(self, job: Job, line: Line, change: Change) -> None:
         """As `RunObserver`."""
 
     def ended(self, _reference: Reference | None, report: Report) -> None:

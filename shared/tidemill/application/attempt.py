@@ -275,7 +275,7 @@ class Attempt:
     def release_slot(self) -> None:
         """Also for a stray: its process ends now, so the slot need not wait for the end of the lease."""
         if job := self._job:
-            self._gates.release_slot(job, lambda change: self._observer.lowered(job, change))
+            self._gates.release_slot(job, lambda line, change: self._observer.lowered(job, line, change))
 
     def _end(self, report: Report) -> None:
         """End an attempt that settles nothing, unless it has ended."""

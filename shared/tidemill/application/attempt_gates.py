@@ -8,15 +8,16 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 from tidemill.application.breaker_use import BreakerUse
 from tidemill.application.job_types import JobType
 from tidemill.application.measured_run import MeasuredRun
 from tidemill.application.ports import Entered, LimitSlot
-from tidemill.application.release import Tell
 from tidemill.application.settle import AttemptContext
 from tidemill.application.superseding import LONGEST_HOLD
+from tidemill.domain.adaptive_limit import Change
 from tidemill.domain.errors import (
     InvalidPayloadError,
     JobTimeoutError,
@@ -228,12 +229,13 @@ class Gates:
         if self._slot and self.measured and self._slot.sample is None:
             self._slot = replace(self._slot, sample=self.measured.sample(outcome))
 
-    def release_slot(self, job: Job, tell: Tell) -> None:
+    def release_slot(self, job: Job, lowered: Callable[[Line, Change], None]) -> None:
         """Give back the slot of the run, and the turn that the job did not use. Best effort: both end by themselves.
 
-        `tell` gets the decrease of an adaptive concurrency that the run caused.
+        `lowered` gets the decrease of an adaptive concurrency that the run caused, and its line.
         """
         if self._slot and self._slot.limit.has_slots:
+            tell = partial(lowered, self._slot.line)
             self._context.releaser.leave(self._slot, line_stands=self._entered.line_stands, tell=tell)
         if self.breakers:
             self.breakers.give_up()

@@ -58,7 +58,7 @@ def lowered_lines(found: tuple[LoweredLimit, ...] | Unread) -> Iterator[Line]:
         number = f"{each.bounds.slots(each.adapted)} of {each.bounds.ceiling} runs at once"
         fell, why = each.adapted.fell_at, _why(each.adapted.why)
         last = f", lowered last at {readable_time(fell)} ({why})" if fell else ""
-        yield Line(f"LIMIT LOWERED: {each.key} lets {number}{last}, {shown_number(each.parked)} parked", YELLOW)
+        yield Line(f"LIMIT LOWERED: the {each.line} lets {number}{last}, {shown_number(each.parked)} parked", YELLOW)
 
 
 def breaker_table(found: tuple[BreakerStatus, ...]) -> Table:
@@ -95,7 +95,7 @@ def breaker_as_json(each: BreakerStatus) -> dict[str, Any]:
 def lowered_as_json(each: LoweredLimit) -> dict[str, Any]:
     fell = each.adapted.fell_at
     return {
-        "key": each.key,
+        "key": each.line.key,
         "runs": each.bounds.slots(each.adapted),
         "floor": each.bounds.floor,
         "ceiling": each.bounds.ceiling,

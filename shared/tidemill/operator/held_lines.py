@@ -42,7 +42,7 @@ class BreakerStatus:
 class LoweredLimit:
     """A limit key with a line, of which fewer jobs may run at once than its ceiling says."""
 
-    key: str
+    line: Line
     bounds: Adaptive
     adapted: Adapted
     parked: Counted
@@ -83,4 +83,4 @@ def _lowered(limits: DynamoLimits, line: Line, parked: Counted) -> LoweredLimit 
     bounds = state.limit.adaptive if state.limit else None
     if bounds is None or state.adapted is None or bounds.slots(state.adapted) >= bounds.ceiling:
         return None
-    return LoweredLimit(key=line.key, bounds=bounds, adapted=state.adapted, parked=parked)
+    return LoweredLimit(line=line, bounds=bounds, adapted=state.adapted, parked=parked)

@@ -13,6 +13,7 @@ from tidemill.application.submit import Accepted
 from tidemill.application.traceback_text import handler_traceback
 from tidemill.domain.adaptive_limit import Change
 from tidemill.domain.job import Job, Reference
+from tidemill.domain.waiting import Line
 from tidemill.names import OTHER_TYPES, Lane, Metric
 from tidemill.telemetry.embedded_metrics import embedded
 from tidemill.telemetry.job_fields import job_fields, reference_fields
@@ -50,11 +51,12 @@ class RunLines:
         _level(report)(report.ending.value, extra=fields | _why(report) | metrics)
         self.telemetry.accepted(*(Accepted(job=follow_up, replayed=False) for follow_up in report.follow_ups))
 
-    def lowered(self, job: Job, change: Change) -> None:
+    def lowered(self, job: Job, line: Line, change: Change) -> None:
         """The decision with its inputs."""
         if (lowered := change.lowered) is None:
             return
         decision = {
+            "limit": str(line),
             "why": lowered.why,
             "allowed": lowered.allowed,
             "allowed_before": change.sample.entered.allowed,

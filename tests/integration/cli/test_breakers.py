@@ -148,6 +148,8 @@ def test_the_status_shows_a_limit_below_its_ceiling(cloud: Cloud) -> None:
     sample = Sample(entered=Adapted(allowed=1), taken=1, seconds=3)
     limits.vacate(slot.line, run_name(slot.token), Change(lowered=lowered, sample=sample))
     (shown, _) = lines_of("LIMIT LOWERED")
-    assert shown == (f"LIMIT LOWERED: test.job#a lets 1 of 10 runs at once, lowered last at {SINCE} (slow), 1 parked")
+    assert shown == (
+        f"LIMIT LOWERED: the limit test.job#a lets 1 of 10 runs at once, lowered last at {SINCE} (slow), 1 parked"
+    )
     (found,) = one("status")["lowered_limits"]
     assert (found["key"], found["runs"], found["ceiling"], found["why"]) == ("test.job#a", 1, 10, "slow")

@@ -41,7 +41,7 @@ class Observer:
     """As `RunObserver`."""
 
     def __init__(self) -> None:
-        self.reported: list[tuple[Job, Change]] = []
+        self.reported: list[tuple[Job, Line, Change]] = []
 
     def claimed(self, job: Job) -> None:
         pass
@@ -49,8 +49,8 @@ class Observer:
     def ended(self, reference: Any, report: Any) -> None:
         pass
 
-    def lowered(self, job: Job, change: Change) -> None:
-        self.reported.append((job, change))
+    def lowered(self, job: Job, line: Line, change: Change) -> None:
+        self.reported.append((job, line, change))
 
 
 class Ran:
@@ -107,8 +107,8 @@ def test_a_failure_that_may_pass_lowers_the_number_and_is_reported(error: Except
 
     assert ran.change is not None
     assert ran.change.lowered == Adapted(allowed=4 * 0.7, falls=2, fell_at=ran.clock.now, why=trouble)
-    ((job, change),) = ran.observer.reported
-    assert (job.id, change) == ("j", ran.change)
+    ((job, line, change),) = ran.observer.reported
+    assert (job.id, line, change) == ("j", ran.slot.line, ran.change)
 
 
 def test_a_slow_run_lowers_the_number() -> None:

@@ -18,10 +18,13 @@ from tidemill.domain.adaptive_limit import Adapted, Change, Sample, Trouble
 from tidemill.domain.claim_verdict import Verdict
 from tidemill.domain.errors import JobTimeoutError, MalformedDocumentError
 from tidemill.domain.job import CRASHED, DEADLINE_PASSED, AttemptError, DeathReason, Job
+from tidemill.domain.limit_key import LimitKey
+from tidemill.domain.waiting import Line
 from tidemill.names import CANARY_TYPE, Env, Lane
 from tidemill.telemetry.outcome_log import Telemetry
 from tidemill.telemetry.run_lines import RunLines
 
+SHARED_LINE = Line.for_limit(str(LimitKey(shared="ledger", text="a")))
 JOB = a_job(
     attempt=2,
     created_at=NOW - 5 * SECOND,
@@ -306,16 +309,24 @@ def test_a_decrease_of_an_adaptive_concurrency_is_a_line_with_its_inputs(said: S
     sample = Sample(entered=Adapted(allowed=10, falls=2), taken=9, seconds=1.5)
     lowered = Adapted(allowed=7, falls=3, fell_at=NOW, why=Trouble.SLOW)
 
-    a_log(measured_types={JOB.type}).lowered(JOB, Change(lowered=lowered, sample=sample))
+    a_log(measured_types={JOB.type}).lowered(JOB, SHARED_LINE, Change(lowered=lowered, sample=sample))
 
     (line,) = said()
     assert (line["message"], line["level"], line["job_id"]) == ("concurrency lowered", "WARNING", JOB.id)
-    inputs = {name: line[name] for name in ("why", "allowed", "allowed_before", "in_use", "seconds", "falls")}
-    assert inputs == {"why": "slow", "allowed": 7, "allowed_before": 10, "in_use": 9, "seconds": 1.5, "falls": 3}
+    inputs = {name: line[name] for name in ("limit", "why", "allowed", "allowed_before", "in_use", "seconds", "falls")}
+    assert inputs == {
+        "limit": 'shared limit ledger ["limit:ledger", "a"]',
+        "why": "slow",
+        "allowed": 7,
+        "allowed_before": 10,
+        "in_use": 9,
+        "seconds": 1.5,
+        "falls": 3,
+    }
     assert metrics(line) == {"ConcurrencyLowered": 1}
 
 
 def test_an_increase_writes_no_line(said: Said) -> None:
-    a_log().lowered(JOB, Change(step=1, sample=Sample(entered=Adapted(allowed=1), taken=1, seconds=0)))
+    a_log().lowered(JOB, SHARED_LINE, Change(step=1, sample=Sample(entered=Adapted(allowed=1), taken=1, seconds=0)))
 
     assert said() == []
