@@ -40,21 +40,21 @@ BREAKERS: Final = (
         "a breaker that is forced closed parks its jobs",
         modules.BREAKERS,
         """            return forced is BreakerState.CLOSED
-        breaker = self._look_if_open(policy.name)
+        breaker = self._opened_if_due(policy, self._look_if_open(policy.name))
         for""",
         """            return forced is BreakerState.CLOSED and self.look(policy.name).closed
-        breaker = self._look_if_open(policy.name)
+        breaker = self._opened_if_due(policy, self._look_if_open(policy.name))
         for""",
     ),
     Mutant(
         "a breaker that is forced open lets calls pass while it is closed by itself",
         modules.BREAKERS,
         """            return forced is BreakerState.CLOSED
-        breaker = self._look_if_open(policy.name)
+        breaker = self._opened_if_due(policy, self._look_if_open(policy.name))
         for""",
         """            if forced is BreakerState.CLOSED or self.look(policy.name).closed:
                 return True
-        breaker = self._look_if_open(policy.name)
+        breaker = self._opened_if_due(policy, self._look_if_open(policy.name))
         for""",
     ),
     Mutant(
