@@ -93,6 +93,7 @@ def payloads() -> DynamoPayloads:
         bucket=lambda: Bucket(clients.s3(), setting(Env.FILES_BUCKET)),
         new_token=ids.new_token,
         largest_item_bytes=int(os.environ.get(Env.PAYLOAD_ITEM_BYTES) or PAYLOAD_ITEM_BYTES),
+        compresses=os.environ.get(Env.COMPRESS_PAYLOADS) == "true",
     )
 
 

@@ -39,8 +39,7 @@ class Env(StrEnum):
     LISTING = "TIDEMILL_LISTING"
     #: Number of index partitions over which writes spread the jobs of one tenant, or of one kind.
     INDEX_SHARDS = "TIDEMILL_INDEX_SHARDS"
-    #: Comma-separated lanes whose submissions send the first message of a job; absent where none does. `LANES` of
-    #: submit has these lanes.
+    #: Comma-separated lanes with first messages at once; absent where none has them. `LANES` of submit has these lanes.
     FIRST_MESSAGE_LANES = "TIDEMILL_FIRST_MESSAGE_LANES"
     #: Seconds within which a job of the lane `critical` should start; absent where nothing governs the strain.
     FOREGROUND_TARGET = "TIDEMILL_FOREGROUND_TARGET_SECONDS"
@@ -57,8 +56,9 @@ class Env(StrEnum):
     CODE_VERSION = "TIDEMILL_CODE_VERSION"
     #: The part of all jobs, from 0 to 1, whose lines `accepted` and `dispatched` are written; absent for all.
     LOG_SAMPLE_RATE = "TIDEMILL_LOG_SAMPLE_RATE"
-    #: Bytes of the largest payload in an item of the table; absent for the default. Read by submit and work.
+    #: Bytes of the largest payload in an item of the table; absent for the default. `true` where they are compressed.
     PAYLOAD_ITEM_BYTES = "TIDEMILL_PAYLOAD_ITEM_BYTES"
+    COMPRESS_PAYLOADS = "TIDEMILL_COMPRESS_PAYLOADS"
     #: The number of job types that have metrics of their own; absent where no type has any. Read by work.
     METRICS_BY_TYPE = "TIDEMILL_METRICS_BY_TYPE"
     #: `true` where functions emit spans through OpenTelemetry; absent where they do not.

@@ -1,6 +1,8 @@
 """Where payloads go by their size, and how they are read and deleted there."""
 
+import json
 from dataclasses import replace
+from secrets import token_hex
 from typing import Any
 
 import pytest
@@ -107,6 +109,61 @@ def test_a_stage_that_prefers_files_still_reads_and_deletes_the_items_of_before(
         assert reader.load(other) == job.payload
         reader.delete(other.tenant, other.id, other.payload_at)
     assert payload_bucket.keys() == []
+
+
+def _compressing(client: FaultyClient, table: Table, **changes: Any) -> DynamoPayloads:
+    return DynamoPayloads(
+        client,  # type: ignore[arg-type]  # a proxy
+        table=table.name,
+        bucket=_no_bucket,
+        new_token=fresh_token,
+        compresses=True,
+        **changes,
+    )
+
+
+@pytest.mark.parametrize("size_bytes", [2_000, LARGEST_ITEM_BYTES, LARGEST_BODY_BYTES])
+def test_a_stage_that_compresses_stores_fewer_bytes_that_every_stage_reads(
+    payloads: DynamoPayloads, client: FaultyClient, table: Table, size_bytes: int
+) -> None:
+    """Also one that is too large for an item without compression."""
+    compressing, job = _compressing(client, table), a_job(payload=payload_of(size_bytes))
+
+    apart = compressing.put_away(job)
+
+    (item,) = table.client.scan(TableName=table.name)["Items"]
+    assert len(item["payload"]["B"]) < 500
+    assert payload_item(item) is not None
+    for reader in (compressing, payloads):
+        assert reader.load(apart) == job.payload
+    payloads.delete(apart.tenant, apart.id, apart.payload_at)
+    assert table.client.scan(TableName=table.name)["Items"] == []
+
+
+def test_a_payload_is_compressed_only_if_that_saves_a_write_unit(client: FaultyClient, table: Table) -> None:
+    compressing = _compressing(client, table)
+
+    within_one_unit = compressing.put_away(a_job(payload=payload_of(800)))
+    random_text = a_job(payload=json.dumps({"a": token_hex(600)}))
+    apart = compressing.put_away(random_text)
+
+    kinds = [str(each.payload_at).partition("/")[0] for each in (within_one_unit, apart)]
+    assert kinds == ["item", "zlib"]
+    assert len(random_text.payload or "") > 1_024
+    assert compressing.load(apart) == random_text.payload
+
+
+def test_a_payload_whose_compressed_bytes_are_too_many_for_an_item_is_a_file(
+    payloads: DynamoPayloads, client: FaultyClient, table: Table, payload_bucket: PayloadBucket
+) -> None:
+    compressing = _compressing(client, table, largest_item_bytes=1024)
+    compressing._bucket = lambda: Bucket(payload_bucket.client, payload_bucket.name)
+    job = a_job(payload=json.dumps({"a": token_hex(5_000)}))
+
+    apart = compressing.put_away(job)
+
+    assert len(payload_bucket.keys()) == 1
+    assert payloads.load(apart) == job.payload
 
 
 @pytest.mark.parametrize("size_bytes", [LARGEST_INLINE_BYTES + 1, LARGEST_ITEM_BYTES + 1])

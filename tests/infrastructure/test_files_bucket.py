@@ -51,13 +51,21 @@ def test_only_functions_that_may_write_files_learn_to_prefer_them(synthesise: Sy
     """A function of the app with `allow_submitting` has no right on the bucket, and stores items up to the default."""
     frugal = synthesise(stage="dev", payload_item_bytes="4096")
 
-    def told(app: Synthesised) -> dict[str, set[str]]:
-        found: dict[str, set[str]] = {}
-        for _, function in app.of_type("AWS::Lambda::Function"):
-            variables = function["Environment"]["Variables"]
-            if value := variables.get(Env.PAYLOAD_ITEM_BYTES):
-                found.setdefault(value, set()).add(verb_of(function))
-        return found
+    assert _told(frugal, Env.PAYLOAD_ITEM_BYTES) == {"4096": {"publish", "submit", "work"}}
+    assert _told(dev, Env.PAYLOAD_ITEM_BYTES) == {}
 
-    assert told(frugal) == {"4096": {"publish", "submit", "work"}}
-    assert told(dev) == {}
+
+def test_the_same_functions_learn_to_compress(synthesise: Synthesise, dev: Synthesised) -> None:
+    compressing = synthesise(stage="dev", compress_payloads="on")
+
+    assert _told(compressing, Env.COMPRESS_PAYLOADS) == {"true": {"publish", "submit", "work"}}
+    assert _told(dev, Env.COMPRESS_PAYLOADS) == {}
+
+
+def _told(app: Synthesised, variable: Env) -> dict[str, set[str]]:
+    """The functions with this variable, by its value."""
+    found: dict[str, set[str]] = {}
+    for _, function in app.of_type("AWS::Lambda::Function"):
+        if value := function["Environment"]["Variables"].get(variable):
+            found.setdefault(value, set()).add(verb_of(function))
+    return found

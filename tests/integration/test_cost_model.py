@@ -1,6 +1,7 @@
 """The cost model against real jobs: its table capacity, its log lines, and what an idle stage does."""
 
 import json
+import zlib
 from collections.abc import Callable
 from datetime import timedelta
 from functools import cache
@@ -13,7 +14,7 @@ from tests.integration.test_canary import GatewayInProcess, Invocation, gateway
 from tests.integration.test_reconcile import SCHEDULED, metrics
 from tests.support.builders import fresh_token
 from tests.support.capacity_meter import CapacityMeter, metered
-from tests.support.deployed_functions import Context, Mill
+from tests.support.deployed_functions import Context, Mill, forget
 from tidemill.cost import idle_month, measured
 from tidemill.cost.job_usage import of_one_job, write_units
 from tidemill.cost.profile import Profile
@@ -57,6 +58,22 @@ def test_a_payload_takes_the_capacity_of_the_model(mill: Mill, size_bytes: int) 
     meter = capacity(mill, jobs(mill, JOBS, job_type="test.noop", payload=padded(size_bytes)))
 
     used = of_one_job(profile)
+    assert (meter.write_units + meter.index_write_units) / JOBS == used.write_units - deleted
+    assert meter.read_units / JOBS == used.read_units
+
+
+def test_a_compressed_payload_takes_the_capacity_of_the_model(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(Env.COMPRESS_PAYLOADS, "true")
+    forget()
+    payload = {"lines": [{"sku": f"{number * 7919 % 10**8:08d}", "quantity": number % 9} for number in range(400)]}
+    text = json.dumps(payload, separators=(",", ":"))
+    profile = Profile(payload_bytes=len(text), compression=len(text) / len(zlib.compress(text.encode())))
+    deleted = write_units(profile.stored_bytes + measured.PAYLOAD_KEY_BYTES)
+
+    meter = capacity(mill, jobs(mill, JOBS, job_type="test.noop", payload=payload))
+
+    used = of_one_job(profile)
+    assert profile.compression > 3
     assert (meter.write_units + meter.index_write_units) / JOBS == used.write_units - deleted
     assert meter.read_units / JOBS == used.read_units
 

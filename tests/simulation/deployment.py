@@ -115,6 +115,11 @@ class Deployment:
         return ({}, every, every)
 
     @property
+    def compression_settings(self) -> Sequence[Mapping[str, str]]:
+        """Settings of payloads. Each seed chooses one for submit, one for publish and one for the workers."""
+        return ({}, {}, {names.Env.COMPRESS_PAYLOADS: "true"}) if self.varied else ({},)
+
+    @property
     def foreground_targets(self) -> Sequence[Mapping[str, str]]:
         """Seconds within which an urgent job should start. Each seed chooses one; with the lowest, each starts late."""
         if not self.varied:

@@ -149,6 +149,9 @@ class StageConfig:
     #: Bytes of the largest payload that submit and the workers store as an item of the table; they store a larger one
     #: as a file. Every change is safe: a job names the place of its payload.
     payload_item_bytes: int = PAYLOAD_ITEM_BYTES
+    #: Whether they compress such a payload if that saves write units. Its size is then the compressed one. Each version
+    #: of the code that still runs must be able to read it.
+    compress_payloads: bool = False
     #: Number of job types that have metrics of their own: the first ones by name. The others share the type `other`.
     #: 0: no type has any. Each type has nine metrics, and CloudWatch charges for each.
     metrics_by_type: int = 0

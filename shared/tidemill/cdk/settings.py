@@ -81,6 +81,7 @@ SETTINGS: Final[Mapping[str, Reader]] = {
     "log_exception_text": switch,
     "log_sample_rate": number,
     "payload_item_bytes": integer,
+    "compress_payloads": switch,
     "metrics_by_type": integer,
     "tracing": switch,
     "tracing_layer": str,

@@ -39,10 +39,13 @@ class Storage:
         self.submitting: Mapping[str, str] = {**self.loading, Env.JOB_PACKAGES: ",".join(config.known_packages)}
         #: The same, of functions that may also write the files of payloads. Others write larger items.
         own_size = config.payload_item_bytes != PAYLOAD_ITEM_BYTES
-        size: Mapping[str, str] = {Env.PAYLOAD_ITEM_BYTES: str(config.payload_item_bytes)} if own_size else {}
-        self.writing_files: Mapping[str, str] = {**self.submitting, **size}
+        places: Mapping[str, str] = {
+            **({Env.PAYLOAD_ITEM_BYTES: str(config.payload_item_bytes)} if own_size else {}),
+            **({Env.COMPRESS_PAYLOADS: "true"} if config.compress_payloads else {}),
+        }
+        self.writing_files: Mapping[str, str] = {**self.submitting, **places}
         #: Environment of publish, which starts the jobs of flows and knows no job types.
-        self.starting: Mapping[str, str] = {**self.loading, **size}
+        self.starting: Mapping[str, str] = {**self.loading, **places}
         target = config.foreground_target_seconds
         #: Environment of functions that read the level of strain.
         self.governing: Mapping[str, str] = {Env.FOREGROUND_TARGET: str(target)} if target else {}

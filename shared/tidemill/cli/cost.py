@@ -42,6 +42,7 @@ def _number(name: str, help_: str) -> Callable[[Command], Command]:
 @_number("payload_bytes", "JSON text of the payload.")
 @_number("result_bytes", "JSON text of the result.")
 @_number("payload_item_bytes", "The setting of the stage: a larger payload is a file.")
+@_number("compression", "How much smaller the setting compress_payloads makes payloads in items. 1: off.")
 @_number("per_request", "Jobs in one request to the API; 0 if jobs come from Python.")
 @_number("batch", "Jobs in one batch of a worker, on average. 1 below some jobs a second.")
 @_number("attempts", "Runs of a job, on average.")

@@ -90,7 +90,7 @@ def _payload(profile: Profile) -> Usage:
 
 def _kept(profile: Profile) -> Usage:
     months = profile.retention_days / DAYS_PER_MONTH
-    table_bytes = _document_bytes(profile) + profile.result_bytes + measured.STORAGE_OVERHEAD_BYTES
+    table_bytes: float = _document_bytes(profile) + profile.result_bytes + measured.STORAGE_OVERHEAD_BYTES
     if profile.listing:
         table_bytes += measured.INDEX_ENTRY_BYTES + measured.STORAGE_OVERHEAD_BYTES
     if not profile.inline and not profile.in_file:
@@ -112,8 +112,8 @@ def _document_bytes(profile: Profile) -> int:
     return measured.DOCUMENT_BYTES + (profile.payload_bytes if profile.inline else 0)
 
 
-def _payload_item_bytes(profile: Profile) -> int:
-    return profile.payload_bytes + measured.PAYLOAD_KEY_BYTES
+def _payload_item_bytes(profile: Profile) -> float:
+    return profile.stored_bytes + measured.PAYLOAD_KEY_BYTES
 
 
 def _sampled(profile: Profile, line_bytes: int) -> float:

@@ -2,13 +2,14 @@
 
 from typing import Final
 
+from tidemill.dynamodb.payloads import ITEM_KEY_BYTES
+
 # Bytes of items, without payload and result. `tests/integration/test_cost_model.py` compares the write units that
 # follow from them with those of real jobs.
 
 #: The document of a job from its insert to its settle, with the room that its first run takes.
 DOCUMENT_BYTES: Final = 500
-#: What an item with a payload has besides: its key, which names tenant, job and location.
-PAYLOAD_KEY_BYTES: Final = 200
+PAYLOAD_KEY_BYTES: Final = ITEM_KEY_BYTES
 #: What DynamoDB adds to each item and index entry for storage.
 #: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
 STORAGE_OVERHEAD_BYTES: Final = 100

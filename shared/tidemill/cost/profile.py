@@ -18,6 +18,8 @@ class Profile:
     result_bytes: int = 100
     #: The setting of the stage: a larger payload is a file.
     payload_item_bytes: int = LARGEST_ITEM_BYTES
+    #: By how much the setting `compress_payloads` makes such a payload smaller. 1: off.
+    compression: float = 1.0
     #: Jobs in one request: 1 for `POST /jobs`, more for `POST /jobs/batch`. 0: submitted from Python, without the API.
     per_request: int = 1
     #: Jobs in one batch of a worker and of the publisher, on average. Few jobs a second travel alone.
@@ -47,6 +49,7 @@ class Profile:
             ("payload_bytes", 2, 256 * 1024),
             ("result_bytes", 0, 32 * 1024),
             ("payload_item_bytes", 0, LARGEST_ITEM_BYTES),
+            ("compression", 1, 100),
             ("per_request", 0, 100),
             ("batch", 1, 10),
             ("attempts", 1, 25),
@@ -67,7 +70,12 @@ class Profile:
 
     @property
     def in_file(self) -> bool:
-        return not self.inline and self.payload_bytes > self.payload_item_bytes
+        return not self.inline and self.stored_bytes > self.payload_item_bytes
+
+    @property
+    def stored_bytes(self) -> float:
+        """Of a payload in an item."""
+        return self.payload_bytes / self.compression
 
     def as_json(self) -> dict[str, object]:
         return {each.name: getattr(self, each.name) for each in fields(Profile)}

@@ -56,6 +56,8 @@ def _value_bytes(value: Mapping[str, Any]) -> int:
     match kind:
         case "S":
             return len(held.encode())
+        case "B":
+            return len(held)
         case "N":
             return (len(held.strip("0")) + 1) // 2 + 1
         case "L":

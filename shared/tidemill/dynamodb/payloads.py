@@ -7,7 +7,9 @@ submissions share a payload that one of them may delete, and a crash leaves only
 
 import base64
 import json
-from collections.abc import Callable
+import math
+import zlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -36,6 +38,9 @@ FIRST_RUN_BYTES: Final = 340
 #: The largest payload in an item, unless the stage says otherwise.
 LARGEST_ITEM_BYTES: Final = PAYLOAD_ITEM_BYTES
 
+#: About what such an item has besides: its key with tenant, job and location, and the time.
+ITEM_KEY_BYTES: Final = 200
+
 #: The error codes of S3 for a missing file. A caller without the right to list the bucket, such as every function of
 #: Tidemill, gets the second one.
 #: https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html
@@ -46,6 +51,8 @@ class Kind(StrEnum):
     """The prefix of a location."""
 
     ITEM = "item"
+    #: An item whose payload is compressed.
+    ZLIB = "zlib"
     FILE = "file"
 
 
@@ -92,7 +99,8 @@ class Place:
 class DynamoPayloads:
     """`Payloads` in the jobs table and a bucket. `bucket` is called when the first file is written or read.
 
-    A payload is read where its location says, so `largest_item_bytes` may differ between writers, and may change.
+    A payload is read where and as its location says, so `largest_item_bytes` and `compresses` may differ between
+    writers, and may change. With `compresses`, the bytes of an item are the compressed ones.
     """
 
     def __init__(
@@ -103,24 +111,26 @@ class DynamoPayloads:
         bucket: Callable[[], Bucket],
         new_token: NewToken,
         largest_item_bytes: int = LARGEST_ITEM_BYTES,
+        compresses: bool = False,
     ) -> None:
         self._client = client
         self._table = table
         self._bucket = bucket
         self._new_token = new_token
         self._largest_item_bytes = largest_item_bytes
+        self._compresses = compresses
 
     def put_away(self, job: Job, *, now: datetime | None = None) -> Job:
         if job.payload is None or _stays_inline(job):
             return job
-        kind = Kind.ITEM if len(job.payload) <= self._largest_item_bytes else Kind.FILE
+        kind, value = self._form(job.payload)
         place = Place(job.tenant, job.id, f"{kind}/{self._new_token()}")
         with translated():
-            if kind is Kind.ITEM:
+            if kind is not Kind.FILE:
                 stored_at = milliseconds(now or job.created_at)
                 self._client.put_item(
                     TableName=self._table,
-                    Item=place.item_key | {"payload": text(job.payload), "stored_at": stored_at},
+                    Item=place.item_key | {"payload": value, "stored_at": stored_at},
                 )
             else:
                 bucket = self._bucket()
@@ -131,6 +141,15 @@ class DynamoPayloads:
                     ContentType="application/json",
                 )
         return replace(job, payload=None, payload_at=place.location)
+
+    def _form(self, payload: str) -> tuple[Kind, Item]:
+        """The kind of its place, and the value of an item there. A payload is compressed if that saves write units."""
+        if self._compresses:
+            packed = zlib.compress(payload.encode("ascii"))
+            saves = len(payload) > self._largest_item_bytes or _units(len(packed)) < _units(len(payload))
+            if saves and len(packed) <= self._largest_item_bytes:
+                return Kind.ZLIB, {"B": packed}
+        return Kind.ITEM if len(payload) <= self._largest_item_bytes else Kind.FILE, text(payload)
 
     def load(self, job: Job) -> str:
         payload = job.payload if job.payload_at is None else self._read(Place(job.tenant, job.id, job.payload_at))
@@ -143,7 +162,7 @@ class DynamoPayloads:
             return
         place = Place(tenant, job_id, location)
         with translated():
-            if place.kind is Kind.ITEM:
+            if place.kind is not Kind.FILE:
                 self._client.delete_item(TableName=self._table, Key=place.item_key)
             else:
                 bucket = self._bucket()
@@ -151,9 +170,9 @@ class DynamoPayloads:
 
     def _read(self, place: Place) -> str | None:
         with translated():
-            if place.kind is Kind.ITEM:
+            if place.kind is not Kind.FILE:
                 answer = self._client.get_item(TableName=self._table, Key=place.item_key, ConsistentRead=True)
-                return answer["Item"]["payload"]["S"] if "Item" in answer else None
+                return _text_of(answer["Item"]["payload"], place.kind) if "Item" in answer else None
             bucket = self._bucket()
             try:
                 # Read after write is consistent: https://docs.aws.amazon.com/AmazonS3/latest/userguide/Welcome.html
@@ -163,6 +182,15 @@ class DynamoPayloads:
                     return None
                 raise
             return body.decode("ascii")
+
+
+def _text_of(value: Mapping[str, Any], kind: Kind) -> str:
+    return zlib.decompress(value["B"]).decode("ascii") if kind is Kind.ZLIB else str(value["S"])
+
+
+def _units(payload_bytes: int) -> int:
+    """Write units of an item with so many bytes of payload."""
+    return math.ceil((payload_bytes + ITEM_KEY_BYTES) / WRITE_UNIT_BYTES)
 
 
 def _stays_inline(job: Job) -> bool:

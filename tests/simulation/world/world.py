@@ -156,9 +156,13 @@ class World:
         deployment = self.deployment
         governing = Random(f"foreground {self.seed}").choice(deployment.foreground_targets)
         # Chosen for each: in a deployment, one may have the setting before the other.
-        first_messages = Random(f"first messages {self.seed}")
-        hints = {
-            verb: first_messages.choice(deployment.first_message_settings) for verb in ("submit", "publish", "work")
+        first_messages, compression = Random(f"first messages {self.seed}"), Random(f"compression {self.seed}")
+        chosen = {
+            verb: {
+                **first_messages.choice(deployment.first_message_settings),
+                **compression.choice(deployment.compression_settings),
+            }
+            for verb in ("submit", "publish", "work")
         }
         for lane in deployment.lanes:
             queue, dead_letters = self._queues(lane.name)
@@ -167,7 +171,7 @@ class World:
                 deployment.handler("work"),
                 lane.function_timeout_seconds,
                 **deployment.worker_environment(lane),
-                **hints["work"],
+                **chosen["work"],
                 **governing,
             )
             self.mappings[lane.name] = LaneMapping(
@@ -182,7 +186,11 @@ class World:
             self.lanes[lane.name], self.dead_letters[lane.name] = queue, dead_letters
         for verb in deployment.api_verbs:
             self.function(
-                verb, deployment.handler(verb), deployment.stage.api_timeout_seconds, **hints.get(verb, {}), **governing
+                verb,
+                deployment.handler(verb),
+                deployment.stage.api_timeout_seconds,
+                **chosen.get(verb, {}),
+                **governing,
             )
         for verb in deployment.scheduled_verbs:
             self.async_invocations[verb] = AsyncInvocations(
@@ -194,7 +202,7 @@ class World:
                 trace=self.trace,
             )
         publish = self.function(
-            "publish", deployment.handler("publish"), deployment.stage.publish_timeout_seconds, **hints["publish"]
+            "publish", deployment.handler("publish"), deployment.stage.publish_timeout_seconds, **chosen["publish"]
         )
         self.failures = Queue("https://simulated.invalid/failures", self.scheduler, self.faults)
         self.stream = StreamMapping(

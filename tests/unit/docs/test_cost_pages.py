@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tests.benchmarks import payload_places
 from tidemill.cli.main import tidemill
 from tidemill.cost import list_prices, measured
 from tidemill.cost.profile import Profile
@@ -87,3 +88,15 @@ def test_the_budget_of_the_page_buys_its_jobs() -> None:
     ((options, jobs),) = re.findall(sentence, COST, re.MULTILINE)
 
     assert f"{json.loads(printed(f'{options} --json'))['daily_quota']['count']:,}" == jobs
+
+
+def test_the_page_shows_where_payloads_cost_least() -> None:
+    """Within a few percent: versions of zlib differ by some bytes."""
+    block = r"^```\npython -m tests\.benchmarks\.payload_places\n```\n\n\|.+\n\|.+\n((?:\|.+\n)+)"
+    (table,) = re.findall(block, COST, re.MULTILINE)
+    shown = [[cell.strip().replace(",", "") for cell in line.strip("|\n").split("|")] for line in table.splitlines()]
+
+    for row, (*figures, cheapest) in zip(payload_places.rows(), shown, strict=True):
+        counted = [row.payload_bytes, row.compressed_bytes, row.document, row.item, row.compressed, row.file]
+        assert [float(each) for each in figures] == pytest.approx(counted, rel=0.05)
+        assert cheapest == row.cheapest
