@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tidemill.domain import option_values
 from tidemill.domain.errors import DeclarationError
 from tidemill.domain.events import FIRST_VERSION
+from tidemill.domain.retry import LEAST_GROUPED_ATTEMPTS
 from tidemill.domain.signals import is_name
 from tidemill.domain.skipped_work import MOST_SKIPPED
 
@@ -89,6 +90,23 @@ def require_backfill(backfill: Mapping[str, str]) -> None:
         if not is_name(name):
             raise DeclarationError(f"backfill has the name {name!r}: use 1 to 32 characters of a-z, 0-9, '_', '.', '-'")
         require_name(job_type)
+
+
+def require_commit(commit: str, *, max_attempts: int, limited: bool, schedule: str | None, on_dead: str) -> None:
+    require_one_of("commit", commit, ("single", "grouped"))
+    if commit == "single":
+        return
+    if max_attempts < LEAST_GROUPED_ATTEMPTS:
+        raise DeclarationError(
+            f"commit is 'grouped' and max_attempts is {max_attempts}; it must be at least {LEAST_GROUPED_ATTEMPTS}, "
+            "because a worker that dies uses up an attempt of each job of its batch"
+        )
+    if limited:
+        raise DeclarationError("commit is 'grouped', and a limit needs calls for each run: remove one of the two")
+    if schedule is not None:
+        raise DeclarationError("commit is 'grouped', and a schedule submits one job at a time: remove commit")
+    if on_dead == "block":
+        raise DeclarationError("commit is 'grouped', and only jobs of a group can block: remove on_dead or commit")
 
 
 def require_flag(**options: object) -> None:

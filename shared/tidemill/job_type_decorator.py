@@ -65,6 +65,7 @@ def job_type(
     classify: Classify | None = None,
     backfill: Mapping[str, str] | None = None,
     batch: int | None = None,
+    commit: Literal["single", "grouped"] = "single",
 ) -> Callable[[Handler[Payload]], JobType]:
     """Declare a job type. The worker calls the handler with the payload as its model, and with the run.
 
@@ -99,6 +100,9 @@ def job_type(
     With `batch`, up to so many jobs of the type that a worker gets at a time share one call of the handler, at most
     100. It gets a list of payloads and a list of runs, and returns a list with one outcome for each job, in their
     order: what the handler of one job would return, or the exception that it would raise.
+
+    With `commit="grouped"`, a worker claims the jobs of a batch in one call and settles them in another. If it dies in
+    between, all of them run again: so only for handlers that are cheap, and idempotent or with effects under a key.
     """
     checks.require_name(name)
     checks.require_model(payload)
@@ -127,6 +131,9 @@ def job_type(
         raise DeclarationError("catch_up needs a schedule: add one, or remove catch_up")
     if schedule is not None:
         checks.require_empty_payload(payload)
+    checks.require_commit(
+        commit, max_attempts=max_attempts, limited=limits["limit"] is not None, schedule=schedule, on_dead=on_dead
+    )
     declared = partial(
         JobType,
         name=name,
@@ -152,6 +159,7 @@ def job_type(
         classify=classify,
         backfill=dict(backfill or {}),
         batch=batch,
+        grouped=commit == "grouped",
     )
 
     def declare(handler: Handler[Payload]) -> JobType:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping
 from datetime import timedelta
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tidemill import composition
 from tidemill.application.foreground import Foreground
@@ -17,10 +17,14 @@ from tidemill.names import Env, Lane
 from tidemill.settings import setting
 from tidemill.system import clock, ids, own_process, random_draw
 from tidemill.telemetry import handler_output
+from tidemill.telemetry.outcome_log import grouped_commit_failed
 from tidemill.telemetry.tracing import tracing
 from tidemill.worker.lane_messages import LaneMessages
 from tidemill.worker.lane_worker import Worker
 from tidemill.worker.message_run import WorkerSettings
+
+if TYPE_CHECKING:
+    from tidemill.dynamodb.grouped_writes import DynamoGroupedWrites
 
 
 def _foreground(lane: Lane) -> Foreground | None:
@@ -35,6 +39,21 @@ def _parents_of(job: Job) -> Mapping[str, Any]:
     from tidemill.application.flow_parents import ParentResults  # noqa: PLC0415 - few jobs are nodes
 
     return ParentResults(job, composition.flow_items(), composition.flow_graphs())
+
+
+def _grouped_writes() -> "DynamoGroupedWrites | None":
+    known = composition.known_job_types()
+    if not any(known.get(name).grouped for name in known.names()):
+        return None
+    from tidemill.dynamodb.grouped_writes import DynamoGroupedWrites  # noqa: PLC0415 - few workers need it
+
+    return DynamoGroupedWrites(
+        composition.dynamodb(),
+        table=setting(Env.JOBS_TABLE),
+        retention=timedelta(days=int(setting(Env.RETENTION_DAYS))),
+        indexes=composition.indexes(),
+        failed=grouped_commit_failed,
+    )
 
 
 def _measured_types() -> frozenset[str] | None:
@@ -74,6 +93,7 @@ def worker() -> Worker:
         first_messages=composition.first_messages(),
         version=os.environ.get(Env.CODE_VERSION, ""),
         epoch=composition.epoch(),
+        grouped_writes=_grouped_writes(),
     )
     lane_messages = LaneMessages(clients.sqs(), urls.queue, clock=clock.now)
     return Worker(

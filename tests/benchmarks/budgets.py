@@ -36,18 +36,19 @@ class Figure:
 def figures(found: Mapping[str, Any]) -> list[Figure]:
     """Of the document that `make bench` writes."""
 
-    def exact(name: str, budget: float) -> Figure:
+    def exact(name: str, budget: float, *, build: str = "tidemill") -> Figure:
         counted = found["counted"]
         return Figure(
-            name=f"{name} per job",
+            name=f"{name} per job{_suffix(build)}",
             textbook=counted["textbook"][SMALL][name],
-            tidemill=counted["tidemill"][SMALL][name],
+            tidemill=counted[build][SMALL][name],
             budget=budget,
             of_ratio=False,
         )
 
-    def ratio(name: str, budget: float, *path: str) -> Figure:
-        textbook, tidemill = (_at(found, path, build) for build in ("textbook", "tidemill"))
+    def ratio(name: str, budget: float, *path: str, build: str = "tidemill") -> Figure:
+        textbook, tidemill = (_at(found, path, each) for each in ("textbook", build))
+        name += _suffix(build)
         return Figure(name=name, textbook=textbook, tidemill=tidemill, budget=budget, of_ratio=True)
 
     wall = found["wall"]
@@ -55,8 +56,10 @@ def figures(found: Mapping[str, Any]) -> list[Figure]:
         exact("table writes", 3),
         exact("write units", 3),
         exact("calls", 3.1),
+        exact("calls", 1.4, build="grouped"),
         ratio("producer CPU, ms per job", 0.3, "cpu", "producer"),
         ratio("consumer CPU, ms per job", 0.5, "cpu", "consumer"),
+        ratio("consumer CPU, ms per job", 0.1, "cpu", "consumer", build="grouped"),
         ratio("batch of 10 at 20 ms a call, ms", 0.06, "wall", SLOW_BATCH),
         Figure(
             name="the same, in two round trips",
@@ -82,6 +85,10 @@ def figures(found: Mapping[str, Any]) -> list[Figure]:
         ),
         ratio("dollars per million jobs", 0.55, "dollars", "total"),
     ]
+
+
+def _suffix(build: str) -> str:
+    return ", grouped commit" if build == "grouped" else ""
 
 
 def _at(found: Mapping[str, Any], path: tuple[str, ...], build: str) -> float:

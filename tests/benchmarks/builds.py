@@ -1,4 +1,4 @@
-"""The two builds behind one interface. Import it inside `loopback`: the textbook build makes its clients at import."""
+"""The builds behind one interface. Import it inside `loopback`: the textbook build makes its clients at import."""
 
 import itertools
 import json
@@ -43,9 +43,10 @@ class Build(Protocol):
 
 class Tidemill:
     name = "tidemill"
+    job_type = "bench.work"
 
     def submit(self, payload: Mapping[str, Any]) -> None:
-        _require(202, submit.handle(_request({"type": "bench.work", "payload": payload}), CONTEXT)["statusCode"])
+        _require(202, submit.handle(_request({"type": self.job_type, "payload": payload}), CONTEXT)["statusCode"])
 
     def publish(self, taken: Mapping[str, Any]) -> None:
         records = [
@@ -73,7 +74,15 @@ class Textbook:
         _require([], consumer.handle(dict(event), CONTEXT)["batchItemFailures"])
 
 
+class Grouped(Tidemill):
+    """With grouped commit, which a job type asks for."""
+
+    name = "grouped"
+    job_type = "bench.grouped"
+
+
 BUILDS: tuple[Build, ...] = (Textbook(), Tidemill())
+WITH_GROUPED: tuple[Build, ...] = (*BUILDS, Grouped())
 
 
 def queued(build: Build, aws: Loopback, payload: Mapping[str, Any], *, jobs: int) -> dict[str, Any]:

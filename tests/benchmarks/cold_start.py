@@ -9,9 +9,12 @@ from typing import Final
 
 from tests.benchmarks.builds import BUILDS, Build, queued
 from tests.benchmarks.loopback_client import Loopback
+from tidemill.names import Env
 from tools.paths import ROOT
 
 PROCESSES: Final = 11
+#: Both builds load the types that they run, and no others.
+JOB_PACKAGE: Final = "tests.benchmarks.jobs"
 
 
 def measure(aws: Loopback) -> dict[str, dict[str, float]]:
@@ -35,7 +38,9 @@ def _first(build: Build, aws: Loopback) -> dict[str, float]:
         # Lambda runs no `site` packages of a virtual environment.
         [sys.executable, "-S", "-m", "tests.benchmarks.first_invocation", build.name],
         input=json.dumps(event),
-        env=environment | {"PYTHONPATH": os.pathsep.join([str(ROOT / "shared"), *sys.path])},
+        env=environment
+        | {Env.JOB_PACKAGES: JOB_PACKAGE}
+        | {"PYTHONPATH": os.pathsep.join([str(ROOT / "shared"), *sys.path])},
         cwd=ROOT,
         stdout=subprocess.PIPE,
         text=True,

@@ -11,7 +11,7 @@ import zlib
 from pathlib import Path
 
 from tests.benchmarks import certificate
-from tests.benchmarks.loopback_state import State, body_of
+from tests.benchmarks.loopback_state import CALLED, State, body_of
 
 #: Not an operation of AWS: the benchmark sets the delay of all answers, and takes the counts.
 CONTROL = "Benchmark.Control"
@@ -51,7 +51,7 @@ class Server:
 
 
 #: By the name in lower case, since the headers are read so.
-OPERATIONS = {name.lower(): name for name in ("PutItem", "UpdateItem", "GetItem", "SendMessage", "SendMessageBatch")}
+OPERATIONS = {name.lower(): name for name in CALLED}
 
 
 def _response(body: bytes) -> bytes:

@@ -57,7 +57,7 @@ class Loopback:
             Env.CODE_VERSION: "0a1b2c3",
             Env.JOBS_TABLE: "jobs",
             Env.LANES: json.dumps({Lane.DEFAULT: {"queue": f"{queue}lane", "dead_letters": f"{queue}dead"}}),
-            Env.JOB_PACKAGES: "tests.benchmarks.jobs",
+            Env.JOB_PACKAGES: "tests.benchmarks.jobs,tests.benchmarks.grouped_jobs",
             Env.JOB_TIMEOUT_SECONDS: "30",
             Env.RETENTION_DAYS: "30",
             Env.LISTING: "",

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from tests.benchmarks.item_size import write_units
 from tests.benchmarks.update_expression import Item, updated
+from tests.support.partiql_updates import as_update
 from tidemill.names import (
     ATTENTION_KEY,
     ATTENTION_SORT_KEY,
@@ -19,6 +20,11 @@ from tidemill.names import (
     LISTING_SORT_KEY,
 )
 
+#: The operations that a build calls.
+CALLED: Final = (
+    *("PutItem", "UpdateItem", "GetItem", "BatchGetItem", "BatchExecuteStatement"),
+    *("SendMessage", "SendMessageBatch"),
+)
 #: The keys of the two indexes of the jobs table, which hold keys only.
 _INDEXES: Final = ((ATTENTION_KEY, ATTENTION_SORT_KEY), (LISTING_KEY, LISTING_SORT_KEY))
 
@@ -46,6 +52,8 @@ class State:
             "PutItem": self._put,
             "UpdateItem": self._update,
             "GetItem": self._get,
+            "BatchGetItem": self._get_many,
+            "BatchExecuteStatement": self._execute,
             "SendMessage": self._send,
             "SendMessageBatch": self._send_batch,
         }
@@ -79,7 +87,19 @@ class State:
 
     def _get(self, request: dict[str, Any]) -> dict[str, Any]:
         found = self.items.get(f"{request['TableName']} {next(iter(request['Key'].values()))}")
+        if request["Key"] != {JOB_KEY: {"S": CONFIGURATION_KEY}}:
+            self.counts["reads"] += 1
         return {"Item": found} if found else {}
+
+    def _get_many(self, request: dict[str, Any]) -> dict[str, Any]:
+        ((table, asked),) = request["RequestItems"].items()
+        found = [self._get({"TableName": table, "Key": key}) for key in asked["Keys"]]
+        return {"Responses": {table: [each["Item"] for each in found]}, "UnprocessedKeys": {}}
+
+    def _execute(self, request: dict[str, Any]) -> dict[str, Any]:
+        for each in request["Statements"]:
+            self._update(as_update(each))
+        return {"Responses": [{} for _ in request["Statements"]]}
 
     def _send(self, request: dict[str, Any]) -> dict[str, Any]:
         self.sent.append(request["MessageBody"])

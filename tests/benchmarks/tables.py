@@ -10,6 +10,7 @@ def markdown(found: Mapping[str, Any]) -> str:
     return "\n\n".join((_budgets(found), _by_size(found), *(_sides(found, *part) for part in _PARTS))) + "\n"
 
 
+_BUILDS = {"textbook": "textbook", "tidemill": "Tidemill", "grouped": "with grouped commit"}
 _PARTS = (
     ("cpu", "CPU, ms per job"),
     ("wall", "wall time, ms"),
@@ -45,11 +46,12 @@ def _by_size(found: Mapping[str, Any]) -> str:
 
 
 def _sides(found: Mapping[str, Any], part: str, title: str) -> str:
-    textbook, tidemill = found[part]["textbook"], found[part]["tidemill"]
+    columns = {head: found[part][build] for build, head in _BUILDS.items() if build in found[part]}
     rows = [
-        [name, f"{textbook[name]:,.2f}" if name in textbook else "", f"{ours:,.2f}"] for name, ours in tidemill.items()
+        [name, *(f"{column[name]:,.2f}" if name in column else "" for column in columns.values())]
+        for name in found[part]["tidemill"]
     ]
-    return table([title, "textbook", "Tidemill"], rows)
+    return table([title, *columns], rows)
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

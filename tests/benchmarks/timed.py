@@ -1,4 +1,4 @@
-"""CPU and wall time of both builds, in turn, so that a slow moment of the machine falls on both."""
+"""CPU and wall time of all builds, in turn, so that a slow moment of the machine falls on each."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Final
 
-from tests.benchmarks.builds import BUILDS, Build, lambda_event, queued
+from tests.benchmarks.builds import WITH_GROUPED, Build, lambda_event, queued
 from tests.benchmarks.loopback_client import Loopback
 
 #: A batch of a lane.
@@ -33,8 +33,8 @@ class Samples:
 
 def cpu(aws: Loopback) -> dict[str, dict[str, float]]:
     """By build: milliseconds of CPU time per job of producer, publisher and consumer, in all threads."""
-    samples = {build.name: Samples() for build in BUILDS}
-    for build in BUILDS:
+    samples = {build.name: Samples() for build in WITH_GROUPED}
+    for build in WITH_GROUPED:
         build.work(queued(build, aws, {}, jobs=JOBS))
     for number in range(CPU_ROUNDS):
         for build in _in_turn(number):
@@ -57,7 +57,7 @@ def _cpu_of_batch(build: Build, aws: Loopback, samples: Samples) -> None:
 
 def wall(aws: Loopback) -> dict[str, dict[str, float]]:
     """By build: milliseconds of a batch of ten by delay of a call and work of a job, and of one submission."""
-    samples = {build.name: Samples() for build in BUILDS}
+    samples = {build.name: Samples() for build in WITH_GROUPED}
     for delay in DELAYS:
         for number in range(WALL_ROUNDS):
             for build in _in_turn(number):
@@ -78,5 +78,6 @@ def _timed(samples: Samples, name: str, act: Callable[[Mapping[str, Any]], None]
 
 
 def _in_turn(number: int) -> tuple[Build, ...]:
-    """Neither build is always the first of a round."""
-    return BUILDS if number % 2 else BUILDS[::-1]
+    """No build is always the first of a round."""
+    first = number % len(WITH_GROUPED)
+    return WITH_GROUPED[first:] + WITH_GROUPED[:first]

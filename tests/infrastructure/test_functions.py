@@ -180,6 +180,17 @@ def test_a_function_has_exactly_the_rights_that_it_needs(dev: Synthesised, verb:
     assert _rights(dev, functions_by_key(dev)[verb]) == RIGHTS[verb] | WILDCARDS
 
 
+def test_workers_may_update_by_statement_where_a_type_has_grouped_commit(synthesise: Synthesise) -> None:
+    local = synthesise(stage="local")
+    allowed = {
+        key
+        for key, function in functions_by_key(local).items()
+        for statement in _statements(local, function)
+        if "dynamodb:PartiQLUpdate" in _listed(statement["Action"])
+    }
+    assert allowed == {"work-critical", "work", "work-bulk"}
+
+
 @pytest.mark.parametrize(
     ("verb", "tenant", "settings"),
     [("redirect", VISITORS, {}), ("tick", SCHEDULE_TENANT, {}), ("canary", CANARY_TENANT, TOKENS)],

@@ -6,7 +6,7 @@ import pytest
 
 from stacks.composition import ROOT
 from stacks.stages import STAGES
-from tidemill.cdk.job_schedules import Periodic, ScheduleError, periodic, type_names
+from tidemill.cdk.job_schedules import Periodic, ScheduleError, any_grouped, periodic, type_names
 from tidemill.system import job_type_loader
 
 PACKAGES = STAGES["local"]().job_packages
@@ -52,6 +52,29 @@ def test_a_type_that_may_have_metrics_needs_a_name_that_synth_can_read(tmp_path:
         ScheduleError, match=r"one\.py, line \d: write the name .*metrics_by_type.* as a string literal"
     ):
         type_names(["functions.jobs"], root=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "grouped"), [("", False), ("commit='single'", False), ("commit='grouped', max_attempts=3", True)]
+)
+def test_synth_knows_whether_a_type_has_grouped_commit(tmp_path: Path, options: str, grouped: bool) -> None:
+    source = f"from tidemill import job_type\n@job_type('a.b', payload=P, {options})\ndef handle(): ...\n"
+    assert _declared(tmp_path, source) == []
+    assert any_grouped(["functions.jobs"], root=tmp_path) is grouped
+
+
+def test_grouped_commit_must_be_written_as_a_literal(tmp_path: Path) -> None:
+    source = (
+        "from tidemill import job_type\nHOW = 'grouped'\n@job_type('a.b', payload=P, commit=HOW)\ndef handle(): ...\n"
+    )
+    assert _declared(tmp_path, source) == []
+    with pytest.raises(ScheduleError, match=r"one\.py, line \d: write commit as a string literal"):
+        any_grouped(["functions.jobs"], root=tmp_path)
+
+
+def test_synth_and_the_functions_agree_on_grouped_commit() -> None:
+    known = job_type_loader.load(PACKAGES)
+    assert any_grouped(PACKAGES, root=ROOT) == any(known.get(name).grouped for name in known.names()) is True
 
 
 def test_every_periodic_type_accepts_the_empty_payload_of_the_scheduler() -> None:

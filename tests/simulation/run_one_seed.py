@@ -22,6 +22,7 @@ from tests.simulation.actors.eventbridge_scheduler import EventBridgeScheduler
 from tests.simulation.actors.flooding_tenants import FloodingTenants
 from tests.simulation.actors.flow_starters import FlowStarters
 from tests.simulation.actors.forcing_operators import ForcingOperators
+from tests.simulation.actors.grouped_jobs import submit_grouped_jobs
 from tests.simulation.actors.invalid_callers import InvalidCallers
 from tests.simulation.actors.migrating_operators import MigratingOperators
 from tests.simulation.actors.operators import Operators
@@ -228,3 +229,4 @@ def _submit(world: World, workload: Workload, until_ms: int) -> None:
     for number, one in enumerate(planned):
         if one not in batched:
             Caller(world, one, number)
+    submit_grouped_jobs(world)

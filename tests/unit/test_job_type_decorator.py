@@ -42,6 +42,10 @@ class Address(BaseModel):
     number: int = Field(alias="no/~", ge=1)
 
 
+class Nothing(BaseModel):
+    pass
+
+
 class Person(BaseModel):
     name: str
     addresses: list[Address] = []
@@ -150,6 +154,11 @@ def test_every_type_in_a_sub_package_is_found(package: Path) -> None:
         ({"key": lambda: "", "concurrency_per_key": 1}, "key `<lambda>` cannot be called with (payload)"),
         ({"schedule": 60}, "schedule is 60; it must be a str"),
         ({"catch_up": False}, "catch_up needs a schedule"),
+        ({"commit": "together"}, "commit is 'together'; it must be one of 'single', 'grouped'"),
+        ({"commit": "grouped", "max_attempts": 2}, "max_attempts is 2; it must be at least 3"),
+        ({"commit": "grouped", "concurrency_per_key": 1}, "a limit needs calls for each run"),
+        ({"commit": "grouped", "schedule": "rate(1 hour)", "payload": Nothing}, "a schedule submits one job at a time"),
+        ({"commit": "grouped", "on_dead": "block"}, "only jobs of a group can block"),
         ({"catch_up": 1}, "catch_up is 1; it must be True or False"),
         ({"schedule": "rate(1 hour)"}, "Person refuses it: give a default to name"),
     ],

@@ -150,7 +150,7 @@ class Attempt:
         lease_end = now + remaining + CLOCK_SKEW_MARGIN
         token = self._context.new_token()
         try:
-            job = self._context.store.claim(
+            job = self._context.commit.claim(
                 self.reference, token=token, now=now, lease_end=lease_end, worker=self._worker
             )
         except WriteRefusedError as refused:

@@ -225,6 +225,8 @@ class JobType:
     classify: Classify | None = None
     #: By the name of optional work that a run may skip, the job type that makes up for it.
     backfill: Mapping[str, str] = field(default_factory=dict)
+    #: Whether a worker may claim and settle several of its jobs in one call.
+    grouped: bool = False
     #: The events that make a job of this type each.
     consumes: tuple[Consumption, ...] = ()
     #: The most jobs of one call of a batch handler; None for a handler that gets one job.

@@ -15,7 +15,7 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from tidemill.application.attempt_report import Ending, Report, RunObserver
 from tidemill.application.breakers import Breakers
@@ -54,6 +54,9 @@ from tidemill.domain.outcomes import (
 )
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.states import State
+
+if TYPE_CHECKING:
+    from tidemill.application.grouped_commit import Commit, GroupedCommit
 
 #: How often one settlement is tried, and the ceiling of the first random pause after a try. The ceiling doubles.
 SETTLE_TRIES: Final = 4
@@ -98,6 +101,12 @@ class AttemptContext:
     foreground: Foreground | None = None
     #: None: the jobs of a batch handler settle one by one, as in a test of a handler.
     settle_jointly: SettleJointly | None = None
+    #: None: each claim and each settle is a call of its own.
+    grouped: "GroupedCommit | None" = None
+
+    @property
+    def commit(self) -> "Commit":
+        return self.grouped or self.store
 
     @property
     def releaser(self) -> Releaser:
@@ -193,7 +202,7 @@ class Settler:
         for attempt in range(SETTLE_TRIES):
             try:
                 # The same settlement each time: DynamoDB refuses a client token that comes again with other content.
-                existed = self._settle(job, written, now=now, alone=self._context.store.settle)
+                existed = self._settle(job, written, now=now, alone=self._context.commit.settle)
             except WriteRefusedError as refused:
                 return _instead(job, outcome, written, refused.current) or self._fenced(job, refused.current, now)
             except (EffectRefusedError, KeyReusedError, TransactionTooLargeError) as refused:

@@ -15,6 +15,8 @@ from tidemill.cdk.synth_errors import SynthError
 #: The decorator that declares a job type: `tidemill.job_type_decorator.job_type(name, ..., schedule=...)`.
 MODULE: Final = "tidemill"
 DECORATOR: Final = "job_type"
+#: Its `commit` for types whose jobs are claimed and settled together.
+GROUPED: Final = "grouped"
 #: https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html
 RATE: Final = re.compile(r"rate\((1 (minute|hour|day)|(?!0|1 )\d{1,5} (minutes|hours|days))\)")
 CRON: Final = re.compile(r"cron\(([\w,*/-]+ ){2}([\w,*/?-]+) ([\w,*/-]+) ([\w,*/?#-]+) [\d,*/-]+\)")
@@ -58,6 +60,18 @@ def type_names(packages: Iterable[str], *, root: Path) -> list[str]:
     ]
 
 
+def any_grouped(packages: Iterable[str], *, root: Path) -> bool:
+    """Whether a type in the same modules has grouped commit, which its workers need a right for.
+
+    Raises `ScheduleError`.
+    """
+    return any(
+        _literal(declared.commit, "commit", declared.here) == GROUPED
+        for declared in _all_declared(packages, root)
+        if declared.commit is not None
+    )
+
+
 def _resolved(name: ast.expr | None, module: ast.Module, root: Path) -> ast.expr | None:
     """The value of a constant that `module` assigns, or imports from a module that assigns it; otherwise `name`."""
     if not isinstance(name, ast.Name):
@@ -91,6 +105,7 @@ class _Declaration:
     name: ast.expr | None
     #: None for a type that is not periodic.
     schedule: ast.expr | None
+    commit: ast.expr | None
     #: File and line.
     here: str
 
@@ -139,7 +154,8 @@ def _declared(module: ast.Module, where: str) -> Iterator[_Declaration]:
             schedule = options.get("schedule")
             if isinstance(schedule, ast.Constant) and schedule.value is None:
                 schedule = None
-            yield _Declaration(module, node.args[0] if node.args else options.get("name"), schedule, here)
+            name = node.args[0] if node.args else options.get("name")
+            yield _Declaration(module, name, schedule, options.get("commit"), here)
 
 
 def _calls(call: ast.Call, names: set[str]) -> bool:

@@ -28,10 +28,20 @@ from tidemill.cdk.config import StageConfig
 from tidemill.cdk.dashboard import Dashboard
 from tidemill.cdk.function_factory import FunctionFactory
 from tidemill.cdk.gradual_deployment import GradualDeployment, shift_alarms
-from tidemill.cdk.iam_actions import ACCEPT, ADVANCE, DELETE_FILE, GET_FILE, GET_MANY, PUT_FILE, QUERY, SCAN
+from tidemill.cdk.iam_actions import (
+    ACCEPT,
+    ADVANCE,
+    DELETE_FILE,
+    GET_FILE,
+    GET_MANY,
+    PUT_FILE,
+    QUERY,
+    SCAN,
+    UPDATE_BY_STATEMENT,
+)
 from tidemill.cdk.job_api import JobApi
 from tidemill.cdk.job_function import JobFunction
-from tidemill.cdk.job_schedules import periodic, type_names
+from tidemill.cdk.job_schedules import any_grouped, periodic, type_names
 from tidemill.cdk.job_type_alarms import job_file_alarm, type_alarms
 from tidemill.cdk.lane import Lane, lane_urls
 from tidemill.cdk.lane_config import LaneConfig
@@ -60,6 +70,9 @@ class Pipeline(Construct):
         functions = FunctionFactory(self, config=config, asset=asset)
         self.storage = Storage(self, config=config)
         self._lanes = [self._lane(lane, functions) for lane in config.lanes]
+        if any_grouped(config.job_packages, root=app_folder):
+            for worker in self._workers(names.Lane.CRITICAL):
+                self.storage.allow(worker, UPDATE_BY_STATEMENT)
         self._publisher = self._publish(functions)
         self._archiver = (
             Archiver(self, "Archiver", config=config, code=functions.code, jobs=self.storage.jobs)

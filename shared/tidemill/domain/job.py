@@ -1,6 +1,6 @@
 """A job as one immutable document. Times are aware UTC datetimes; only the store uses epoch numbers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
@@ -299,6 +299,14 @@ def _insert(entry: Transition, entries: list[Transition]) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FirstRun:
+    """What the message of a job says that has not begun. A claim compares it with the document, which decides."""
+
+    type: str
+    due: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
     """The body of a queue message: identifies a job, and its generation identifies a late message."""
 
@@ -306,6 +314,8 @@ class Reference:
     job_id: str
     generation: int
     trace: str
+    #: With it, a worker may claim the job together with others. None in all other messages.
+    first_run: FirstRun | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -321,7 +331,17 @@ class DeadLetter:
 
 def reference_to(job: Job) -> Reference:
     """A message for the job's current generation."""
-    return Reference(tenant=job.tenant, job_id=job.id, generation=job.generation, trace=job.trace)
+    return Reference(
+        tenant=job.tenant, job_id=job.id, generation=job.generation, trace=job.trace, first_run=_first_run(job)
+    )
+
+
+def _first_run(job: Job) -> FirstRun | None:
+    """None for a job that was written since its submission, may be before its run, or has to keep an order."""
+    untouched = job.generation == 1 and job.attempt == 0 and not job.history and job.nudged_at is None
+    if job.state is not State.QUEUED or job.due is None or not untouched or job.burst or job.group:
+        return None
+    return FirstRun(type=job.type, due=job.due)
 
 
 def reference_of(body: Reference | DeadLetter) -> Reference:

@@ -4,7 +4,8 @@ import json
 from typing import Final
 
 from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError, OtherEpochError
-from tidemill.domain.job import DeadLetter, Reference, reference_of
+from tidemill.domain.job import DeadLetter, FirstRun, Reference, reference_of
+from tidemill.domain.time_constants import EPOCH, MILLISECOND
 
 SCHEMA_VERSION: Final = 1
 
@@ -21,6 +22,8 @@ def encode(body: Reference | DeadLetter, *, epoch: int = 0) -> str:
     }
     if epoch:
         wire["epoch"] = epoch
+    if first := reference.first_run:
+        wire["first"] = {"type": first.type, "due": -((EPOCH - first.due) // MILLISECOND)}
     if isinstance(body, DeadLetter):
         wire["letter"] = {
             "type": body.type,
@@ -47,6 +50,7 @@ def decode(text: str, *, epoch: int = 0) -> Reference | DeadLetter:
             job_id=str(wire["id"]),
             generation=int(wire["generation"]),
             trace=str(wire["trace"]),
+            first_run=_first_run(wire["first"]) if "first" in wire else None,
         )
         if "letter" not in wire:
             return reference
@@ -60,3 +64,7 @@ def decode(text: str, *, epoch: int = 0) -> Reference | DeadLetter:
         )
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise MalformedDocumentError(f"not a message of Tidemill: {error!r}") from error
+
+
+def _first_run(wire: dict[str, object]) -> FirstRun:
+    return FirstRun(type=str(wire["type"]), due=EPOCH + int(str(wire["due"])) * MILLISECOND)

@@ -65,6 +65,11 @@ def configuration_not_read(error: Exception) -> None:
     logger().warning("runtime configuration not read", extra={"error": f"{type(error).__name__}: {error}"})
 
 
+def grouped_commit_failed(error: str) -> None:
+    """Each job is claimed or settled by a call of its own."""
+    logger().warning("grouped commit failed", extra={"error": error})
+
+
 def strain_changed(before: Governed, after: Governed) -> None:
     """One line for each change of the level by the governor, with the starts that led to it."""
     extra = {

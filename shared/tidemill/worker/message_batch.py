@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
@@ -17,6 +17,9 @@ from tidemill.telemetry.handler_output import handler_scope, joint_scope
 from tidemill.telemetry.outcome_log import logger
 from tidemill.telemetry.tracing import tracing
 from tidemill.worker.message_run import SETTLE_RESERVE, Invocation, MessageRun, WorkerSettings, time_left
+
+if TYPE_CHECKING:
+    from tidemill.application.grouped_commit import GroupedCommit
 
 
 class PutBackError(TidemillError):
@@ -41,6 +44,8 @@ class Batch(BatchProcessor):
         self._changed = threading.Event()
         #: Set while at most one message is at work.
         self._others_ended = threading.Event()
+        #: Claims and settles some of the jobs together.
+        self._grouped: GroupedCommit | None = None
         #: Held by the one job of the batch that waits until it is alone.
         self._waiting_alone = threading.Lock()
 
@@ -51,10 +56,12 @@ class Batch(BatchProcessor):
         joint = JointCalls(
             self._settings.context, seats=len(self.records), scope=partial(joint_scope, request_id=request_id)
         )
+        settings = self._settings.with_grouped_commit()
+        self._grouped = settings.context.grouped
         self.messages = {
             record["receiptHandle"]: MessageRun(
                 record,
-                self._settings,
+                settings,
                 deadline=deadline,
                 wait_until_alone=self._wait_until_alone,
                 stray_beside=lambda: bool(self.strays()),
@@ -116,9 +123,11 @@ class Batch(BatchProcessor):
         pool = ThreadPoolExecutor(max_workers=len(messages) + 1)
         # The jobs need it after their claims. A read meanwhile costs them no time.
         pool.submit(self._settings.context.configuration)
+        if self._grouped:
+            self._grouped.expect(message.reference for message in messages if message.reference)
         running = self._threads = {pool.submit(message.run, self._invocation): message for message in messages}
-        for future in running:
-            future.add_done_callback(lambda _: self._changed.set())
+        for future, message in running.items():
+            future.add_done_callback(partial(self._ended, message))
         while running:
             self._changed.clear()
             now = self._settings.context.clock()
@@ -134,6 +143,11 @@ class Batch(BatchProcessor):
                 # A message without a deadline is about to end, which sets the event.
                 self._changed.wait(timeout=max((min(deadlines) - now).total_seconds(), 0.0) if deadlines else None)
         pool.shutdown(wait=False)
+
+    def _ended(self, message: MessageRun, _future: object) -> None:
+        if self._grouped and message.reference:
+            self._grouped.leave(message.reference)
+        self._changed.set()
 
     def _expire(self, messages: Sequence[MessageRun]) -> None:
         """Expire the messages in parallel, and wait for all of them at most half of the settle reserve."""

@@ -1,10 +1,10 @@
 """One message of a batch: the attempt at its job, then attempts at the next jobs of the same group."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from tidemill.application.attempt import Attempt
 from tidemill.application.attempt_gates import StrayBeside, WaitUntilAlone
@@ -21,6 +21,9 @@ from tidemill.names import SETTLE_RESERVE_SECONDS, Lane
 from tidemill.powertools.idempotency import run_once
 from tidemill.sqs import messages
 from tidemill.telemetry.outcome_log import first_message_not_sent, logger
+
+if TYPE_CHECKING:
+    from tidemill.application.grouped_commit import GroupedWrites
 
 SETTLE_RESERVE: Final = timedelta(seconds=SETTLE_RESERVE_SECONDS)
 
@@ -49,6 +52,18 @@ class WorkerSettings:
     version: str = ""
     #: How often the jobs were restored from a backup. Tables differ by epoch, so each epoch has workers of its own.
     epoch: int = 0
+    #: None: no type of this worker has grouped commit.
+    grouped_writes: "GroupedWrites | None" = None
+
+    def with_grouped_commit(self) -> "WorkerSettings":
+        """For the messages of one batch."""
+        if self.grouped_writes is None:
+            return self
+        from tidemill.application.grouped_commit import GroupedCommit  # noqa: PLC0415 - few workers need it
+
+        context = self.context
+        grouped = GroupedCommit(context.store, self.grouped_writes, context.job_types, context.configuration)
+        return replace(self, context=replace(context, grouped=grouped))
 
     def can_start_run(self, left: timedelta) -> bool:
         """Whether the time left is enough for a run that uses its whole time."""
@@ -130,6 +145,11 @@ class MessageRun:
             self._unread = Report(ending=Ending.MALFORMED, error=str(error))
         if self._unread:
             observer.ended(None, self._unread)
+
+    @property
+    def reference(self) -> Reference | None:
+        """To the job of the message itself; None for a message that this worker cannot read."""
+        return self._first.reference if self._first else None
 
     @property
     def report(self) -> Report:

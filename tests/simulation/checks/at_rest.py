@@ -30,7 +30,7 @@ from tidemill.names import BATCH_TYPE, EVENT_TYPE, FLOW_TYPE, LARGEST_MAX_ATTEMP
 
 #: Types whose success writes no effect.
 _WITHOUT_EFFECT: Final = frozenset(
-    {"sim.plain", "sim.permanent", "sim.give-up", "sim.unstorable", EVENT_TYPE, BATCH_TYPE, FLOW_TYPE}
+    {"sim.plain", "sim.grouped", "sim.permanent", "sim.give-up", "sim.unstorable", EVENT_TYPE, BATCH_TYPE, FLOW_TYPE}
 )
 #: Error classes that handlers raise, and those that the engine records for faults.
 _EXPLAINED: Final = frozenset(

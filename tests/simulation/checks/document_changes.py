@@ -199,7 +199,7 @@ class DocumentChangeChecks:
             require(not failed or number_of(after, "attempt") < most, check, "it is retried beyond its policy", key)
 
     def only_the_owner_ends_a_run(self, key: str, before: Item | None, after: Item | None) -> None:
-        task = self._world.scheduler.current
+        task = self._world.scheduler.current or self._world.scheduler.acting_for
         by = task.process.name if task else ""
         token, earlier = text_of(after, "owner"), text_of(before, "owner")
         if token and token != earlier:

@@ -64,7 +64,7 @@ class EndingChecks:
         if state_of(after) is State.SUCCEEDED:
             result = json.loads(text_of(after, "result") or "null")
             fits = kind != "sim.effect" or result == {"attempt": int(attempt)}
-            if kind == "sim.plain" and "payload" in after:
+            if kind in {"sim.plain", "sim.grouped"} and "payload" in after:
                 plan = json.loads(after["payload"]["S"])
                 fits = result == {"n": plan.get("count", 0), "padding": plan.get("padding", "")}
             require(fits, check, f"the result is {str(result)[:99]}", key)

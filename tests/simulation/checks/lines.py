@@ -1,6 +1,7 @@
 """Each claim and each end of a run has its log line before the next call of its thread, which may be its last call.
 
-The line of an end carries its metrics. Transactions are not checked: the simulated DynamoDB applies them by itself.
+The line of an end carries its metrics. Transactions and statements are not checked: the simulated DynamoDB applies
+them by itself.
 """
 
 from collections import defaultdict

@@ -16,6 +16,7 @@ from tests.simulation.mutants.first_messages import HINTED
 from tests.simulation.mutants.floods import FLOODED
 from tests.simulation.mutants.flows import FLOWING
 from tests.simulation.mutants.governor import GOVERNED
+from tests.simulation.mutants.grouped_commits import GROUPED
 from tests.simulation.mutants.histories import RECORDED
 from tests.simulation.mutants.job_lifecycle import PROTOCOL
 from tests.simulation.mutants.joint_calls import CALLED_JOINTLY
@@ -47,6 +48,7 @@ MUTANTS: Final = (
         *BACKFILLED,
         *HINTED,
         *GOVERNED,
+        *GROUPED,
         *CAPPED,
         *SHARED,
         *STEPPED,

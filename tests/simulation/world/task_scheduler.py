@@ -67,6 +67,8 @@ class Scheduler:
         #: Those that have not ended, in the order in which they began.
         self._tasks: dict[Task, None] = {}
         self._current: Task | None = None
+        #: In the hub, the task for whose call AWS acts.
+        self.acting_for: Task | None = None
 
     @property
     def current(self) -> Task | None:
@@ -111,6 +113,14 @@ class Scheduler:
         for task in list(self._tasks):
             task.process.alive = False
             self._unwind(task.process)
+
+    def on_behalf_of(self, task: Task, call: Callable[[], Any]) -> Any:
+        """From the hub: call what AWS does for a call of the task, which may have died since."""
+        self.acting_for = task
+        try:
+            return call()
+        finally:
+            self.acting_for = None
 
     def park(self, token: object) -> Any:
         """Wait until `wake(token)`, and return its value."""

@@ -21,6 +21,7 @@ from tests.simulation.world.sdk import Sdk
 from tests.simulation.world.secrets import Secrets
 from tests.simulation.world.sqs import SQS
 from tests.simulation.world.sqs_queue import Queue
+from tests.simulation.world.statements import Statements
 from tests.simulation.world.stream_mapping import StreamMapping
 from tests.simulation.world.task_scheduler import Process, Scheduler
 from tests.simulation.world.threads import Threads
@@ -67,7 +68,7 @@ class World:
             self.faults,
             self.trace,
             {
-                "dynamodb": [self.throttled_items, self.dynamodb],
+                "dynamodb": [self.throttled_items, self.dynamodb, Statements(self.dynamodb, seed)],
                 "sqs": [self.sqs],
                 "s3": [self.s3],
                 "cloudwatch": [self.cloudwatch],

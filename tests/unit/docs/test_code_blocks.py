@@ -26,6 +26,7 @@ RUN_BY: Final[dict[str, tuple[int, str]]] = {
     "docs/guides/event-sources.md": (4, "tests/infrastructure/test_event_sources.py"),
     "docs/guides/events.md": (1, "tests/integration/test_events.py"),
     "docs/guides/from-python.md": (6, "tests/unit/test_client.py"),
+    "docs/guides/grouped-commit.md": (1, "tests/unit/docs/test_code_blocks.py"),
     "docs/guides/limits.md": (2, "tests/unit/dynamodb/test_limits.py"),
     "docs/guides/long-jobs.md": (1, "tests/integration/test_long_jobs.py"),
     "docs/guides/outcomes.md": (1, "tests/integration/test_outcomes.py"),
@@ -52,6 +53,14 @@ def test_every_block_is_run_by_a_test() -> None:
 @pytest.mark.parametrize(("page", "test"), [(page, test) for page, (_, test) in RUN_BY.items()])
 def test_the_test_reads_the_page(page: str, test: str) -> None:
     assert Path(page).name in (ROOT / test).read_text()
+
+
+def test_the_type_with_grouped_commit_of_the_guide_runs() -> None:
+    with job_types_of("grouped-commit.md") as known:
+        checksum: Any = known.get("text.checksum")
+
+        assert checksum.grouped
+        assert run_job(checksum, {"text": ""}).result.startswith("e3b0c44")
 
 
 def test_the_type_with_a_breaker_of_the_guide_runs() -> None:
