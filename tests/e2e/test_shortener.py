@@ -1,6 +1,7 @@
 """The example through its deployed API: redirects, exact counts, and no address in plain text."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
 
 import pytest
@@ -44,6 +45,15 @@ def test_each_click_is_counted_once_and_repeats_are_not_counted(deployed: Deploy
     deployed.drained()
     found = stats(deployed, code)
     assert (found["clicks"], found["countries"], found["browsers"]) == (4, {"US": 4}, {"Firefox": 4})
+
+
+def test_many_clicks_at_once_share_transactions_and_each_is_counted_once(deployed: Deployed, code: str) -> None:
+    with ThreadPoolExecutor(max_workers=10) as visitors:
+        list(visitors.map(lambda number: click(deployed, code, key=str(number % 40)), range(60)))
+    wait_until(lambda: stats(deployed, code)["clicks"] == 40, PATIENCE_SECONDS, "forty clicks to be counted")
+    deployed.drained()
+    found = stats(deployed, code)
+    assert (found["clicks"], found["countries"], found["browsers"]) == (40, {"US": 40}, {"Firefox": 40})
 
 
 def test_the_clicks_table_contains_no_address_in_plain_text(deployed: Deployed, code: str) -> None:

@@ -18,6 +18,8 @@ _SUMMED: Final = "the sum of the effects is that of the successes"
 _SMALL: Final = "a call has no more jobs than its type allows"
 _ALONE: Final = "only first attempts share a call"
 _CHEAP: Final = "a failed call costs a job one attempt"
+#: Or the job is cancelled, as it was asked.
+_GOES_ON: Final = frozenset({State.RETRYING, State.SCHEDULED, State.CANCELLED})
 
 
 class JointCallChecks:
@@ -43,6 +45,12 @@ class JointCallChecks:
             own = {"id": key.rpartition("#")[2], "attempt": attempt}
             result = json.loads(text_of(after, "result") or "null")
             require(result == own, _OWN, f"the result is {result}, not {own}", key)
+        failed = any(
+            run.call_failed and run.jobs_of_call > 1 and run.owner == text_of(before, "owner")
+            for run in self._world.runs
+            if run.key == key
+        )
+        require(not failed or state in _GOES_ON, _CHEAP, f"{state} after a failed call", key)
         errors = errors_of(after)
         if errors and errors != errors_of(before) and text_of(errors[-1], "error_class") == "BatchCallError":
             self._failed[key] += 1

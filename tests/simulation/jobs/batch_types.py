@@ -26,14 +26,18 @@ def batched_in_pairs(plans: list[Plan], runs: list[Run]) -> list[Any]:
 def _call(plans: list[Plan], runs: list[Run]) -> list[Any]:
     """A plan that fails in a run names how: with its process, with its call, with its outcomes, or by itself."""
     with ExitStack() as stack:
-        for run in runs:
-            stack.enter_context(running(run)).jobs_of_call = len(runs)
+        seen = [stack.enter_context(running(run)) for run in runs]
+        for each in seen:
+            each.jobs_of_call = len(runs)
         time.sleep(max(plan.seconds for plan in plans))
         failing = {plan.key for plan, run in zip(plans, runs, strict=True) if run.attempt <= plan.fails}
         if "crashes" in failing:
             crash_process()
+        for each in seen:
+            each.call_failed = bool({"raises", "miscounts"} & failing)
         if "raises" in failing:
-            raise BrokenError(f"attempt {runs[0].attempt}")
+            # As permanent as it is for one job, it ends no other.
+            raise PermanentJobError("never") if len(runs) > 1 else BrokenError(f"attempt {runs[0].attempt}")
         sum_of_call = f"!sum {crc32(runs[0].job_id.encode()) % _SUMS}"
         outcomes = [_outcome(plan, run, sum_of_call) for plan, run in zip(plans, runs, strict=True)]
         return outcomes[1:] if "miscounts" in failing else outcomes

@@ -61,6 +61,8 @@ class HandlerRun:
     submission: int | None = None
     #: How many jobs the handler has at a time.
     jobs_of_call: int = 1
+    #: Whether it ends without an outcome for any of them.
+    call_failed: bool = False
     ended_ms: int | None = None
 
     @property
