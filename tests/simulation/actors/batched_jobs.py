@@ -10,7 +10,7 @@ _BATCHED: Final = 0.35
 _JOBS: Final = (4, 9, 14)
 _WITHIN_MS: Final = (50, 50, 3_000)
 #: How a job fails, or what it does besides.
-_KEYS: Final = ("", "", "", "", "raises", "miscounts", "refused", "crashes", "snoozes", "never", "chains")
+_KEYS: Final = ("", "", "", "", "raises", "miscounts", "refused", "crashes", "snoozes", "never", "chains", "tallies")
 
 
 def batched_jobs(seed: int) -> list[tuple[int, Submission]]:
@@ -20,7 +20,7 @@ def batched_jobs(seed: int) -> list[tuple[int, Submission]]:
         return []
     kind = random.choice(["sim.batched", "sim.batched", "sim.batched-in-pairs"])
     # In some seeds no job fails, so that all of a call settle together.
-    keys = random.choice([("",), _KEYS, _KEYS])
+    keys = random.choice([("",), ("tallies", ""), _KEYS, _KEYS, _KEYS])
     within_ms = random.choice(_WITHIN_MS)
     return [(random.randint(0, within_ms), _job(random, number, kind, keys)) for number in range(random.choice(_JOBS))]
 
@@ -31,7 +31,7 @@ def _job(random: Random, number: int, kind: str, keys: tuple[str, ...]) -> Submi
         type=kind,
         payload={
             "key": key,
-            "fails": random.choice([1, 1, 2, 9]) if key else random.choice([0, 0, 0, 1]),
+            "fails": random.choice([0, 0, 0, 1] if key in {"", "tallies"} else [1, 1, 2, 9]),
             "seconds": random.choice([0, 0, 1, 9]),
             "padding": "x" * random.choice([0, 0, 0, 2_000]),
         },

@@ -11,6 +11,16 @@ from tests.simulation.jobs.job_types import Plan
 from tidemill import Add, Done, PermanentJobError, Run, Snooze, Submission, job_type
 
 _SUMS: Final = 2
+#: The same write of each job, which no two of them can have in one transaction.
+_TALLY: Final = {
+    "Update": {
+        "TableName": "effects",
+        "Key": {"pk": {"S": "!sum of tallies"}},
+        "UpdateExpression": "ADD #count :one",
+        "ExpressionAttributeNames": {"#count": "count"},
+        "ExpressionAttributeValues": {":one": {"N": "1"}},
+    }
+}
 
 
 @job_type("sim.batched", payload=Plan, max_attempts=4, backoff_cap_seconds=20, batch=100)
@@ -54,4 +64,5 @@ def _outcome(plan: Plan, run: Run, sum_of_call: str) -> Any:
     if plan.key == "snoozes" and not run.hops:
         return Snooze(timedelta(seconds=20))
     following = [Submission(type="sim.effect")] if plan.key == "chains" else []
-    return Done(result={"id": run.job_id, "attempt": run.attempt}, writes=[effect(run), adds], then=following)
+    result = {"id": run.job_id, "attempt": run.attempt, "tallies": plan.key == "tallies"}
+    return Done(result=result, writes=[effect(run), adds, *([_TALLY] if result["tallies"] else [])], then=following)
