@@ -1,10 +1,11 @@
 """Checks at the end of a seed: compares what callers and handlers recorded with the documents."""
 
+import json
 from collections import Counter, defaultdict
 from typing import Final
 
 from tests.simulation.checks.document_changes import DocumentChangeChecks
-from tests.simulation.checks.joint_calls import SUM
+from tests.simulation.checks.joint_calls import BATCHED, SUM
 from tests.simulation.checks.owed_items import owed_advance, owed_dispatch
 from tests.simulation.checks.violation import (
     Item,
@@ -32,6 +33,8 @@ from tidemill.names import BATCH_TYPE, EVENT_TYPE, FLOW_TYPE, LARGEST_MAX_ATTEMP
 _WITHOUT_EFFECT: Final = frozenset(
     {"sim.plain", "sim.grouped", "sim.permanent", "sim.give-up", "sim.unstorable", EVENT_TYPE, BATCH_TYPE, FLOW_TYPE}
 )
+#: Their results have the number of their follow-up jobs.
+_CHAINING: Final = frozenset({"sim.chain", *BATCHED})
 #: Error classes that handlers raise, and those that the engine records for faults.
 _EXPLAINED: Final = frozenset(
     {
@@ -148,11 +151,11 @@ class AtRestChecks:
         for key, item in self._jobs().items():
             # If the key was used twice, follow-ups of the first job may still exist.
             first = self._documents.inserted[key] == 1
-            if first and text_of(item, "type") == "sim.chain" and state_of(item) is State.SUCCEEDED:
-                (planned,) = {text_of(item, "result").removeprefix('{"then":').removesuffix("}")}
+            if first and text_of(item, "type") in _CHAINING and state_of(item) is State.SUCCEEDED:
+                planned = json.loads(text_of(item, "result"))["then"]
                 there = self._documents.children[key]
                 require(
-                    there == int(planned),
+                    there == planned,
                     "follow-ups commit with the success",
                     f"{there} of {planned} follow-up jobs exist",
                     key,

@@ -64,5 +64,5 @@ def _outcome(plan: Plan, run: Run, sum_of_call: str) -> Any:
     if plan.key == "snoozes" and not run.hops:
         return Snooze(timedelta(seconds=20))
     following = [Submission(type="sim.effect")] if plan.key == "chains" else []
-    result = {"id": run.job_id, "attempt": run.attempt, "tallies": plan.key == "tallies"}
+    result = {"id": run.job_id, "attempt": run.attempt, "tallies": plan.key == "tallies", "then": len(following)}
     return Done(result=result, writes=[effect(run), adds, *([_TALLY] if result["tallies"] else [])], then=following)

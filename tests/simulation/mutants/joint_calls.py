@@ -85,12 +85,6 @@ CALLED_JOINTLY: Final = (
         "        settles.bring(Settling(job, settlement, now), by=self)\n",
     ),
     Mutant(
-        "a suspect is waited for while it waits to be alone",
-        modules.RUN_OF_MESSAGE,
-        "            seat.leave_call()\n",
-        "",
-    ),
-    Mutant(
         "follow-up jobs of a joint settle are dropped",
         modules.JOINT_CALLS,
         "or not settlement.writes or settlement.follow_ups:",
