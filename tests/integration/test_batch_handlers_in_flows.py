@@ -30,7 +30,7 @@ def calls(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> BatchScript:
 
 
 def test_nodes_of_a_flow_share_a_call_and_each_result_reaches_the_next_node(mill: Mill, calls: BatchScript) -> None:
-    found = {}
+    found: dict[str, object] = {}
 
     def join(_payload: object, run: Run) -> None:
         found.update(run.parents)

@@ -10,8 +10,10 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.support.deployed_functions import Event, Mill
+from tests.support.jobs.batched import batch_script
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.statements import statements_over
+from tidemill.application import joint_calls
 from tidemill.application.job_types import Run
 from tidemill.domain.return_values import Done
 from tidemill.domain.states import State
@@ -158,3 +160,23 @@ def test_the_jobs_of_a_group_are_claimed_alone(mill: Mill, statements: Statement
 
     assert statements.sent == []
     assert {mill.job(job_id).state for job_id in job_ids} == {State.SUCCEEDED}
+
+
+def test_a_batch_handler_with_grouped_commit_is_called_once_between_the_two_calls(
+    mill: Mill, statements: Statements, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(joint_calls, "LONGEST_WAIT_FOR_CLAIMS_SECONDS", PATIENCE_SECONDS)
+    monkeypatch.setattr(batch_script, "handler", lambda payloads, _runs: [payload.n for payload in payloads])
+    batch_script.calls.clear()
+    payloads = [{"n": number} for number in range(BATCH)]
+    job_ids = [mill.accepted(payload, job_type="test.batched_grouped") for payload in payloads]
+    mill.publish()
+    event = mill.receive()
+    mill.read_configuration()
+
+    assert mill.work(event) == []
+
+    assert batch_script.calls == [list(range(BATCH))]
+    assert [len(sent) for sent in statements.sent] == [BATCH, BATCH]
+    assert _single_updates(mill, statements) == 0
+    assert [mill.job(job_id).result for job_id in job_ids] == [str(number) for number in range(BATCH)]

@@ -36,3 +36,8 @@ def batched_by_four(payloads: list[Anything], runs: list[Run]) -> Any:
 @job_type("test.batched_quick", payload=Anything, max_attempts=3, backoff_seconds=0, timeout_seconds=0.2, batch=100)
 def batched_quick(payloads: list[Anything], runs: list[Run]) -> Any:
     return batch_script.call(payloads, runs)
+
+
+@job_type("test.batched_grouped", payload=Anything, max_attempts=3, backoff_seconds=0, batch=100, commit="grouped")
+def batched_grouped(payloads: list[Anything], runs: list[Run]) -> Any:
+    return batch_script.call(payloads, runs)
