@@ -24,10 +24,4 @@ SHARED: Final = (
         "lane=lane if self.limit_per_lane else None,",
         "lane=lane,",
     ),
-    Mutant(
-        "each tenant has a shared limit for itself",
-        "tidemill.shared_limit",
-        "limit_spans_tenants=shared.across_tenants if shared else across_tenants,",
-        "limit_spans_tenants=across_tenants,",
-    ),
 )
