@@ -261,18 +261,6 @@ OPERATION: Final = (
         "kept = before and after and not after.state.terminal",
     ),
     Mutant(
-        "compressed payloads stay when their jobs go",
-        "tidemill.dynamodb.payloads",
-        "            if place.kind is not Kind.FILE:\n                self._client.delete_item",
-        "            if place.kind is Kind.ITEM:\n                self._client.delete_item",
-    ),
-    Mutant(
-        "a compressed payload is read as another one",
-        "tidemill.dynamodb.payloads",
-        'zlib.decompress(value["B"]).decode("ascii") if',
-        '"{}" if',
-    ),
-    Mutant(
         "what belongs to no job stays",
         modules.RECONCILE,
         "if payload.stored_at > self._clock() - ORPHANED_AFTER:",
