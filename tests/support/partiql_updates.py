@@ -30,7 +30,7 @@ def as_update(statement: Mapping[str, Any]) -> dict[str, Any]:
     values = statement["Parameters"]
     if len(values) != len(places):
         raise UnknownStatementError(f"{len(values)} parameters for {len(places)} places: {statement['Statement']}")
-    condition = f"attribute_exists(#{JOB_KEY}) AND {condition}"
+    condition = " AND ".join(filter(None, [f"attribute_exists(#{JOB_KEY})", condition]))
     return {
         "TableName": table,
         "Key": {JOB_KEY: values[places.index(_KEY)]},
