@@ -1,88 +1,60 @@
 """One job, a page of a listing, a wake and a call of reconcile cost the same with 1,000 and with 100,000 documents.
 
-Half of the documents are dead jobs. Counted: calls of DynamoDB, table capacity, and the bytes of its answers.
+Half of the documents are dead jobs. `python -m tests.benchmarks.growth` counts the same beside a million documents.
 """
 
-from collections.abc import Mapping
-from datetime import timedelta
-from typing import Any, Final
+import re
+from pathlib import Path
+from typing import Final
 
 import pytest
 
-from tests.integration.test_reconcile import SCHEDULED, metrics
-from tests.support.api_gateway import request, sign_cursors
-from tests.support.capacity_meter import CapacityMeter, metered
-from tests.support.deployed_functions import Context, Mill
-from tests.support.grown_table import grown
-from tidemill.entrypoints import reconcile, wake
-from tidemill.names import WAKE_PART, WAKE_PARTS
-
-#: A fixture of another file.
-__all__ = ["metrics"]
+from tests.benchmarks.growth import SIZES, row
+from tests.support.deployed_functions import Mill
+from tests.support.growth import growing, used_beside
 
 FEW: Final = 1_000
 MANY: Final = 100_000
-#: Of a page of a listing.
-LIMIT: Final = 20
-
-
-def one_job(mill: Mill) -> None:
-    mill.accepted(job_type="test.noop")
-    mill.run()
-
-
-def page_of_all(mill: Mill) -> None:
-    _page(mill)
-
-
-def page_of_dead_jobs(mill: Mill) -> None:
-    _page(mill, state="dead")
-
-
-def one_wake(_mill: Mill) -> None:
-    wake.handle({WAKE_PART: "0", WAKE_PARTS: "1"}, Context(timedelta(minutes=1)))
-
-
-def call_of_reconcile(_mill: Mill) -> None:
-    reconcile.handle(SCHEDULED, Context(timedelta(minutes=15)))
-
-
-def _page(_mill: Mill, **wanted: str) -> None:
-    answer = request("GET", "/jobs", query={**wanted, "limit": str(LIMIT)})
-    assert answer.status == 200
-    assert len(answer.body["jobs"]) == LIMIT
-    assert answer.body["cursor"], "there are more"
-
-
-def used(meter: CapacityMeter) -> Mapping[str, Any]:
-    return {
-        "calls": dict(meter.calls),
-        "read units": meter.read_units,
-        "write units": meter.write_units + meter.index_write_units,
-    }
-
-
-WORK: Final = (one_job, page_of_all, page_of_dead_jobs, one_wake, call_of_reconcile)
+SCALE: Final = (Path(__file__).parents[2] / "docs/operations/scale.md").read_text()
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures(metrics.__name__)
 def test_nothing_costs_more_with_a_hundred_times_as_many_documents(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
-    sign_cursors(monkeypatch)
-    mill.read_configuration()
-    call_of_reconcile(mill)  # its pass over the table ends, and none is due until tomorrow
-    counted: dict[int, dict[str, Any]] = {}
-    bytes_read: dict[int, dict[str, int]] = {}
-    for documents in (FEW, MANY):
-        counted[documents], bytes_read[documents] = {}, {}
-        with grown(mill.table, documents, now=mill.now()), metered(mill.table) as meter:
-            for work in WORK:
-                meter.clear()
-                work(mill)
-                counted[documents][work.__name__] = used(meter)
-                bytes_read[documents][work.__name__] = meter.bytes_read
+    with growing(mill, monkeypatch):
+        few, many = (used_beside(mill, documents, dead=documents // 2) for documents in (FEW, MANY))
 
-    assert counted[FEW] == counted[MANY]
+    assert [used.without_bytes for used in few.values()] == [used.without_bytes for used in many.values()]
     # Times and ids have about the same length.
-    assert bytes_read[MANY] == pytest.approx(bytes_read[FEW], rel=0.01, abs=100)
-    assert all(used["calls"] for used in counted[FEW].values())
+    for name, used in few.items():
+        assert many[name].bytes_read == pytest.approx(used.bytes_read, rel=0.01, abs=100)
+    assert all(used.calls for used in few.values())
+
+
+def test_the_page_has_a_row_for_each_size_and_work_and_all_sizes_agree() -> None:
+    """CI does not count a million documents again. It counts the two smaller sizes above."""
+    for name, used in _shown().items():
+        assert len({each for each, _ in used}) == 1, name
+        smallest, *others = (size for _, size in used)
+        assert others == pytest.approx([smallest] * len(others), rel=0.02, abs=200), name
+
+
+@pytest.mark.slow
+def test_the_page_shows_the_counts_of_the_smallest_size(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
+    documents, dead = SIZES[0]
+    with growing(mill, monkeypatch):
+        used = used_beside(mill, documents, dead=dead)
+
+    for name, each in used.items():
+        (shown, _), *_ = _shown()[name]
+        assert f"| {shown} |" in row(name, documents, dead, each)
+
+
+def _shown() -> dict[str, list[tuple[str, int]]]:
+    """By the work: calls and units, and the bytes, of each size."""
+    found: dict[str, list[tuple[str, int]]] = {}
+    for documents, dead in SIZES:
+        rows = re.findall(rf"^\| (.+) \| {documents:,} \| {dead:,} \| (.+) \| ([\d,]+) \|$", SCALE, re.MULTILINE)
+        assert len(rows) == 5
+        for name, counts, size in rows:
+            found.setdefault(name, []).append((counts, int(size.replace(",", ""))))
+    return found

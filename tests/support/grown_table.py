@@ -27,15 +27,17 @@ _query: Final = StoredTable.query
 
 
 @contextmanager
-def grown(table: Table, documents: int, *, now: datetime) -> Iterator[None]:
-    """Add jobs that have ended, half of them dead. While this is open, a query reads only the partition that it names.
+def grown(table: Table, documents: int, *, dead: int, now: datetime) -> Iterator[None]:
+    """Add jobs that have ended. While this is open, a query reads only the partition that it names.
+
+    Of the newest jobs each second one is dead, until `dead` of them are. They leave the table at the end.
 
     moto itself looks at each item of a table in each query.
     """
     stored: Any = dynamodb_backends[DEFAULT_ACCOUNT_ID][REGION].get_table(table.name)
     partitions: defaultdict[str, list[StoredItem]] = defaultdict(list)
     keys = set()
-    for item in _items(documents, now):
+    for item in _items(documents, dead, now):
         stored.items[item.hash_key] = item
         keys.add(item.hash_key)
         for name in _KEYS:
@@ -51,13 +53,16 @@ def grown(table: Table, documents: int, *, now: datetime) -> Iterator[None]:
 
     with mock.patch.object(StoredTable, "query", query):
         yield
+    for item_key in keys:
+        del stored.items[item_key]
 
 
-def _items(documents: int, now: datetime) -> Iterator[StoredItem]:
+def _items(documents: int, dead: int, now: datetime) -> Iterator[StoredItem]:
     states = (State.SUCCEEDED, State.DEAD)
     patterns = [_pattern(state, now) for state in states]
     for number in range(documents):
-        state, pattern = states[number % 2], patterns[number % 2]
+        place = number % 2 if number >= documents - 2 * dead else 0
+        state, pattern = states[place], patterns[place]
         job_id = f"{number:036}"
         at = now - timedelta(days=2) + timedelta(milliseconds=number)
         item = copy(pattern)
