@@ -160,6 +160,18 @@ def test_the_page_shows_the_table_and_the_plot_of_the_command(scenario: Scenario
     assert (FOLDER / f"scale-{scenario.name}.svg").read_text() == plot(runs)
 
 
+@pytest.mark.parametrize("rate", capacity.FIRST_RATES)
+def test_the_page_says_how_much_of_a_new_load_is_accepted_at_first(rate: float) -> None:
+    assert capacity.first_line(rate) in SCALE
+
+
+def test_the_index_accepts_a_new_load_at_first_as_far_as_its_partitions_take_it() -> None:
+    one, *_, last = capacity.accepted_at_first(16_000, PROD)
+
+    # 4,000 of 16,000 at most, and less if a partition has no key.
+    assert one <= last == pytest.approx(0.25)
+
+
 def test_the_command_fails_when_the_settings_do_not_carry_the_load(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
