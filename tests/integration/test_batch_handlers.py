@@ -1,5 +1,6 @@
 """Batch handlers: jobs that a worker gets at a time share one call, and each keeps its own run."""
 
+import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -13,7 +14,17 @@ from tests.support.faulty_client import Fault
 from tests.support.jobs.batched import BatchScript, batch_script
 from tests.support.jobs.scripted import Anything
 from tests.support.patience import PATIENCE_SECONDS
-from tidemill import Add, Done, PermanentJobError, RetryAfter, Run, Snooze, StoreUnavailableError, Submission
+from tidemill import (
+    Add,
+    BreakerOpenError,
+    Done,
+    PermanentJobError,
+    RetryAfter,
+    Run,
+    Snooze,
+    StoreUnavailableError,
+    Submission,
+)
 from tidemill.application import joint_calls
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
@@ -256,6 +267,41 @@ def test_an_outage_in_the_handler_costs_no_attempt(mill: Mill, calls: BatchScrip
     mill.work(event)
 
     assert {(job.state, job.attempt) for job in _jobs(mill, job_ids)} == {(State.QUEUED, 0)}
+
+
+def test_an_open_breaker_in_the_handler_costs_no_attempt(mill: Mill, calls: BatchScript) -> None:
+    def handler(_payloads: list[Anything], _runs: list[Run]) -> None:
+        raise BreakerOpenError("payments")
+
+    calls.handler = handler
+    job_ids, event = _batch(mill, 3)
+
+    mill.work(event)
+
+    jobs = _jobs(mill, job_ids)
+    # Parked, or released again, since no breaker of that name is open in fact.
+    assert {(job.attempt, job.errors, job.wait and job.wait.key) for job in jobs} == {(0, (), "payments")}
+
+
+def test_what_is_printed_belongs_to_no_single_job_and_a_line_of_a_run_to_its_own(
+    mill: Mill, calls: BatchScript, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def handler(payloads: list[Anything], runs: list[Run]) -> list[None]:
+        print("for all of them")  # noqa: T201 - what the test is about
+        for run in runs:
+            run.log.info("for one of them")
+        return [None] * len(payloads)
+
+    calls.handler = handler
+    job_ids, event = _batch(mill, 3)
+
+    mill.work(event)
+
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "of them" in line]
+    (shared,) = [line for line in lines if line["message"] == "for all of them"]
+    assert (shared["job_type"], shared["jobs"], shared["request_id"]) == (TYPE, 3, "request")
+    assert "job_id" not in shared
+    assert sorted(line["job_id"] for line in lines if line["message"] == "for one of them") == sorted(job_ids)
 
 
 @pytest.mark.parametrize("use", [lambda run: run.checkpoint(), lambda run: run.step("a", int)])

@@ -51,7 +51,7 @@ class Called:
 
     @property
     def may_share(self) -> bool:
-        return self.job_type.batch is not None and may_share_a_call(self.job, self.job_type.retry)
+        return (self.job_type.batch or 1) > 1 and may_share_a_call(self.job, self.job_type.retry)
 
 
 class Seat(Protocol):
