@@ -6,10 +6,12 @@ from datetime import timedelta
 
 import pytest
 
+from tests.support.batch_calls import patient_calls
 from tests.support.correction_story import Story
 from tests.support.deployed_functions import Mill, mill_on
 from tests.support.exported_spans import Exported, exported_spans
 from tests.support.job_tables import Table
+from tests.support.jobs.batched import BatchScript
 from tests.support.patience import PATIENCE_SECONDS
 from tidemill.worker import message_batch
 
@@ -24,6 +26,12 @@ def mill(table: Table, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mill]:
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """A settle after the timeout of its job may take as long as it takes."""
     monkeypatch.setattr(message_batch, "SETTLE_RESERVE", timedelta(seconds=PATIENCE_SECONDS))
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> BatchScript:
+    """The calls of batch handlers, and the script of them."""
+    return patient_calls(monkeypatch)
 
 
 @pytest.fixture

@@ -3,19 +3,18 @@
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from tests.support.deployed_functions import TENANT, Event, Mill, ProcessEndedError
-from tests.support.faulty_client import Fault
-from tests.support.jobs.batched import BatchScript, batch_script
+from tests.support.batch_calls import BATCH, TYPE, a_batch, each, jobs_of
+from tests.support.deployed_functions import TENANT, Mill
+from tests.support.jobs.batched import BatchScript
 from tests.support.jobs.scripted import Anything
 from tests.support.patience import PATIENCE_SECONDS
 from tidemill import (
-    Add,
     BreakerOpenError,
     Done,
     PermanentJobError,
@@ -26,70 +25,24 @@ from tidemill import (
     Submission,
 )
 from tidemill.application import joint_calls
-from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import key
 
-BATCH = 10
-TYPE = "test.batched"
-COUNTER = {"pk": {"S": "!counter"}}
-
-
-@pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[BatchScript]:
-    # Threads of a busy machine may be late; the tests of the wait itself set another time.
-    monkeypatch.setattr(joint_calls, "LONGEST_WAIT_FOR_CLAIMS_SECONDS", PATIENCE_SECONDS)
-    monkeypatch.setattr(joint_calls, "LONGEST_WAIT_FOR_OUTCOMES_SECONDS", PATIENCE_SECONDS)
-    batch_script.handler = BatchScript().handler
-    batch_script.calls.clear()
-    yield batch_script
-    batch_script.handler = BatchScript().handler
-
-
-def _batch(mill: Mill, size: int = BATCH, *, job_type: str = TYPE) -> tuple[list[str], Event]:
-    job_ids = [mill.accepted({"n": number}, job_type=job_type) for number in range(size)]
-    mill.publish()
-    return job_ids, mill.receive()
-
-
-def _each(outcome: Callable[[Anything, Run], Any]) -> Callable[[list[Anything], list[Run]], list[Any]]:
-    return lambda payloads, runs: [outcome(payload, run) for payload, run in zip(payloads, runs, strict=True)]
-
-
-def _jobs(mill: Mill, job_ids: list[str]) -> list[Job]:
-    return [mill.job(job_id) for job_id in job_ids]
-
-
-def _counting(mill: Mill) -> Callable[[Anything, Run], Done]:
-    """Each job writes a record of its own, and counts in one item."""
-    table = mill.table.name
-
-    def outcome(payload: Anything, run: Run) -> Done:
-        record = {"Put": {"TableName": table, "Item": {"pk": {"S": f"!record-{run.job_id}"}}}}
-        return Done(result=payload.n, writes=[record, Add(table, COUNTER, {"jobs": 1, "sum": payload.n})])
-
-    return outcome
-
-
-def _counted(mill: Mill) -> tuple[int, int]:
-    item = mill.table.client.get_item(TableName=mill.table.name, Key=COUNTER).get("Item", {})
-    return int(item.get("jobs", {"N": "0"})["N"]), int(item.get("sum", {"N": "0"})["N"])
-
 
 def test_the_jobs_of_a_batch_share_one_call_and_each_has_its_own_outcome(mill: Mill, calls: BatchScript) -> None:
-    calls.handler = _each(lambda payload, run: {"n": payload.n, "id": run.job_id})
-    job_ids, event = _batch(mill)
+    calls.handler = each(lambda payload, run: {"n": payload.n, "id": run.job_id})
+    job_ids, event = a_batch(mill)
 
     assert mill.work(event) == []
 
     assert calls.calls == [list(range(BATCH))]
-    results = [job.result for job in _jobs(mill, job_ids)]
+    results = [job.result for job in jobs_of(mill, job_ids)]
     assert results == [f'{{"n":{number},"id":"{job_id}"}}' for number, job_id in enumerate(job_ids)]
-    assert {job.attempt for job in _jobs(mill, job_ids)} == {1}
+    assert {job.attempt for job in jobs_of(mill, job_ids)} == {1}
 
 
 def test_a_call_has_at_most_as_many_jobs_as_the_type_says(mill: Mill, calls: BatchScript) -> None:
-    _, event = _batch(mill, job_type="test.batched_by_four")
+    _, event = a_batch(mill, job_type="test.batched_by_four")
 
     mill.work(event)
 
@@ -108,7 +61,7 @@ def test_jobs_of_other_types_in_the_batch_hold_up_no_call(mill: Mill, calls: Bat
     assert mill.work(mill.receive()) == []
 
     assert calls.calls == [[0, 1, 2]]
-    assert {job.state for job in _jobs(mill, [*together, other])} == {State.SUCCEEDED}
+    assert {job.state for job in jobs_of(mill, [*together, other])} == {State.SUCCEEDED}
 
 
 def test_each_outcome_settles_its_own_job(mill: Mill, calls: BatchScript) -> None:
@@ -120,93 +73,16 @@ def test_each_outcome_settles_its_own_job(mill: Mill, calls: BatchScript) -> Non
         ValueError("no such thing"),
         Done(result=1, then=[Submission(type="test.noop")]),
     ]
-    calls.handler = _each(lambda payload, _run: outcomes[payload.n])
-    job_ids, event = _batch(mill, len(outcomes))
+    calls.handler = each(lambda payload, _run: outcomes[payload.n])
+    job_ids, event = a_batch(mill, len(outcomes))
 
     assert mill.work(event) == []
 
-    jobs = _jobs(mill, job_ids)
+    jobs = jobs_of(mill, job_ids)
     states = [State.SUCCEEDED, State.DEAD, State.RETRYING, State.QUEUED, State.RETRYING, State.SUCCEEDED]
     assert [job.state for job in jobs] == states
     assert [job.attempt for job in jobs] == [1, 1, 1, 0, 1, 1]
     assert (jobs[4].errors[0].error_class, jobs[4].errors[0].message) == ("ValueError", "no such thing")
-
-
-def test_jobs_that_succeed_together_settle_in_one_transaction(mill: Mill, calls: BatchScript) -> None:
-    calls.handler = _each(_counting(mill))
-    job_ids, event = _batch(mill)
-    mill.read_configuration()
-
-    mill.work(event)
-
-    assert _counted(mill) == (BATCH, sum(range(BATCH)))
-    assert [job.result for job in _jobs(mill, job_ids)] == [str(number) for number in range(BATCH)]
-    assert mill.calls["dynamodb.TransactWriteItems"] == 1
-    # The claims.
-    assert mill.calls["dynamodb.UpdateItem"] == BATCH
-
-
-def test_an_effect_of_one_job_that_is_refused_costs_no_other_job_its_own(mill: Mill, calls: BatchScript) -> None:
-    counting = _counting(mill)
-
-    def outcome(payload: Anything, run: Run) -> Done:
-        done = counting(payload, run)
-        if payload.n != 3:
-            return done
-        refused = {"TableName": mill.table.name, "Key": {"pk": {"S": "!no-such-item"}}}
-        check = {"ConditionCheck": refused | {"ConditionExpression": "attribute_exists(pk)"}}
-        return Done(result=done.result, writes=[*done.writes, check])
-
-    calls.handler = _each(outcome)
-    job_ids, event = _batch(mill)
-
-    mill.work(event)
-
-    jobs = _jobs(mill, job_ids)
-    refused = jobs.pop(3)
-    assert {job.state for job in jobs} == {State.SUCCEEDED}
-    assert (refused.state, refused.errors[0].error_class) == (State.RETRYING, "EffectRefusedError")
-    assert _counted(mill) == (BATCH - 1, sum(range(BATCH)) - 3)
-
-
-def test_a_job_that_was_taken_over_takes_no_effect_with_the_others(mill: Mill, calls: BatchScript) -> None:
-    counting = _counting(mill)
-    job_ids, event = _batch(mill)
-
-    def handler(payloads: list[Anything], runs: list[Run]) -> list[Done]:
-        mill.table.client.update_item(
-            TableName=mill.table.name,
-            Key=key(TENANT, job_ids[2]),
-            UpdateExpression="SET #owner = :other",
-            ExpressionAttributeNames={"#owner": "owner"},
-            ExpressionAttributeValues={":other": {"S": "another-claim"}},
-        )
-        return _each(counting)(payloads, runs)
-
-    calls.handler = handler
-
-    mill.work(event)
-
-    jobs = _jobs(mill, job_ids)
-    lost = jobs.pop(2)
-    assert lost.state is State.RUNNING
-    assert {job.state for job in jobs} == {State.SUCCEEDED}
-    assert _counted(mill) == (BATCH - 1, sum(range(BATCH)) - 2)
-
-
-def test_a_settle_whose_answer_is_lost_takes_effect_once(mill: Mill, calls: BatchScript) -> None:
-    job_ids, event = _batch(mill)
-
-    def handler(payloads: list[Anything], runs: list[Run]) -> list[Any]:
-        mill.client.faults = [Fault.ANSWER_LOST]
-        return _each(_counting(mill))(payloads, runs)
-
-    calls.handler = handler
-
-    mill.work(event)
-
-    assert {job.state for job in _jobs(mill, job_ids)} == {State.SUCCEEDED}
-    assert _counted(mill) == (BATCH, sum(range(BATCH)))
 
 
 def test_a_handler_that_raises_fails_each_job_once_and_each_runs_alone_next(mill: Mill, calls: BatchScript) -> None:
@@ -216,11 +92,11 @@ def test_a_handler_that_raises_fails_each_job_once_and_each_runs_alone_next(mill
         return [payload.n for payload in payloads]
 
     calls.handler = handler
-    job_ids, event = _batch(mill)
+    job_ids, event = a_batch(mill)
 
     mill.work(event)
 
-    jobs = _jobs(mill, job_ids)
+    jobs = jobs_of(mill, job_ids)
     assert {(job.state, job.attempt) for job in jobs} == {(State.RETRYING, 1)}
     said = "PermanentJobError: poison; the handler had 10 jobs, and each runs alone next"
     assert {(job.errors[0].error_class, job.errors[0].message) for job in jobs} == {("BatchCallError", said)}
@@ -229,7 +105,7 @@ def test_a_handler_that_raises_fails_each_job_once_and_each_runs_alone_next(mill
     mill.run()
 
     assert sorted(calls.calls[1:]) == [[number] for number in range(BATCH)]
-    jobs = _jobs(mill, job_ids)
+    jobs = jobs_of(mill, job_ids)
     poison = jobs.pop(4)
     assert (poison.state, poison.errors[-1].message) == (State.DEAD, "poison")
     assert {(job.state, job.attempt) for job in jobs} == {(State.SUCCEEDED, 2)}
@@ -247,11 +123,11 @@ def test_a_handler_that_raises_fails_each_job_once_and_each_runs_alone_next(mill
 )
 def test_wrong_outcomes_fail_each_job_of_the_call(mill: Mill, calls: BatchScript, returned: Any, said: str) -> None:
     calls.handler = lambda _payloads, _runs: returned
-    job_ids, event = _batch(mill, 3)
+    job_ids, event = a_batch(mill, 3)
 
     mill.work(event)
 
-    jobs = _jobs(mill, job_ids)
+    jobs = jobs_of(mill, job_ids)
     assert {(job.state, job.attempt) for job in jobs} == {(State.RETRYING, 1)}
     assert {job.errors[0].error_class for job in jobs} == {"BatchCallError"}
     assert all(said in job.errors[0].message for job in jobs)
@@ -262,11 +138,11 @@ def test_an_outage_in_the_handler_costs_no_attempt(mill: Mill, calls: BatchScrip
         raise StoreUnavailableError("no response")
 
     calls.handler = handler
-    job_ids, event = _batch(mill, 3)
+    job_ids, event = a_batch(mill, 3)
 
     mill.work(event)
 
-    assert {(job.state, job.attempt) for job in _jobs(mill, job_ids)} == {(State.QUEUED, 0)}
+    assert {(job.state, job.attempt) for job in jobs_of(mill, job_ids)} == {(State.QUEUED, 0)}
 
 
 def test_an_open_breaker_in_the_handler_costs_no_attempt(mill: Mill, calls: BatchScript) -> None:
@@ -274,11 +150,11 @@ def test_an_open_breaker_in_the_handler_costs_no_attempt(mill: Mill, calls: Batc
         raise BreakerOpenError("payments")
 
     calls.handler = handler
-    job_ids, event = _batch(mill, 3)
+    job_ids, event = a_batch(mill, 3)
 
     mill.work(event)
 
-    jobs = _jobs(mill, job_ids)
+    jobs = jobs_of(mill, job_ids)
     # Parked, or released again, since no breaker of that name is open in fact.
     assert {(job.attempt, job.errors, job.wait and job.wait.key) for job in jobs} == {(0, (), "payments")}
 
@@ -293,7 +169,7 @@ def test_what_is_printed_belongs_to_no_single_job_and_a_line_of_a_run_to_its_own
         return [None] * len(payloads)
 
     calls.handler = handler
-    job_ids, event = _batch(mill, 3)
+    job_ids, event = a_batch(mill, 3)
 
     mill.work(event)
 
@@ -306,8 +182,8 @@ def test_what_is_printed_belongs_to_no_single_job_and_a_line_of_a_run_to_its_own
 
 @pytest.mark.parametrize("use", [lambda run: run.checkpoint(), lambda run: run.step("a", int)])
 def test_what_may_end_the_call_of_others_is_refused(mill: Mill, calls: BatchScript, use: Callable[[Run], Any]) -> None:
-    calls.handler = _each(lambda _payload, run: use(run))
-    (job_id,), event = _batch(mill, 1)
+    calls.handler = each(lambda _payload, run: use(run))
+    (job_id,), event = a_batch(mill, 1)
 
     mill.work(event)
 
@@ -317,7 +193,7 @@ def test_what_may_end_the_call_of_others_is_refused(mill: Mill, calls: BatchScri
 
 
 def test_a_cancelled_job_is_not_in_the_call(mill: Mill, calls: BatchScript) -> None:
-    job_ids, event = _batch(mill, 3)
+    job_ids, event = a_batch(mill, 3)
     mill.table.client.update_item(
         TableName=mill.table.name,
         Key=key(TENANT, job_ids[1]),
@@ -329,41 +205,8 @@ def test_a_cancelled_job_is_not_in_the_call(mill: Mill, calls: BatchScript) -> N
     mill.work(event)
 
     assert calls.calls == [[0, 2]]
-    states = [job.state for job in _jobs(mill, job_ids)]
+    states = [job.state for job in jobs_of(mill, job_ids)]
     assert states == [State.SUCCEEDED, State.CANCELLED, State.SUCCEEDED]
-
-
-def test_a_call_that_takes_too_long_fails_each_job_and_ends_the_process(
-    mill: Mill, unhurried: None, calls: BatchScript, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    gate = threading.Event()
-    ended = threading.Event()
-
-    def handler(payloads: list[Anything], runs: list[Run]) -> list[Done]:
-        mill.late = timedelta(seconds=0.2)
-        gate.wait(PATIENCE_SECONDS)
-        try:
-            return _each(_counting(mill))(payloads, runs)
-        finally:
-            ended.set()
-
-    calls.handler = handler
-    mill.stop_clock()
-    job_ids, event = _batch(mill, 3, job_type="test.batched_quick")
-
-    with pytest.raises(ProcessEndedError):
-        mill.work(event)
-
-    jobs = _jobs(mill, job_ids)
-    assert {(job.state, job.errors[0].error_class) for job in jobs} == {(State.RETRYING, "JobTimeoutError")}
-    before = [mill.table.item(job) for job in jobs]
-    gate.set()
-    assert ended.wait(PATIENCE_SECONDS)
-    for thread in threading.enumerate():
-        if thread.name.startswith("ThreadPoolExecutor"):
-            thread.join(PATIENCE_SECONDS)
-    assert [mill.table.item(job) for job in jobs] == before
-    assert _counted(mill) == (0, 0)
 
 
 def test_a_claim_that_does_not_return_holds_up_a_call_for_a_bounded_time_only(
@@ -377,7 +220,7 @@ def test_a_claim_that_does_not_return_holds_up_a_call_for_a_bounded_time_only(
         return [None] * len(payloads)
 
     calls.handler = handler
-    job_ids, event = _batch(mill, 3)
+    job_ids, event = a_batch(mill, 3)
     claim, seen = mill.client.update_item, Counter[str]()
     lock = threading.Lock()
 
@@ -393,7 +236,7 @@ def test_a_claim_that_does_not_return_holds_up_a_call_for_a_bounded_time_only(
 
     mill.work(event)
 
-    assert {job.state for job in _jobs(mill, job_ids)} == {State.SUCCEEDED}
+    assert {job.state for job in jobs_of(mill, job_ids)} == {State.SUCCEEDED}
     assert sorted(number for call in calls.calls for number in call) == [0, 1, 2]
     assert len(calls.calls) >= 2
 

@@ -7,10 +7,8 @@ import pytest
 from tests.support.deployed_functions import Mill, forget
 from tests.support.flow_calls import a_flow, node, states
 from tests.support.http_events import call
-from tests.support.jobs.batched import BatchScript, batch_script
-from tests.support.patience import PATIENCE_SECONDS
+from tests.support.jobs.batched import BatchScript
 from tidemill import PermanentJobError, Run
-from tidemill.application import joint_calls
 from tidemill.domain.states import State
 from tidemill.entrypoints import control, submit
 from tidemill.names import BATCH_PACKAGE, FLOW_PACKAGE, Env
@@ -19,14 +17,11 @@ TYPE = "test.batched"
 JSON = {"content-type": "application/json"}
 
 
-@pytest.fixture
-def calls(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> BatchScript:
+@pytest.fixture(autouse=True)
+def _flows_and_batches(mill: Mill, calls: BatchScript, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(Env.JOB_PACKAGES, f"tests.support.jobs,{FLOW_PACKAGE},{BATCH_PACKAGE}")
-    monkeypatch.setattr(joint_calls, "LONGEST_WAIT_FOR_CLAIMS_SECONDS", PATIENCE_SECONDS)
     forget()
-    batch_script.calls.clear()
-    monkeypatch.setattr(batch_script, "handler", lambda payloads, _runs: [payload.n for payload in payloads])
-    return batch_script
+    calls.handler = lambda payloads, _runs: [payload.n for payload in payloads]
 
 
 def test_nodes_of_a_flow_share_a_call_and_each_result_reaches_the_next_node(mill: Mill, calls: BatchScript) -> None:
@@ -47,13 +42,9 @@ def test_nodes_of_a_flow_share_a_call_and_each_result_reaches_the_next_node(mill
 
 
 def test_members_of_a_batch_share_a_call_and_one_that_dies_ends_the_batch_as_failed(
-    mill: Mill, calls: BatchScript, monkeypatch: pytest.MonkeyPatch
+    mill: Mill, calls: BatchScript
 ) -> None:
-    monkeypatch.setattr(
-        batch_script,
-        "handler",
-        lambda payloads, _runs: [payload.n or PermanentJobError("the first one") for payload in payloads],
-    )
+    calls.handler = lambda payloads, _runs: [payload.n or PermanentJobError("the first one") for payload in payloads]
     body = {"on_failure": {"type": "test.noop", "payload": {}}}
     batch_id = str(call(submit, "POST", "/batches", body=json.dumps(body), headers=JSON).body["id"])
     members = [mill.accepted({"n": number}, job_type=TYPE, batch=batch_id) for number in range(3)]
