@@ -75,6 +75,25 @@ def figures(found: Mapping[str, Any]) -> list[Figure]:
             budget=1.25,
             of_ratio=False,
         ),
+        *(
+            Figure(
+                name=f"batch of 100 submissions at {delay} ms a call, in times of one",
+                textbook=None,
+                tidemill=wall["tidemill"][f"submission of 100 in one batch, {delay} ms a call"]
+                / wall["tidemill"][f"submission, {delay} ms a call"],
+                budget=1.5,
+                of_ratio=False,
+            )
+            for delay in (5, 20)
+        ),
+        # One processor then publishes a thousand records a second.
+        Figure(
+            name="publisher CPU, ms per record",
+            textbook=None,
+            tidemill=found["cpu"]["tidemill"]["publisher"],
+            budget=1,
+            of_ratio=False,
+        ),
         ratio("cold start CPU, ms", 0.6, "cold_start", "cpu"),
         Figure(
             name="log bytes per job",

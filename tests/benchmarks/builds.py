@@ -48,6 +48,11 @@ class Tidemill:
     def submit(self, payload: Mapping[str, Any]) -> None:
         _require(202, submit.handle(_request({"type": self.job_type, "payload": payload}), CONTEXT)["statusCode"])
 
+    def submit_batch(self, jobs: int) -> None:
+        body = {"jobs": [{"type": "bench.work", "payload": {}}] * jobs}
+        answer = submit.handle(_request(body, path="/jobs/batch"), CONTEXT)
+        _require([202] * jobs, [each["status"] for each in json.loads(answer["body"])["jobs"]])
+
     def publish(self, taken: Mapping[str, Any]) -> None:
         records = [
             {"eventName": "INSERT", "dynamodb": {"SequenceNumber": str(next(_numbers)), "NewImage": item}}
@@ -113,9 +118,11 @@ def _record(body: str) -> dict[str, Any]:
     }
 
 
-def _request(body: Mapping[str, Any]) -> dict[str, Any]:
-    headers = {"content-type": "application/json", "idempotency-key": f"key-{next(_numbers)}"}
-    return http_event("POST", "/jobs", body=json.dumps(body), headers=headers)
+def _request(body: Mapping[str, Any], *, path: str = "/jobs") -> dict[str, Any]:
+    headers = {"content-type": "application/json"}
+    if path == "/jobs":
+        headers["idempotency-key"] = f"key-{next(_numbers)}"
+    return http_event("POST", path, body=json.dumps(body), headers=headers)
 
 
 def _require(expected: Any, found: Any) -> None:

@@ -1,4 +1,4 @@
-"""Which module executes how many byte-code instructions while ten jobs are submitted, published and run.
+"""How many byte-code instructions a module, or a side, executes while ten jobs are submitted, published and run.
 
 Counted by the interpreter, so a busy machine changes nothing. Instructions of C code do not count.
 """
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from tests.benchmarks.builds import Build, queued
+from tests.benchmarks.builds import BUILDS, Build, lambda_event, queued
 from tests.benchmarks.counted import JOBS
 from tests.benchmarks.loopback_client import Loopback
 
@@ -27,6 +27,28 @@ def measure(build: Build, aws: Loopback) -> dict[str, int]:
     with _counting(counts):
         build.work(queued(build, aws, {}, jobs=JOBS))
     return dict(counts)
+
+
+def by_side(aws: Loopback) -> dict[str, dict[str, float]]:
+    """By build: instructions for one job of producer, publisher and consumer."""
+    return {build.name: _sides(build, aws) for build in BUILDS}
+
+
+def _sides(build: Build, aws: Loopback) -> dict[str, float]:
+    for _ in range(_WARM_UP):
+        build.work(queued(build, aws, {}, jobs=JOBS))
+    producer, publisher, consumer = Counter[str](), Counter[str](), Counter[str]()
+    with _counting(producer):
+        for _ in range(JOBS):
+            build.submit({})
+    taken = aws.take()
+    with _counting(publisher):
+        build.publish(taken)
+    event = lambda_event([*taken["sent"], *aws.take()["sent"]])
+    with _counting(consumer):
+        build.work(event)
+    sides = {"producer": producer, "publisher": publisher, "consumer": consumer}
+    return {name: counts.total() / JOBS for name, counts in sides.items()}
 
 
 @contextmanager

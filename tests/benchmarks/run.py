@@ -4,7 +4,7 @@ import os
 import platform
 from typing import Any
 
-from tests.benchmarks import cold_start, counted, dollars, logged, timed
+from tests.benchmarks import cold_start, counted, dollars, instructions, logged, timed
 from tests.benchmarks.budgets import SMALL
 from tests.benchmarks.builds import BUILDS
 from tests.benchmarks.log_meter import Log
@@ -17,6 +17,7 @@ def measure(aws: Loopback, log: Log) -> dict[str, Any]:
         "machine": {"python": platform.python_version(), "processors": os.cpu_count(), "load": os.getloadavg()},
         "counted": counted.measure(aws),
         "log_bytes": logged.measure(aws, log),
+        "instructions": instructions.by_side(aws),
         "cpu": timed.cpu(aws),
         "wall": timed.wall(aws),
         "cold_start": cold_start.measure(aws),

@@ -12,6 +12,7 @@ def markdown(found: Mapping[str, Any]) -> str:
 
 _BUILDS = {"textbook": "textbook", "tidemill": "Tidemill", "grouped": "with grouped commit"}
 _PARTS = (
+    ("instructions", "byte-code instructions of Python per job"),
     ("cpu", "CPU, ms per job"),
     ("wall", "wall time, ms"),
     ("cold_start", "first invocation of a fresh worker: CPU in ms, peak memory in MB"),

@@ -26,6 +26,8 @@ class Journal:
         self.path = path
         self._notes = Notes()
         self._offset = 0
+        #: The process that began the last job.
+        self.last_begun_by = 0
 
     def read(self) -> Notes:
         if self.path.exists():
@@ -35,6 +37,8 @@ class Journal:
             whole = text[: text.rfind(b"\n") + 1]
             self._offset += len(whole)
             for line in whole.decode().splitlines():
-                kind, number, at, _ = line.split()
+                kind, number, at, pid = line.split()
+                if kind == "begin":
+                    self.last_begun_by = int(pid)
                 self._notes.by_kind[kind][int(number)].append(float(at))
         return self._notes

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -21,6 +22,7 @@ from tests.e2e.copied_app import copy_app
 from tidemill.domain.states import State
 from tidemill.local import environment, processes
 from tidemill.local.deployed_app import App
+from tidemill.local.wait import wait_until
 from tidemill.names import Output
 from tools.paths import ROOT
 
@@ -34,6 +36,7 @@ with deployed() as app:
     print(json.dumps([str(app.folder), app.endpoint, dict(app.outputs)]), flush=True)
     sys.stdin.read()
 """
+_KILL_PATIENCE_SECONDS: Final = 30
 #: The function of the default lane.
 _WORK: Final = "work"
 
@@ -41,8 +44,9 @@ _WORK: Final = "work"
 class LambdaWorkers:
     """Implements `system.Workers`. The emulator starts and replaces the processes of the functions."""
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: App, journal: Journal) -> None:
         self._app = app
+        self._journal = journal
 
     def start(self) -> None:
         """The first job starts them."""
@@ -55,7 +59,13 @@ class LambdaWorkers:
         return list(processes.workers(self._app.folder))
 
     def kill_one(self) -> None:
-        self._app.kill_worker(_WORK)
+        """The worker that began the last job: another one may be starting still."""
+
+        def at_work() -> int:
+            self._journal.read()
+            return self._journal.last_begun_by if self._journal.last_begun_by in self.pids() else 0
+
+        os.kill(wait_until(at_work, _KILL_PATIENCE_SECONDS, "a worker to begin a job"), signal.SIGKILL)
 
 
 @contextmanager
@@ -102,7 +112,7 @@ def _start(stack: ExitStack, folder: Path) -> Running:
         }
 
     return Running(
-        workers=LambdaWorkers(app),
+        workers=LambdaWorkers(app, journal),
         submits="tests.benchmarks.peers.tidemill_submit",
         python=Path(sys.executable),
         environment=settings | {"PYTHONPATH": os.pathsep.join(map(str, (copy / "shared", ROOT)))},

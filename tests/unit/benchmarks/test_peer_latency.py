@@ -50,6 +50,15 @@ def test_a_job_is_unfinished_or_refused_and_a_second_run_may_have_a_second_effec
     assert (found.extra_begins, found.extra_ends) == (2, 1)
 
 
+def test_the_process_that_began_the_last_job_is_known(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal")
+    journal.path.write_text("begin 1 100.1 9\nbegin 2 100.2 8\nend 1 100.3 9\n")
+
+    journal.read()
+
+    assert journal.last_begun_by == 8
+
+
 def test_work_notes_its_begin_and_its_end(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal")
 
