@@ -140,7 +140,8 @@ def test_a_batch_ends_although_no_look_has_time_for_all_its_jobs(mill: Mill, mon
     read = DynamoBatchPages.get_many
 
     def at_most_two(self: DynamoBatchPages, keys: Sequence[tuple[str, str]], **options: Any) -> list[Job]:
-        assert len(keys) <= 2
+        # A page is read whole, and chance may put three members on it.
+        assert len(keys) <= 2 or len({batches.page_number(job_id) for _, job_id in keys}) == 1
         return read(self, keys, **options)
 
     monkeypatch.setattr(DynamoBatchPages, "get_many", at_most_two)
