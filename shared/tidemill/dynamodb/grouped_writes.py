@@ -1,7 +1,7 @@
 """Writes several jobs with one BatchExecuteStatement: a statement each, with its own condition and its own answer.
 
-It is not a transaction, and a statement costs as much as its UpdateItem. A batch takes 25 statements; a batch of
-messages has ten at most, each of another item.
+It is not a transaction, and a statement costs as much as its UpdateItem. A call takes 25 statements, each of another
+item.
 https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchExecuteStatement.html
 https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchStatementError.html
 """
