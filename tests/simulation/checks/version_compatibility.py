@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final
 
 from tests.simulation.checks.table_watch import watch_jobs
-from tests.simulation.checks.violation import Item, group_of, number_of, require, state_of, tenant_of, text_of
+from tests.simulation.checks.violation import Item, group_of, map_of, number_of, require, state_of, tenant_of, text_of
 from tests.simulation.world.code_versions import MARK, PRESENT, Code, job_type
 from tests.simulation.world.world import World
 from tidemill.domain.errors import InvalidPayloadError, UnknownJobTypeError
@@ -77,11 +77,11 @@ class VersionCompatibilityChecks:
                 yield key
 
     def _held(self) -> set[str]:
-        """The keys of jobs that this version cannot read, of the others of their groups, and of batches with such."""
+        """The keys of jobs that this version cannot read, of the others of their groups, and of batches and flows with such."""
         jobs = dict(self._jobs())
         groups = {_group(key, item) for key, item in jobs.items() if _newer(item)} - {None}
         held = {key for key, item in jobs.items() if _newer(item) or _group(key, item) in groups}
-        while outer := {_batch(key, jobs[key]) for key in held if "batch" in jobs.get(key, {})} - held:
+        while outer := {one for key in held for one in _outer(key, jobs.get(key, {}))} - held:
             held |= outer
         return held
 
@@ -119,8 +119,10 @@ def _newer(item: Item) -> bool:
     return number_of(item, "schema") > PRESENT.document_schema
 
 
-def _batch(key: str, item: Item) -> str:
-    return f"{tenant_of(key)}#{text_of(item, 'batch')}"
+def _outer(key: str, item: Item) -> list[str]:
+    """The jobs of its batch and of its flow."""
+    ids = [text_of(item, "batch"), text_of(map_of(item, "flow"), "id")]
+    return [f"{tenant_of(key)}#{each}" for each in ids if each]
 
 
 def _group(key: str, item: Item) -> tuple[str, str] | None:
