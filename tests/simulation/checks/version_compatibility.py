@@ -77,7 +77,7 @@ class VersionCompatibilityChecks:
                 yield key
 
     def _held(self) -> set[str]:
-        """The keys of jobs that this version cannot read, of the others of their groups, and of batches and flows with such."""
+        """The jobs that this version cannot read, the others of their groups, and batches and flows with such."""
         jobs = dict(self._jobs())
         groups = {_group(key, item) for key, item in jobs.items() if _newer(item)} - {None}
         held = {key for key, item in jobs.items() if _newer(item) or _group(key, item) in groups}
