@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from demo.figures.svg_parts import curve, document, grid_line, label, mark
+
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BETWEEN = 640, 190, 70, 20, 30, 20
 _COLOURS: Final = ("#d62728", "#1f77b4", "#2ca02c")
-_INK, _GRID = "#333333", "#dddddd"
 _LINES: Final = 5
 
 #: Minutes and values, in the order of time.
@@ -22,25 +23,20 @@ class Panel:
 
 
 def svg(panels: Sequence[Panel]) -> str:
-    last = max(curve[-1][0] for panel in panels for curve in panel.curves.values())
+    last = max(each[-1][0] for panel in panels for each in panel.curves.values())
     height = (_HEIGHT + _BETWEEN) * len(panels) + 30
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}">',
-        f'<g font-family="sans-serif" font-size="12" fill="{_INK}">',
-        f'<rect width="{_WIDTH}" height="{height}" fill="white"/>',
-    ]
+    parts: list[str] = []
     for number, panel in enumerate(panels):
         parts += _panel(panel, top=number * (_HEIGHT + _BETWEEN), last=last)
     for number, name in enumerate(panels[0].curves):
         at = _LEFT + 160 * number
-        parts.append(f'<rect x="{at}" y="{height - 11}" width="14" height="4" fill="{_COLOURS[number]}"/>')
-        parts.append(_text(at + 20, height - 6, name, "start"))
-    parts.append(_text(_WIDTH - _RIGHT, height - 6, "minutes", "end"))
-    return "\n".join([*parts, "</g>", "</svg>", ""])
+        parts += [mark(at, height - 11, _COLOURS[number]), label(at + 20, height - 6, name, "start")]
+    parts.append(label(_WIDTH - _RIGHT, height - 6, "minutes", "end"))
+    return document(_WIDTH, height, parts)
 
 
 def _panel(panel: Panel, *, top: int, last: float) -> list[str]:
-    highest = max(value for curve in panel.curves.values() for _, value in curve) or 1.0
+    highest = max(value for each in panel.curves.values() for _, value in each) or 1.0
     y_step, x_step = _round_step(highest), _round_step(last)
     lowest_y, highest_y = top + _HEIGHT, top + _TOP
     scale_x, scale_y = (_WIDTH - _LEFT - _RIGHT) / last, (lowest_y - highest_y) / (math.ceil(highest / y_step) * y_step)
@@ -51,16 +47,16 @@ def _panel(panel: Panel, *, top: int, last: float) -> list[str]:
     def y(value: float) -> float:
         return lowest_y - scale_y * value
 
-    parts = [_text(_LEFT, top + 18, panel.title, "start")]
+    parts = [label(_LEFT, top + 18, panel.title, "start")]
     for line in range(math.floor(last / x_step) + 1):
-        parts.append(_line(x(line * x_step), highest_y, x(line * x_step), lowest_y))
-        parts.append(_text(x(line * x_step), lowest_y + 16, f"{line * x_step:g}", "middle"))
+        parts.append(grid_line(x(line * x_step), highest_y, x(line * x_step), lowest_y))
+        parts.append(label(x(line * x_step), lowest_y + 16, f"{line * x_step:g}", "middle"))
     for line in range(math.ceil(highest / y_step) + 1):
-        parts.append(_line(_LEFT, y(line * y_step), _WIDTH - _RIGHT, y(line * y_step)))
-        parts.append(_text(_LEFT - 8, y(line * y_step) + 4, f"{line * y_step:,.10g}", "end"))
-    for number, curve in enumerate(panel.curves.values()):
-        path = " ".join(f"{x(minutes):.1f},{y(value):.1f}" for minutes, value in curve)
-        parts.append(f'<polyline points="{path}" fill="none" stroke="{_COLOURS[number]}" stroke-width="2"/>')
+        parts.append(grid_line(_LEFT, y(line * y_step), _WIDTH - _RIGHT, y(line * y_step)))
+        parts.append(label(_LEFT - 8, y(line * y_step) + 4, f"{line * y_step:,.10g}", "end"))
+    for number, values in enumerate(panel.curves.values()):
+        points = ((x(minutes), y(value)) for minutes, value in values)
+        parts.append(curve(points, _COLOURS[number], width=2))
     return parts
 
 
@@ -69,11 +65,3 @@ def _round_step(highest: float) -> float:
     least = highest / _LINES
     power = 10.0 ** math.floor(math.log10(least))
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least * 0.999)
-
-
-def _line(x1: float, y1: float, x2: float, y2: float) -> str:
-    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{_GRID}"/>'
-
-
-def _text(x: float, y: float, text: str, anchor: str) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{text}</text>'
