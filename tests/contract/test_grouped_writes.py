@@ -22,7 +22,8 @@ from tests.support.builders import (
 )
 from tests.support.job_tables import Table
 from tests.support.statements import statements_over
-from tidemill.application.grouped_commit import FirstClaim, Success
+from tidemill.application.grouped_commit import FirstClaim
+from tidemill.application.ports import Settling
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import FirstRun, Job, reference_to
 from tidemill.domain.states import State
@@ -99,8 +100,8 @@ def _ready(store: DynamoJobStore, count: int = 3) -> list[Job]:
     return [brought_to(store, State.QUEUED) for _ in range(count)]
 
 
-def _success(job: Job, **changes: Any) -> Success:
-    return Success(job=job, settlement=replace(SETTLEMENTS[State.SUCCEEDED], **changes), now=NOW + SECOND)
+def _success(job: Job, **changes: Any) -> Settling:
+    return Settling(job=job, settlement=replace(SETTLEMENTS[State.SUCCEEDED], **changes), now=NOW + SECOND)
 
 
 def test_a_claim_of_several_writes_what_a_claim_of_each_would(
@@ -353,7 +354,7 @@ def test_a_settlement_that_no_statement_can_say_is_left_to_the_call_of_one(
     store: DynamoJobStore, writes: DynamoGroupedWrites, statements: Client
 ) -> None:
     first, second = (claimed(store, job) for job in _ready(store, 2))
-    retried = Success(job=first, settlement=SETTLEMENTS[State.RETRYING], now=NOW)
+    retried = Settling(job=first, settlement=SETTLEMENTS[State.RETRYING], now=NOW)
 
     assert writes.settle([retried, _success(second)]) == [None, second]
     assert [len(sent) for sent in statements.sent] == [1]

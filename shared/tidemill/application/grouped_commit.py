@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 from tidemill.application.configuration import CurrentConfiguration
 from tidemill.application.gathering import Gathering
 from tidemill.application.job_types import JobTypes
+from tidemill.application.ports import Settling
 from tidemill.domain.errors import UnknownJobTypeError, WriteRefusedError
 from tidemill.domain.job import FirstRun, Job, Reference
 from tidemill.domain.outcomes import Settlement
@@ -50,15 +51,6 @@ class FirstClaim:
     worker: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Success:
-    """The settlement of a job that has succeeded."""
-
-    job: Job
-    settlement: Settlement
-    now: datetime
-
-
 #: The job as written, or the refusal that the call of a single job would meet. None: make that call.
 Answer = Job | WriteRefusedError | None
 
@@ -68,7 +60,7 @@ class GroupedWrites(Protocol):
 
     def claim(self, claims: Sequence[FirstClaim]) -> Sequence[Answer]: ...
 
-    def settle(self, successes: Sequence[Success]) -> Sequence[Answer]: ...
+    def settle(self, successes: Sequence[Settling]) -> Sequence[Answer]: ...
 
 
 class GroupedCommit:
@@ -95,7 +87,7 @@ class GroupedCommit:
         #: The jobs that are to be claimed with others.
         self._expected = keys if len(keys) >= _FEWEST else set()
         self._claims: Gathering[FirstClaim, Answer] = _gathering(self._claim, self._expected)
-        self._successes: Gathering[Success, Answer] = _gathering(self._settle, self._expected)
+        self._successes: Gathering[Settling, Answer] = _gathering(self._settle, self._expected)
 
     def leave(self, reference: Reference) -> None:
         """The attempt from this message has ended."""
@@ -124,7 +116,7 @@ class GroupedCommit:
         key = (job.tenant, job.id)
         if _taken(key, self._claimed):
             if settlement.state is State.SUCCEEDED and not settlement.writes and not settlement.follow_ups:
-                answer = self._successes.bring(Success(job=job, settlement=settlement, now=now), by=key)
+                answer = self._successes.bring(Settling(job, settlement, now), by=key)
                 if isinstance(answer, WriteRefusedError):
                     raise answer
                 if answer:
@@ -140,7 +132,7 @@ class GroupedCommit:
         answers = dict(zip((each.token for each in together), self._writes.claim(together), strict=True))
         return [answers.get(each.token) for each in claims]
 
-    def _settle(self, successes: Sequence[Success]) -> Sequence[Answer]:
+    def _settle(self, successes: Sequence[Settling]) -> Sequence[Answer]:
         return self._writes.settle(successes) if len(successes) >= _FEWEST else [None]
 
     def _allows(self, name: str) -> bool:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from tidemill.application.grouped_commit import Answer, FirstClaim, Success
+from tidemill.application.grouped_commit import Answer, FirstClaim
+from tidemill.application.ports import Settling
 from tidemill.aws.clients import Item, translated
 from tidemill.domain.errors import TidemillError, WriteRefusedError
 from tidemill.domain.job import Job
@@ -85,7 +86,7 @@ class DynamoGroupedWrites:
             for each, outcome in pairs
         ]
 
-    def settle(self, successes: Sequence[Success]) -> Sequence[Answer]:
+    def settle(self, successes: Sequence[Settling]) -> Sequence[Answer]:
         statements = [self._success(each) for each in successes]
         outcomes = self._execute(statements)
         return [_settled(each, outcome) for each, outcome in zip(successes, outcomes, strict=True)]
@@ -101,7 +102,7 @@ class DynamoGroupedWrites:
         )
         return statement(self._table, request)
 
-    def _success(self, success: Success) -> Statement | None:
+    def _success(self, success: Settling) -> Statement | None:
         job = success.job
         request = job_writes.settle(
             job, success.settlement, now=success.now, retention=self._retention, indexes=self._indexes
@@ -178,7 +179,7 @@ class DynamoGroupedWrites:
         return None
 
 
-def _settled(success: Success, outcome: _Outcome) -> Answer:
+def _settled(success: Settling, outcome: _Outcome) -> Answer:
     if isinstance(outcome, _Written):
         return success.job
     current = _decoded(outcome.item) if outcome else None

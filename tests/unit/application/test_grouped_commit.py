@@ -11,8 +11,9 @@ import pytest
 from tests.support.builders import LEASE, NOW, SECOND, SETTLEMENTS, a_job, a_job_type
 from tests.support.configurations import configured, overridden
 from tidemill.application.configuration import nothing_set
-from tidemill.application.grouped_commit import Answer, FirstClaim, GroupedCommit, Success
+from tidemill.application.grouped_commit import Answer, FirstClaim, GroupedCommit
 from tidemill.application.job_types import JobTypes
+from tidemill.application.ports import Settling
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import Job, Reference, reference_to
 from tidemill.domain.outcomes import Settlement
@@ -56,7 +57,7 @@ class Writes:
             self.answer(each.reference.job_id, a_job(id=each.reference.job_id, owner=each.token)) for each in claims
         ]
 
-    def settle(self, successes: Sequence[Success]) -> Sequence[Answer]:
+    def settle(self, successes: Sequence[Settling]) -> Sequence[Answer]:
         self.successes.append(sorted(each.job.id for each in successes))
         return [self.answer(each.job.id, each.job) for each in successes]
 
