@@ -4,7 +4,7 @@ import math
 from datetime import datetime
 
 from tidemill.aws.clients import Item
-from tidemill.domain.time_constants import EPOCH, MILLISECOND
+from tidemill.domain.time_constants import EPOCH, epoch_milliseconds
 
 
 def text(value: str) -> Item:
@@ -17,7 +17,7 @@ def number(value: int) -> Item:
 
 def milliseconds(value: datetime) -> Item:
     """Rounded up, so that nothing starts before its time."""
-    return number(-((EPOCH - value) // MILLISECOND))
+    return number(epoch_milliseconds(value))
 
 
 def seconds(value: datetime) -> Item:

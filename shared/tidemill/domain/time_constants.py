@@ -1,4 +1,4 @@
-"""Points and spans of time that several layers share."""
+"""Points and spans of time that several layers share, and the number that stands for a time."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -8,3 +8,8 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND: Final = timedelta(milliseconds=1)
 #: A year, leap or not: the longest delay, snooze, period of a unique job and retention of an ended job.
 LONGEST_SPAN: Final = timedelta(days=366)
+
+
+def epoch_milliseconds(time: datetime) -> int:
+    """As documents and messages hold it. Rounded up, so that nothing starts before its time."""
+    return -((EPOCH - time) // MILLISECOND)

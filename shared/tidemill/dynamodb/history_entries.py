@@ -8,7 +8,7 @@ from tidemill.aws.attribute_values import text
 from tidemill.aws.clients import Item
 from tidemill.domain.history import LEAST_KEPT, LEAST_KEPT_AFTER_FAILURE, MOST_KEPT, Transition, Why
 from tidemill.domain.states import State
-from tidemill.domain.time_constants import EPOCH, MILLISECOND
+from tidemill.domain.time_constants import EPOCH, MILLISECOND, epoch_milliseconds
 
 #: A write is charged per unit of the whole item.
 #: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html
@@ -70,7 +70,7 @@ def _value_bytes(value: Mapping[str, Any]) -> int:
 def _text(entry: Transition) -> str:
     """`milliseconds state attempt worker cause`, the cause last because it may hold spaces."""
     attempt = _NOTHING if entry.attempt is None else str(entry.attempt)
-    parts = [str(-((EPOCH - entry.at) // MILLISECOND)), entry.state, attempt, entry.worker or _NOTHING]
+    parts = [str(epoch_milliseconds(entry.at)), entry.state, attempt, entry.worker or _NOTHING]
     return " ".join(parts if entry.cause == _plain_cause(entry.state) else [*parts, entry.cause])
 
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError, OtherEpochError
 from tidemill.domain.job import DeadLetter, FirstRun, Reference, reference_of
-from tidemill.domain.time_constants import EPOCH, MILLISECOND
+from tidemill.domain.time_constants import EPOCH, MILLISECOND, epoch_milliseconds
 
 SCHEMA_VERSION: Final = 1
 
@@ -23,7 +23,7 @@ def encode(body: Reference | DeadLetter, *, epoch: int = 0) -> str:
     if epoch:
         wire["epoch"] = epoch
     if first := reference.first_run:
-        wire["first"] = {"type": first.type, "due": -((EPOCH - first.due) // MILLISECOND)}
+        wire["first"] = {"type": first.type, "due": epoch_milliseconds(first.due)}
     if isinstance(body, DeadLetter):
         wire["letter"] = {
             "type": body.type,
