@@ -111,8 +111,9 @@ def cost(
     even = break_even_bytes(jobs)
     idle = idle_month.bill(parts_of(templates), log_retention_days=jobs.log_retention_days) if templates else None
     worst = worst_day.bill(worst_day.busy_stage(templates)) if templates else None
-    load = load_of(jobs, limits_of(templates), rate, dollars_per_job=bill.total(bill.lines(used))) if rate else None
-    quota = daily_quota(budget, dollars_per_job=bill.total(bill.lines(used))).setting if budget else None
+    dollars_per_job = bill.total(bill.lines(used))
+    load = load_of(jobs, limits_of(templates), rate, dollars_per_job=dollars_per_job) if rate else None
+    quota = daily_quota(budget, dollars_per_job=dollars_per_job) if budget else None
     if as_json:
         show_json(
             {

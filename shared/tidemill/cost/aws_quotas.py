@@ -7,7 +7,6 @@ from typing import Final
 #: Of a partition of a table or index, each second.
 #: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/warm-throughput-scenarios.html
 PARTITION_WRITE_UNITS: Final = 1_000
-PARTITION_READ_UNITS: Final = 3_000
 #: Of a new table or index on demand, at once.
 #: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/on-demand-capacity-mode.html
 NEW_TABLE_WRITE_UNITS: Final = 4_000

@@ -9,7 +9,7 @@ from typing import Final
 from tidemill.cost import durations, measured
 from tidemill.cost import list_prices as prices
 from tidemill.cost.bill import Line, Usage, lines
-from tidemill.cost.job_usage import DAYS_PER_MONTH, of_one_job, with_log_storage
+from tidemill.cost.job_usage import DAY_SECONDS, DAYS_PER_MONTH, of_one_job, with_log_storage
 from tidemill.cost.profile import Profile
 from tidemill.cost.stage_parts import StageParts
 from tidemill.names import Lane, Metric
@@ -41,7 +41,7 @@ LONG_POLL_SECONDS: Final = 20
 #: A canary is a job that travels alone, is kept for an hour, and whose effect is a second item of its settle.
 CANARY: Final = Profile(batch=1, result_bytes=0, retention_days=1 / 24)
 CANARY_EFFECT_WRITE_UNITS: Final = 3
-_SECONDS_PER_MONTH: Final = DAYS_PER_MONTH * 24 * 60 * 60
+_SECONDS_PER_MONTH: Final = DAYS_PER_MONTH * DAY_SECONDS
 
 
 def bill(parts: StageParts, *, log_retention_days: float = 30) -> Sequence[Line]:

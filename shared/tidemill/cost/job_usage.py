@@ -14,6 +14,7 @@ from tidemill.dynamodb.history_entries import WRITE_UNIT_BYTES
 
 READ_UNIT_BYTES: Final = 4096
 DAYS_PER_MONTH: Final = 365 / 12
+DAY_SECONDS: Final = 24 * 60 * 60
 #: Receive and delete, which Lambda makes for each batch.
 _CALLS_OF_MAPPING: Final = 2
 #: Of `SendMessageBatch`.

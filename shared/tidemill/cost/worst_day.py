@@ -15,13 +15,12 @@ from typing import Any, Final
 from tidemill.cost import durations
 from tidemill.cost.aws_quotas import TABLE_WRITE_UNITS
 from tidemill.cost.bill import Line, lines, total
-from tidemill.cost.job_usage import of_one_job
+from tidemill.cost.job_usage import DAY_SECONDS, of_one_job
 from tidemill.cost.measured import FUNCTION_MB
 from tidemill.cost.profile import Profile
 
 #: What a mapping of a queue has by default.
 DEFAULT_BATCH: Final = 10
-DAY_SECONDS: Final = 24 * 60 * 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,9 @@ import pytest
 from tidemill.cost import list_prices
 from tidemill.cost.aws_quotas import TABLE_WRITE_UNITS
 from tidemill.cost.bill import total
-from tidemill.cost.job_usage import of_one_job
+from tidemill.cost.job_usage import DAY_SECONDS, of_one_job
 from tidemill.cost.profile import Profile
-from tidemill.cost.worst_day import DAY_SECONDS, BusyLane, BusyStage, bill
+from tidemill.cost.worst_day import BusyLane, BusyStage, bill
 
 LANE = BusyLane(max_concurrency=2, batch=10, memory_mb=512)
 
