@@ -84,6 +84,7 @@ def test_only_a_worker_imports_the_worker(function: str) -> None:
 def test_a_worker_does_not_import_what_only_other_functions_need() -> None:
     others = ("migration", "owed", "publish", "quota_admission", "reconcile", "table_pass", "wake")
     foreign = {*(f"tidemill.application.{name}" for name in others), "tidemill.dynamodb.listing", "tidemill.http"}
+    foreign |= {"tidemill.application.grouped_commit", "tidemill.dynamodb.joint_settle"}
     code = f"import sys, tidemill.entrypoints.work; sys.exit(sorted({foreign} & set(sys.modules)) or 0)"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, env={"PYTHONPATH": str(ROOT / "shared")}, check=True)
 

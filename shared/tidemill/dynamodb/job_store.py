@@ -32,7 +32,6 @@ from tidemill.dynamodb.document import decode
 from tidemill.dynamodb.groups import DynamoGroups
 from tidemill.dynamodb.indexes import NOT_LISTED, Indexes
 from tidemill.dynamodb.job_reader import JobReader
-from tidemill.dynamodb.joint_settle import JointSettle
 from tidemill.dynamodb.settle_transaction import settle_together
 from tidemill.dynamodb.update_requests import Request
 
@@ -104,6 +103,7 @@ class DynamoJobStore(JobReader):
 
     def settle_jointly(self, settlings: Sequence[Settling]) -> Sequence[TidemillError | None]:
         """`SettleJointly`."""
+        from tidemill.dynamodb.joint_settle import JointSettle  # noqa: PLC0415 - only batch handlers need it
 
         def request(each: Settling) -> Request:
             return job_writes.settle(
