@@ -322,15 +322,15 @@ def taker() -> "Taker":
 def migrator(*, rate: int, read_units: int) -> "Migrator":
     """For one run of a migration. `rate` is the most jobs per second, and `read_units` those of the scan."""
     from tidemill.application.migration import Migrator
-    from tidemill.application.read_pace import ReadPace
+    from tidemill.application.pace import Pace
     from tidemill.dynamodb.job_scan import DynamoJobScan
 
     return Migrator(
         store=store(),
         payloads=payloads(),
         scan=DynamoJobScan(dynamodb(), table=setting(Env.JOBS_TABLE)),
-        reads=ReadPace(read_units, clock=clock.now, pause=time.sleep),
-        jobs=ReadPace(rate, clock=clock.now, pause=time.sleep),
+        reads=Pace(read_units, clock=clock.now, pause=time.sleep),
+        jobs=Pace(rate, clock=clock.now, pause=time.sleep),
         job_types=known_job_types(),
         clock=clock.now,
     )
@@ -338,7 +338,7 @@ def migrator(*, rate: int, read_units: int) -> "Migrator":
 
 def replayer(*, tenant: str | None, rate: int, read_units: int) -> "Replayer":
     """For one run of a replay. `rate` is the most events per second, and `read_units` those of a scan."""
-    from tidemill.application.read_pace import ReadPace
+    from tidemill.application.pace import Pace
     from tidemill.application.replay import Replayer
     from tidemill.application.scanned_events import ScannedEvents
     from tidemill.dynamodb.job_scan import DynamoJobScan
@@ -350,13 +350,13 @@ def replayer(*, tenant: str | None, rate: int, read_units: int) -> "Replayer":
         events = ListedEvents(dynamodb(), table=table, tenant=tenant, read=store().get_many)
     else:
         scan = DynamoJobScan(dynamodb(), table=table)
-        events = ScannedEvents(scan, ReadPace(read_units, clock=clock.now, pause=time.sleep))
+        events = ScannedEvents(scan, Pace(read_units, clock=clock.now, pause=time.sleep))
     return Replayer(
         events=events,
         store=store(),
         payloads=payloads(),
         submit=submit(),
-        jobs=ReadPace(rate, clock=clock.now, pause=time.sleep),
+        jobs=Pace(rate, clock=clock.now, pause=time.sleep),
         clock=clock.now,
         new_token=ids.new_token,
     )

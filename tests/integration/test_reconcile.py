@@ -12,9 +12,9 @@ from tests.support.builders import a_job, letter_for
 from tests.support.deployed_functions import TENANT, Context, Mill
 from tests.support.job_tables import client
 from tidemill import composition
+from tidemill.application.pace import MOST_WRITES_PER_SECOND
 from tidemill.application.pass_state import SEGMENTS
 from tidemill.application.ports import ScanPage
-from tidemill.application.read_pace import MOST_WRITES_PER_SECOND
 from tidemill.aws import clients
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import reference_to

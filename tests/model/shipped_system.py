@@ -27,10 +27,10 @@ from tidemill.application import pass_state, publish, table_pass, wake
 from tidemill.application.control import Control
 from tidemill.application.job_types import JobTypes
 from tidemill.application.nudge import Nudger
+from tidemill.application.pace import Pace
 from tidemill.application.ports import Refusal
 from tidemill.application.publish import Publisher
 from tidemill.application.purge import Purger
-from tidemill.application.read_pace import ReadPace
 from tidemill.application.reconcile import Reconciler
 from tidemill.application.redrive import Redriver
 from tidemill.application.settle import AttemptContext
@@ -132,7 +132,7 @@ class ShippedSystem:
         self._passes = TablePasses(
             store=DynamoPasses(client, table=self.table.name, new_token=self.new_token),
             scan=DynamoTableScan(client, table=self.table.name),
-            pace=ReadPace(1_000_000, clock=self.clock, pause=_no_pause),
+            pace=Pace(1_000_000, clock=self.clock, pause=_no_pause),
             clock=self.clock,
             new_token=self.new_token,
             draw=_draw,

@@ -3,8 +3,8 @@
 from itertools import count
 
 from tests.support.job_tables import Table
+from tidemill.application.pace import Pace
 from tidemill.application.ports import Clock, TableScan
-from tidemill.application.read_pace import ReadPace
 from tidemill.application.table_pass import TablePasses
 from tidemill.dynamodb.passes import DynamoPasses
 from tidemill.dynamodb.table_scan import DynamoTableScan
@@ -17,7 +17,7 @@ def passes_of(table: Table, clock: Clock, *, scan: TableScan | None = None) -> T
     return TablePasses(
         store=DynamoPasses(table.client, table=table.name, new_token=fresh_token),
         scan=scan or DynamoTableScan(table.client, table=table.name),
-        pace=ReadPace(1_000_000, clock=clock, pause=lambda _seconds: None),
+        pace=Pace(1_000_000, clock=clock, pause=lambda _seconds: None),
         clock=clock,
         new_token=fresh_token,
         draw=lambda: 0.5,

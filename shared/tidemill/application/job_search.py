@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from tidemill.application.job_filter import JobFilter
+from tidemill.application.pace import Pace
 from tidemill.application.ports import UnreadableItem
-from tidemill.application.read_pace import ReadPace
 from tidemill.domain.job import Job
 
 
@@ -56,7 +56,7 @@ class SearchStep:
 class JobSearch:
     """It changes nothing."""
 
-    def __init__(self, scan: JobScan, pace: ReadPace) -> None:
+    def __init__(self, scan: JobScan, pace: Pace) -> None:
         self._scan = scan
         self._pace = pace
 

@@ -17,8 +17,8 @@ from tidemill.application.job_filter import JobFilter
 from tidemill.application.job_search import JobScan, JobSearch
 from tidemill.application.job_store import MigrationStore
 from tidemill.application.job_types import JobTypes
+from tidemill.application.pace import Pace
 from tidemill.application.ports import Clock, Payloads
-from tidemill.application.read_pace import ReadPace
 from tidemill.application.validation import read_payload
 from tidemill.domain.errors import (
     PayloadTooLargeError,
@@ -119,8 +119,8 @@ class Migrator:
         store: MigrationStore,
         payloads: Payloads,
         scan: JobScan,
-        reads: ReadPace,
-        jobs: ReadPace,
+        reads: Pace,
+        jobs: Pace,
         job_types: JobTypes,
         clock: Clock,
     ) -> None:

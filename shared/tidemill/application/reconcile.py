@@ -12,6 +12,7 @@ from typing import Final
 
 from tidemill.application.dead_letter_sweep import ROTATING, SweepBounds, Swept, sweep
 from tidemill.application.nudge import LaneDelay, Nudger, no_delay
+from tidemill.application.pace import Pace
 from tidemill.application.ports import (
     Clock,
     DeadLetterQueue,
@@ -22,7 +23,6 @@ from tidemill.application.ports import (
     TableScan,
     UnreadableItem,
 )
-from tidemill.application.read_pace import ReadPace
 from tidemill.application.table_pass import RESERVE, PassReport, TablePasses
 from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError, TransactionConflictError
 from tidemill.domain.job import Job
@@ -70,7 +70,7 @@ class Reconciler:
         clock: Clock,
         limit: timedelta,
         lane_delay: LaneDelay = no_delay,
-        writes: ReadPace | None = None,
+        writes: Pace | None = None,
     ) -> None:
         self._store = store
         self._clock = clock

@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol, TypeVar
 
+from tidemill.application.pace import Pace
 from tidemill.application.ports import Clock, OpenGroup, UnreadableItem
-from tidemill.application.read_pace import ReadPace
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.history import Why
 from tidemill.domain.job import Job
@@ -130,7 +130,7 @@ class Recoverer:
         former: ReadJobs | None,
         recovery: Recovery,
         clock: Clock,
-        pace: ReadPace,
+        pace: Pace,
         in_parallel: Mapper[Job | OpenGroup | UnreadableItem, Recovered | None] = map,
         change: bool = True,
     ) -> None:
@@ -214,7 +214,7 @@ def _fate(job: Job) -> Fate:
             return Fate.WAITS
 
 
-def missing(read_former: ReadPage, restored: ReadJobs, pace: ReadPace) -> Iterator[Recovered]:
+def missing(read_former: ReadPage, restored: ReadJobs, pace: Pace) -> Iterator[Recovered]:
     """The jobs of these pages of the former table that the restored table does not have."""
     for page in pages(read_former, pace):
         jobs = [found for found in page.found if isinstance(found, Job)]
@@ -224,7 +224,7 @@ def missing(read_former: ReadPage, restored: ReadJobs, pace: ReadPace) -> Iterat
                 yield Recovered(tenant=job.tenant, job_id=job.id, type=job.type, state=job.state, fate=Fate.MISSING)
 
 
-def pages(read: ReadPage, pace: ReadPace) -> Iterator[Page]:
+def pages(read: ReadPage, pace: Pace) -> Iterator[Page]:
     cursor: str | None = None
     while True:
         page = read(cursor)

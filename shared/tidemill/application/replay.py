@@ -13,8 +13,8 @@ from typing import Any, Final, Protocol
 from uuid import NAMESPACE_OID, uuid5
 
 from tidemill.application.job_types import JobType, JobTypes
+from tidemill.application.pace import Pace
 from tidemill.application.ports import Clock, NewToken, Payloads, SubmitStore, UnreadableItem
-from tidemill.application.read_pace import ReadPace
 from tidemill.application.submit import Submit
 from tidemill.domain.errors import InvalidPayloadError, KeyReusedError, PermanentJobError, StoreUnavailableError
 from tidemill.domain.events import Delivery, Seen
@@ -139,7 +139,7 @@ class Replayer:
         store: SubmitStore,
         payloads: Payloads,
         submit: Submit,
-        jobs: ReadPace,
+        jobs: Pace,
         clock: Clock,
         new_token: NewToken,
     ) -> None:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from tidemill.application.job_filter import JobFilter
 from tidemill.application.job_search import JobScan, JobSearch
-from tidemill.application.read_pace import ReadPace
+from tidemill.application.pace import Pace
 from tidemill.application.replay import EventPage, Replay
 from tidemill.domain.job import Job
 from tidemill.names import EVENT_TYPE
@@ -17,7 +17,7 @@ class ScannedEvents:
 
     ordered = False
 
-    def __init__(self, scan: JobScan, reads: ReadPace) -> None:
+    def __init__(self, scan: JobScan, reads: Pace) -> None:
         self._scan = scan
         self._search = JobSearch(scan, reads)
 

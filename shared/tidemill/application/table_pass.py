@@ -13,9 +13,9 @@ from datetime import timedelta
 from enum import Enum, auto
 from typing import Final
 
+from tidemill.application.pace import Pace
 from tidemill.application.pass_state import PassStore, Segment, TablePass, first_pass
 from tidemill.application.ports import Clock, Draw, Found, NewToken, TableScan
-from tidemill.application.read_pace import ReadPace
 from tidemill.domain.errors import StoreUnavailableError
 
 #: The number of segments that one run reads at a time.
@@ -71,7 +71,7 @@ class TablePasses:
         *,
         store: PassStore,
         scan: TableScan,
-        pace: ReadPace,
+        pace: Pace,
         clock: Clock,
         new_token: NewToken,
         draw: Draw,

@@ -7,7 +7,7 @@ from itertools import chain, islice
 from typing import Final
 
 from tidemill.application.job_filter import JobFilter
-from tidemill.application.read_pace import MOST_WRITES_PER_SECOND
+from tidemill.application.pace import MOST_WRITES_PER_SECOND
 from tidemill.cli.audit import audited
 from tidemill.cli.confirm import confirmed
 from tidemill.cli.errors import CommandError

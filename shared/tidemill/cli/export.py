@@ -14,8 +14,8 @@ import click
 
 from tidemill.application.job_filter import JobFilter
 from tidemill.application.job_view import operator_view, payload_of, record
+from tidemill.application.pace import Pace
 from tidemill.application.ports import UnreadableItem
-from tidemill.application.read_pace import ReadPace
 from tidemill.cli.audit import audited
 from tidemill.cli.errors import report_unreadable_item
 from tidemill.cli.export_target import TARGET, FileTarget, ObjectTarget
@@ -112,7 +112,7 @@ def lines(
     installation: Installation, jobs: Iterable[Job], *, payloads: bool, rate: int | None
 ) -> Iterator[dict[str, Any]]:
     stream = iter(jobs)
-    pace = ReadPace(rate, clock=clock.now, pause=time.sleep) if rate else None
+    pace = Pace(rate, clock=clock.now, pause=time.sleep) if rate else None
     with ThreadPoolExecutor(_THREADS) as pool:
         while batch := list(islice(stream, min(_BATCH, rate or _BATCH))):
             if pace:

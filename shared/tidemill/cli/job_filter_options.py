@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from tidemill.application.job_filter import JobFilter
-from tidemill.application.read_pace import MOST_WRITES_PER_SECOND
+from tidemill.application.pace import MOST_WRITES_PER_SECOND
 from tidemill.cli.formatting import timestamp
 from tidemill.cli.parameter_types import TIMESTAMP_OR_AGE
 from tidemill.domain.job import DeathReason

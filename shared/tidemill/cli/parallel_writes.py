@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Final
 
 from tidemill.application.group_order import Group, group_of
-from tidemill.application.read_pace import ReadPace
+from tidemill.application.pace import Pace
 from tidemill.cli.formatting import count
 from tidemill.domain.errors import TransactionConflictError
 from tidemill.domain.job import Job
@@ -45,7 +45,7 @@ class ParallelWrites:
         self._write = write
         self._verb = verb
         self._batch = min(BATCH, rate or BATCH)
-        self._pace = ReadPace(rate, clock=clock.now, pause=time.sleep) if rate else None
+        self._pace = Pace(rate, clock=clock.now, pause=time.sleep) if rate else None
         self._lock = threading.Lock()
         #: Jobs of the last batch, for which the next one waits.
         self._unpaid = 0

@@ -8,8 +8,8 @@ from itertools import chain, islice
 
 from tidemill.application.group_order import in_group_order
 from tidemill.application.job_filter import JobFilter
+from tidemill.application.pace import MOST_WRITES_PER_SECOND
 from tidemill.application.probes import Probe, Probes, Verdict, cause_of
-from tidemill.application.read_pace import MOST_WRITES_PER_SECOND
 from tidemill.cli.errors import CommandError, report_unreadable
 from tidemill.cli.formatting import count, visible
 from tidemill.cli.installation import Installation

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from tidemill.application.audit import Auditor
 from tidemill.application.configuration import Configurator
-from tidemill.application.read_pace import ReadPace
+from tidemill.application.pace import Pace
 from tidemill.application.recover import Recovered, Recoverer, Recovery, missing
 from tidemill.aws import clients
 from tidemill.cli.errors import CommandError
@@ -104,5 +104,5 @@ class RestoredTable:
         since = self.facts.restored_to - _SKEW if self.facts.restored_to else _EVER
         return missing(partial(self._former_pages.accepted_since, since), self._store.get_many, self._pace())
 
-    def _pace(self) -> ReadPace:
-        return ReadPace(self._read_units, clock=clock.now, pause=time.sleep)
+    def _pace(self) -> Pace:
+        return Pace(self._read_units, clock=clock.now, pause=time.sleep)

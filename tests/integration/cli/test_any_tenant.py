@@ -113,7 +113,7 @@ def test_after_an_interruption_a_scan_says_how_to_go_on(scanned: Cloud, monkeypa
     def interrupt(*_: object, **__: object) -> bool:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tidemill.application.read_pace.ReadPace.spend", interrupt)
+    monkeypatch.setattr("tidemill.application.pace.Pace.spend", interrupt)
     result = run("list", "--all-tenants", "--all")
     assert result.exit_code == 130
     assert "Continue with --cursor " in result.stderr

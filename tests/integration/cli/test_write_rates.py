@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.integration.cli.conftest import Cloud, run
-from tidemill.application.read_pace import ReadPace
+from tidemill.application.pace import Pace
 from tidemill.cli import parallel_writes
 
 
@@ -14,11 +14,11 @@ def rates(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Those of the writes, in the order of the commands."""
     found: list[float] = []
 
-    def noted(rate: float, **given: Any) -> ReadPace:
+    def noted(rate: float, **given: Any) -> Pace:
         found.append(rate)
-        return ReadPace(rate, **given)
+        return Pace(rate, **given)
 
-    monkeypatch.setattr(parallel_writes, "ReadPace", noted)
+    monkeypatch.setattr(parallel_writes, "Pace", noted)
     return found
 
 

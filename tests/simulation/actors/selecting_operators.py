@@ -26,7 +26,7 @@ from tests.simulation.world.world import LONGEST_INDEX_LAG_MS, World
 from tidemill import composition
 from tidemill.application.job_filter import JobFilter
 from tidemill.application.job_search import JobSearch
-from tidemill.application.read_pace import ReadPace
+from tidemill.application.pace import Pace
 from tidemill.application.redrive import Redriver
 from tidemill.aws import clients
 from tidemill.domain.job import Job
@@ -128,7 +128,7 @@ class SelectingOperators:
         self._require_same(lambda: self._found(wanted), fits, lag_ms=self._lag_ms, expired=False)
 
     def _found(self, wanted: JobFilter) -> Iterator[Job]:
-        pace = ReadPace(_READ_UNITS, clock=clock.now, pause=time.sleep)
+        pace = Pace(_READ_UNITS, clock=clock.now, pause=time.sleep)
         search = JobSearch(DynamoJobScan(clients.dynamodb(), table=JOBS_TABLE), pace)
         steps = search.steps(wanted, now=clock.now(), after=None, most_jobs=None, most_units=math.inf)
         return (job for step in steps for job in step.jobs)

@@ -7,7 +7,7 @@ from typing import Any, Final
 from tests.simulation.deployment import JOBS_TABLE, RETENTION_DAYS
 from tests.simulation.world.world import World
 from tidemill.application.configuration import Configurator
-from tidemill.application.read_pace import ReadPace
+from tidemill.application.pace import Pace
 from tidemill.application.recover import Recoverer, missing, recovery_of
 from tidemill.aws import clients
 from tidemill.domain.errors import TidemillError
@@ -67,7 +67,7 @@ class RestoringOperator:
         if recovery != seen:
             log.write(recovery, seen=seen)
         restored, former = (DynamoJobStore(client, table=name, retention=_RETENTION) for name in (table, JOBS_TABLE))
-        pace = ReadPace(1_000, clock=clock.now, pause=lambda seconds: self._world.scheduler.sleep(int(seconds * 1000)))
+        pace = Pace(1_000, clock=clock.now, pause=lambda seconds: self._world.scheduler.sleep(int(seconds * 1000)))
         recoverer = Recoverer(store=restored, former=former.get_many, recovery=recovery, clock=clock.now, pace=pace)
         report = [*recoverer.run(RestoredPages(client, table=table).live)]
         since = clock.now() - timedelta(days=1)

@@ -32,8 +32,8 @@ from tests.support.single_job import Clock, World
 from tidemill.application.dead_letter_sweep import Swept
 from tidemill.application.job_types import Run
 from tidemill.application.nudge import LONGEST_BETWEEN_NUDGES, MOST_NUDGES, UNDELIVERABLE_AFTER
+from tidemill.application.pace import Pace
 from tidemill.application.ports import DeadLetterQueue, ReceivedDeadLetter
-from tidemill.application.read_pace import ReadPace
 from tidemill.application.reconcile import ORPHANED_AFTER, Reconciled, Reconciler
 from tidemill.application.table_pass import TablePasses
 from tidemill.domain.errors import StoreUnavailableError
@@ -267,7 +267,7 @@ def test_a_pass_repairs_at_the_pace_of_its_writes_and_reads_on_without_one(
     pauses: list[float] = []
     for state in (State.QUEUED,) * 25 + (State.SUCCEEDED,) * 10:
         brought_to(store, state)
-    writes = ReadPace(10, clock=lambda: NOW + timedelta(seconds=sum(pauses)), pause=pauses.append)
+    writes = Pace(10, clock=lambda: NOW + timedelta(seconds=sum(pauses)), pause=pauses.append)
 
     reconciled = run(Reconciler(store=store, clock=clock, limit=LIMIT, writes=writes), passes)
 

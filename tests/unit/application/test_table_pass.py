@@ -12,9 +12,9 @@ from tests.support.job_tables import Table
 from tests.support.passes import fresh_token, passes_of
 from tests.support.single_job import Clock
 from tidemill.application import table_pass
+from tidemill.application.pace import Pace
 from tidemill.application.pass_state import PASS_INTERVAL
 from tidemill.application.ports import Found, PayloadItem, ScanPage
-from tidemill.application.read_pace import ReadPace
 from tidemill.application.table_pass import MOST_TRIES, RESERVE, PassReport, TablePasses
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import Job
@@ -292,7 +292,7 @@ def test_reads_keep_to_their_rate(table: Table, clock: Clock, pages: Pages) -> N
     passes = TablePasses(
         store=DynamoPasses(table.client, table=table.name, new_token=fresh_token),
         scan=pages,
-        pace=ReadPace(2, clock=clock, pause=pause),
+        pace=Pace(2, clock=clock, pause=pause),
         clock=clock,
         new_token=fresh_token,
         draw=lambda: 0.5,

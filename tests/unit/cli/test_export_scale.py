@@ -12,7 +12,7 @@ import pytest
 from tests.support.builders import NOW, a_job
 from tidemill.application.job_filter import ANY_JOB, JobFilter
 from tidemill.application.job_search import JobPage, JobSearch
-from tidemill.application.read_pace import ReadPace
+from tidemill.application.pace import Pace
 from tidemill.cli.export import lines
 from tidemill.cli.installation import Installation
 from tidemill.cli.scanned_jobs import scanned_jobs
@@ -38,7 +38,7 @@ class ManyJobs:
 
 
 def _installation(pages: int) -> Installation:
-    pace = ReadPace(1e9, clock=lambda: NOW, pause=lambda _: None)
+    pace = Pace(1e9, clock=lambda: NOW, pause=lambda _: None)
     search = JobSearch(ManyJobs(pages), pace)
     payloads = SimpleNamespace(load=lambda job: job.payload)
     return cast("Installation", SimpleNamespace(search=lambda _: search, payloads=payloads))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import NOW, a_job
-from tidemill.application.read_pace import MOST_WRITES_PER_SECOND
+from tidemill.application.pace import MOST_WRITES_PER_SECOND
 from tidemill.application.redrive import Redriver
 from tidemill.cli.parallel_writes import BATCH, CONFLICT_TRIES, ParallelWrites
 from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError, WriteRefusedError

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.builders import SECOND
 from tests.support.single_job import Clock
-from tidemill.application.read_pace import ReadPace
+from tidemill.application.pace import Pace
 
 HOUR = timedelta(hours=1)
 
@@ -17,21 +17,21 @@ def pauses() -> list[float]:
 
 
 @pytest.fixture
-def pace(clock: Clock, pauses: list[float]) -> ReadPace:
-    return ReadPace(10, clock=clock, pause=pauses.append)
+def pace(clock: Clock, pauses: list[float]) -> Pace:
+    return Pace(10, clock=clock, pause=pauses.append)
 
 
-def test_a_read_is_paid_for_after_it(pace: ReadPace, pauses: list[float]) -> None:
+def test_a_read_is_paid_for_after_it(pace: Pace, pauses: list[float]) -> None:
     assert pace.spend(20, within=HOUR)
     assert pauses == [2]
 
 
-def test_reads_at_the_same_time_add_up(pace: ReadPace, pauses: list[float]) -> None:
+def test_reads_at_the_same_time_add_up(pace: Pace, pauses: list[float]) -> None:
     assert [pace.spend(20, within=HOUR), pace.spend(5, within=HOUR)] == [True, True]
     assert pauses == [2, 2.5]
 
 
-def test_time_that_passed_without_reads_is_not_saved_up(pace: ReadPace, clock: Clock, pauses: list[float]) -> None:
+def test_time_that_passed_without_reads_is_not_saved_up(pace: Pace, clock: Clock, pauses: list[float]) -> None:
     pace.spend(20, within=HOUR)
     clock.now += HOUR
 
@@ -40,14 +40,14 @@ def test_time_that_passed_without_reads_is_not_saved_up(pace: ReadPace, clock: C
     assert pauses == [2, 1]
 
 
-def test_a_read_that_costs_nothing_needs_no_pause(pace: ReadPace, pauses: list[float]) -> None:
+def test_a_read_that_costs_nothing_needs_no_pause(pace: Pace, pauses: list[float]) -> None:
     assert pace.spend(0, within=timedelta(0))
     assert pauses == []
 
 
 @pytest.mark.parametrize(("within", "paid"), [(2 * SECOND, True), (2 * SECOND - timedelta(microseconds=1), False)])
 def test_a_run_without_time_for_the_wait_does_not_wait(
-    pace: ReadPace, pauses: list[float], within: timedelta, *, paid: bool
+    pace: Pace, pauses: list[float], within: timedelta, *, paid: bool
 ) -> None:
     assert pace.spend(20, within=within) is paid
     assert pauses == [2] * paid

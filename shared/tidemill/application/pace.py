@@ -1,4 +1,4 @@
-"""`ReadPace`: keeps the reads of a run within a number of read units a second, or its writes within one of writes."""
+"""`Pace`: keeps a run within a number of units a second, such as read units, writes or jobs."""
 
 import threading
 from collections.abc import Callable
@@ -13,8 +13,8 @@ from tidemill.application.ports import Clock
 MOST_WRITES_PER_SECOND: Final = 1_000
 
 
-class ReadPace:
-    """Shared by the threads of one run. Each read is paid for after it: its price is known only then.
+class Pace:
+    """Shared by the threads of one run. A read is paid for after it: its price is known only then.
 
     So the reads in progress, one page of at most 1 MB (128 units) a thread, may exceed the rate for a moment.
     """
