@@ -8,6 +8,7 @@ from tidemill.domain.job import FirstRun, Reference
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import HISTORY_ATTRIBUTE
 from tidemill.dynamodb.history_entries import history
+from tidemill.dynamodb.job_writes import claimed
 from tidemill.dynamodb.update_requests import Request, update_job
 
 
@@ -20,10 +21,7 @@ def first_claim(
         reference.tenant,
         reference.job_id,
         sets={
-            "state": text(State.RUNNING),
-            "owner": text(token),
-            "claimed_at": milliseconds(now),
-            "due": milliseconds(lease_end),
+            **claimed(token, now=now, lease_end=lease_end),
             "ready_at": milliseconds(first_run.due),
             "attempt": number(1),
             "open_runs": number(1),

@@ -83,13 +83,7 @@ def claim(
     return update_job(
         reference.tenant,
         reference.job_id,
-        sets={
-            "state": text(State.RUNNING),
-            "owner": text(token),
-            "claimed_at": milliseconds(now),
-            "due": milliseconds(lease_end),
-            **recorded,
-        },
+        sets={**claimed(token, now=now, lease_end=lease_end), **recorded},
         removes=["nudges", *ATTENTION],
         entries=[entry] if blind else [],
         # DynamoDB evaluates the right-hand sides before it writes, so this reads the old `due`.
@@ -116,6 +110,16 @@ def claim(
             ":now": milliseconds(now),
         },
     )
+
+
+def claimed(token: str, *, now: datetime, lease_end: datetime) -> dict[str, Item]:
+    """What each claim sets."""
+    return {
+        "state": text(State.RUNNING),
+        "owner": text(token),
+        "claimed_at": milliseconds(now),
+        "due": milliseconds(lease_end),
+    }
 
 
 def settle(job: Job, settlement: Settlement, *, now: datetime, retention: timedelta, indexes: Indexes) -> Request:

@@ -67,7 +67,7 @@ CLAUSES: Final = (
         '{"ConditionExpression": "(attribute_not_exists(#version) OR attribute_exists(#version))",',
     ),
     # What a write sets or removes.
-    Mutant("the time of the claim is not kept", modules.WRITES, '            "claimed_at": milliseconds(now),\n', ""),
+    Mutant("the time of the claim is not kept", modules.WRITES, '        "claimed_at": milliseconds(now),\n', ""),
     Mutant("nudges are counted for ever", modules.WRITES, 'removes=["nudges", *ATTENTION],', "removes=[*ATTENTION],"),
     Mutant("holds are not counted", modules.WRITES, '"holds": number(settlement.holds),', '"holds": number(1),'),
     Mutant(
