@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemill import declaration_checks as checks
 from tidemill.domain.errors import DeclarationError
-from tidemill.domain.joint_call import MOST_JOBS
+from tidemill.domain.joint_call import LEAST_ATTEMPTS, MOST_JOBS
 from tidemill.domain.limits import Limit
 
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ def require_batch(batch: object, *, max_attempts: int, limit: Limit | None) -> N
     checks.require_whole(batch=batch)
     if not isinstance(batch, int) or not 1 <= batch <= MOST_JOBS:
         raise DeclarationError(f"batch is {batch!r}; it must be from 1 to {MOST_JOBS}")
-    if max_attempts < 2:  # noqa: PLR2004
+    if max_attempts < LEAST_ATTEMPTS:
         raise DeclarationError(
-            f"batch needs max_attempts of at least 2, and it is {max_attempts}: when a call fails, each of its jobs "
-            "runs alone in its next attempt, so that one payload ends no other job"
+            f"batch needs max_attempts of at least {LEAST_ATTEMPTS}, and it is {max_attempts}: when a call fails, each "
+            "of its jobs runs alone in its next attempt, so that one payload ends no other job"
         )
     if limit and limit.adaptive:
         raise DeclarationError(

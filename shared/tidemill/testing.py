@@ -229,6 +229,7 @@ def run_batch(
     ]
     if not drives:
         return []
+    # What a drive has, and how it runs at a seat, is private to this module.
     calls = JointCalls(drives[0]._tools, seats=len(drives), longest_wait_seconds=_INVOCATION.total_seconds())  # noqa: SLF001
     with ThreadPoolExecutor(max_workers=len(drives)) as threads:
         return list(threads.map(Drive._run_at, drives, calls.seats))  # noqa: SLF001

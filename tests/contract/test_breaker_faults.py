@@ -31,7 +31,7 @@ class Out(DynamoBreakers):
     """The table responds to no call."""
 
     def __init__(self) -> None:
-        super().__init__(None, table="")  # type: ignore[arg-type]
+        super().__init__(None, table="")  # type: ignore[arg-type]  # no call uses it
 
     def read(self, _name: str, *, consistent: bool = False) -> Breaker:
         raise StoreUnavailableError(f"consistent={consistent}")

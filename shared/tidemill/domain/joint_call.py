@@ -8,6 +8,8 @@ from tidemill.domain.retry import RetryPolicy
 
 #: The most jobs of one call: a worker gets no more messages at a time.
 MOST_JOBS: Final = 100
+#: Of a job type whose jobs share calls: one that a job may share, and one alone.
+LEAST_ATTEMPTS: Final = 2
 
 
 def may_share_a_call(job: Job, policy: RetryPolicy) -> bool:
@@ -16,7 +18,7 @@ def may_share_a_call(job: Job, policy: RetryPolicy) -> bool:
     If the call fails, each of its jobs has lost this attempt and runs alone from then on. So a payload on which the
     handler fails costs the others one attempt at most, and ends no other job. A suspect runs alone in any case.
     """
-    return job.attempt == 1 and policy.max_attempts > 1 and not job.suspect
+    return job.attempt == 1 and policy.max_attempts >= LEAST_ATTEMPTS and not job.suspect
 
 
 def outcomes_of(returned: Any, count: int) -> list[Any]:

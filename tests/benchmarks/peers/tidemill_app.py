@@ -126,7 +126,7 @@ def _start(stack: ExitStack, folder: Path) -> Running:
 TIDEMILL: Final = System(
     name="Tidemill",
     setting="two workers of a lane of the local stage; visibility timeout 18 s",
-    guarantee="at least once; the end of a run that is no longer the job's is refused; a repair finds what is stuck",
+    guarantee="at least once; a worker that has lost its job cannot end it; reconcile finds jobs without a message",
     lacks=installed.without_proc,
     start=_start,
 )

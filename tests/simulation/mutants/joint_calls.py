@@ -9,8 +9,8 @@ CALLED_JOINTLY: Final = (
     Mutant(
         "a later attempt shares a call",
         modules.JOINT_RULES,
-        "return job.attempt == 1 and policy.max_attempts > 1",
-        "return policy.max_attempts > 1",
+        "return job.attempt == 1 and policy.max_attempts >= LEAST_ATTEMPTS",
+        "return policy.max_attempts >= LEAST_ATTEMPTS",
     ),
     Mutant(
         "a call has more jobs than its type allows",
