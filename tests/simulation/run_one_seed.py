@@ -3,7 +3,7 @@
 import gc
 import traceback
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from random import Random
@@ -53,7 +53,7 @@ _OBJECTS_PER_COLLECTION: Final = 1_000_000
 #: Long enough that reconcile gives up the jobs of an emptied lane.
 _EMPTIED_SECONDS: Final = 10 * 86_400
 #: Wake and reconcile take 600,000 of them while a lane is emptied and the store answers nothing but errors.
-_MOST_STEPS: Final = 1_000_000
+MOST_STEPS: Final = 1_000_000
 #: With the longer time, batches have several messages.
 _POLL_MS: Final = (20, 20, 3_000)
 #: Share of seeds with a batch.
@@ -84,16 +84,16 @@ class Result:
 
 def simulate(seed: int) -> Result:
     """The same seed and the same code always give the same result, including the hash."""
-    with _one_collection():
-        return _simulated(seed)
+    return result_of(World(seed, _FRUGAL_DEPLOYMENT if seed % _SEEDS_PER_FRUGAL == 0 else _DEPLOYMENT), _run)
 
 
-def _simulated(seed: int) -> Result:
-    with World(seed, _FRUGAL_DEPLOYMENT if seed % _SEEDS_PER_FRUGAL == 0 else _DEPLOYMENT) as world:
+def result_of(new_world: World, run: Callable[[World], float]) -> Result:
+    """`run` raises `Violation`, or returns the share of the time bound that passed until every job had ended."""
+    with _one_collection(), new_world as world:
         violation: Violation | None = None
         rested_at = 0.0
         try:
-            rested_at = _run(world)
+            rested_at = run(world)
         except Violation as found:
             violation = found
         except StalledError as stalled:
@@ -101,7 +101,7 @@ def _simulated(seed: int) -> Result:
         except Exception as broken:  # noqa: BLE001 - report every failure with its seed
             violation = Violation("no unexpected exception", "".join(traceback.format_exception(broken)[-3:]), "*")
         return Result(
-            seed=seed,
+            seed=world.seed,
             hash=world.trace.hash(),
             faults=world.faults.counted,
             violation=violation,
@@ -152,17 +152,17 @@ def _run(world: World) -> float:
     invalid.plan(min(faults_end_ms, scheduler.now_ms + workload.window_ms))
     Tenants(world).plan(min(faults_end_ms, scheduler.now_ms + workload.window_ms + _TENANTS_ACT_WITHIN_MS))
     sweeper.begin()
-    scheduler.run(until_ms=faults_end_ms, most_steps=_MOST_STEPS, over=checks.look)
+    scheduler.run(until_ms=faults_end_ms, most_steps=MOST_STEPS, over=checks.look)
     world.faults.stopped, world.faults.stopped_ms = True, scheduler.now_ms
     world.log("weather", "*turns calm")
     operators.release_groups()
     pausing.resume_all()
     quiet_begins_ms = max(faults_end_ms, world.rollout.ends_ms())
-    scheduler.run(until_ms=quiet_begins_ms, most_steps=_MOST_STEPS, over=checks.look)
+    scheduler.run(until_ms=quiet_begins_ms, most_steps=MOST_STEPS, over=checks.look)
     bound_ms = checks.bound_ms()
     if world.rollout.rolled_back:
         quiet_ends_ms = quiet_begins_ms + bound_ms
-        scheduler.run(until_ms=quiet_ends_ms, most_steps=_MOST_STEPS, over=checks.versions.rolled_back_at_rest)
+        scheduler.run(until_ms=quiet_ends_ms, most_steps=MOST_STEPS, over=checks.versions.rolled_back_at_rest)
         checks.versions.at_end_of_rollback()
         world.rollout.deploy_again()
         quiet_begins_ms = max(scheduler.now_ms, world.rollout.ends_ms())
@@ -171,12 +171,12 @@ def _run(world: World) -> float:
         return checks.look() or (eventbridge.at_rest() and checks.at_rest())
 
     checks.quiet_begins()
-    scheduler.run(until_ms=quiet_begins_ms + bound_ms, most_steps=_MOST_STEPS, over=at_rest)
+    scheduler.run(until_ms=quiet_begins_ms + bound_ms, most_steps=MOST_STEPS, over=at_rest)
     rested_at = (scheduler.now_ms - quiet_begins_ms) / bound_ms
     checks.at_end()
     checks.schedules.at_end(eventbridge.ticked)
     invalid.at_end()
-    scheduler.run(until_ms=scheduler.now_ms + _ALL_EXPIRED_MS, most_steps=_MOST_STEPS, over=checks.payloads.at_rest)
+    scheduler.run(until_ms=scheduler.now_ms + _ALL_EXPIRED_MS, most_steps=MOST_STEPS, over=checks.payloads.at_rest)
     checks.payloads.at_end()
     checks.governor.at_end()
     return rested_at

@@ -3,7 +3,7 @@
 import gc
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from typing import Final
 
@@ -15,6 +15,9 @@ COVERING_SEEDS: Final = 1000
 _PROGRESS_EVERY_SECONDS: Final = 5.0
 _MOST_STORIES: Final = 3
 _MOST_SEEDS_NAMED: Final = 8
+
+#: Plays one seed.
+Simulate = Callable[[int], Result]
 
 
 class Tally:
@@ -51,12 +54,14 @@ class Tally:
         """Kinds of fault that should have occurred and did not."""
         return [fault for fault in Fault if not self._faults[fault]] if self._count >= COVERING_SEEDS else []
 
-    def print_summary(self) -> None:
+    def print_faults(self) -> None:
         _print("\nfaults injected")
         for fault in Fault:
             _print(f"  {self._faults[fault]:>9,}  {fault}")
         for fault in self.missing:
             _print(f"this fault never occurred: {fault}")
+
+    def print_summary(self) -> None:
         seconds = time.monotonic() - self._began
         _print(f"\n{self._done:,} seeds in {seconds:.1f} s, {self._speed:.1f} a second")
         _print(f"{self._jobs:,} jobs, {self._calls:,} calls to AWS, {self._faults.total():,} faults")
@@ -72,16 +77,29 @@ class Tally:
 
 def run_seeds(first: int, count: int, *, processes: int) -> int:
     """0 if every check held and, given enough seeds, every kind of fault occurred; else 1."""
-    tally = Tally(count)
-    for result in _results(range(first, first + count), processes):
-        tally.add(result)
-        if count == 1:
-            _print(f"trace {result.hash}")
+    tally = _tally(simulate, range(first, first + count), processes)
+    tally.print_faults()
     tally.print_summary()
     return 1 if tally.violations or tally.missing else 0
 
 
-def _results(seeds: range, processes: int) -> Iterator[Result]:
+def run_small_seeds(simulate: Simulate, first: int, count: int, *, processes: int) -> int:
+    """The same for a scenario that plays one part of the protocol, and not every kind of fault."""
+    tally = _tally(simulate, range(first, first + count), processes)
+    tally.print_summary()
+    return 1 if tally.violations else 0
+
+
+def _tally(simulate: Simulate, seeds: range, processes: int) -> Tally:
+    tally = Tally(len(seeds))
+    for result in _results(simulate, seeds, processes):
+        tally.add(result)
+        if len(seeds) == 1:
+            _print(f"trace {result.hash}")
+    return tally
+
+
+def _results(simulate: Simulate, seeds: range, processes: int) -> Iterator[Result]:
     if processes == 1 or len(seeds) == 1:
         yield from map(simulate, seeds)
         return
@@ -96,11 +114,8 @@ def _print_violation(result: Result, *, whole: bool) -> None:
         _print(f"\nseed {result.seed} fails the check: {violation.check}\n  {violation.what}\n  job: {violation.about}")
         if whole:
             _print(result.story)
-        _print(f"to repeat it: make simulate SEED={result.seed}\n")
+        _print(f"to repeat it: --seed {result.seed} (with make: SEED={result.seed})\n")
 
 
 def _print(text: str) -> None:
     print(text, flush=True)  # noqa: T201 - output of a command
-
-
-__all__ = ["COVERING_SEEDS", "run_seeds"]
