@@ -10,7 +10,7 @@ from uuid import UUID
 
 from tests.benchmarks.item_size import write_units
 from tests.benchmarks.update_expression import Item, updated
-from tests.support.partiql_updates import as_update
+from tests.support.partiql_updates import as_insert, as_update
 from tidemill.names import (
     ATTENTION_KEY,
     ATTENTION_SORT_KEY,
@@ -98,7 +98,10 @@ class State:
 
     def _execute(self, request: dict[str, Any]) -> dict[str, Any]:
         for each in request["Statements"]:
-            self._update(as_update(each))
+            if insert := as_insert(each):
+                self._put(insert)
+            else:
+                self._update(as_update(each))
         return {"Responses": [{} for _ in request["Statements"]]}
 
     def _send(self, request: dict[str, Any]) -> dict[str, Any]:

@@ -86,7 +86,7 @@ UNBOUND = ["cloudwatch:GetMetricStatistics", "cloudwatch:DescribeAlarms", "lambd
 TABLES = ("JobsTable", "ShortenerClicksTable", "ShortenerLinksTable")
 #: All rights of each function except writing to its own log group: pairs of action and resource.
 RIGHTS: dict[str, Rights] = {
-    "submit": _of_jobs("GetItem", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem")
+    "submit": _of_jobs("GetItem", "BatchGetItem", "PutItem", "PartiQLInsert", "UpdateItem", "DeleteItem")
     | _of_files(*FILE_ACTIONS)
     | HINTS,
     "query": _of_jobs("GetItem", "BatchGetItem")

@@ -16,7 +16,8 @@ from tests.support.faulty_client import FaultyClient
 from tests.support.http_events import ROLE, Answer, call
 from tests.support.job_tables import Table, client
 from tests.support.jobs.scripted import Script, script
-from tidemill import composition, flow_composition, query_composition, worker_composition
+from tests.support.statements import statements_over
+from tidemill import composition, flow_composition, query_composition, submit_composition, worker_composition
 from tidemill.aws import clients
 from tidemill.domain.job import Job
 from tidemill.entrypoints import publish, query, submit, wake, work
@@ -243,6 +244,7 @@ def mill_on(table: Table, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mill]:
     number = next(_numbers)
     queue, dead_letters = (sqs.create_queue(QueueName=f"{name}-{number}")["QueueUrl"] for name in ("lane", "letters"))
     faulty = FaultyClient(table.client)
+    faulty.batch_execute_statement = statements_over(faulty)  # type: ignore[attr-defined]  # a proxy
     mill = Mill(table, faulty, queue, dead_letters)
     mill.script.handler = Script().handler
     environment = {
@@ -285,7 +287,7 @@ def mill_on(table: Table, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mill]:
 
 def forget() -> None:
     """Empty the caches of the composition roots, as in a new execution environment."""
-    for root in (composition, flow_composition, query_composition, worker_composition):
+    for root in (composition, flow_composition, query_composition, submit_composition, worker_composition):
         for built in vars(root).values():
             if hasattr(built, "cache_clear"):
                 built.cache_clear()

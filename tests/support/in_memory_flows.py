@@ -140,6 +140,10 @@ class InMemoryFlows:
         del now
         return job
 
+    def stays_inline(self, job: Job) -> bool:
+        del job
+        return True
+
     def load(self, job: Job) -> str:
         return job.payload or ""
 

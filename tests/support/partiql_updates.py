@@ -1,8 +1,9 @@
-"""Turns an update in PartiQL into the UpdateItem that does the same, for AWS stand-ins that lack the language.
+"""Turns a statement in PartiQL into the write that does the same, for AWS stand-ins that lack the language.
 
-It knows exactly the statements that our code sends: updates of one item, whose every value is a parameter. It raises
-for all others.
+It knows exactly the statements that our code sends: updates of one item and inserts, whose every value is a parameter.
+It raises for all others.
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ql-reference.update.html
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ql-reference.insert.html
 """
 
 import re
@@ -14,6 +15,7 @@ from tidemill.names import JOB_KEY
 
 _LONGEST_STATEMENT: Final = 8192
 _UPDATE: Final = re.compile(r'UPDATE "([\w.-]+)" ((?:(?:SET "\w+" = \?|REMOVE "\w+") )+)WHERE (.+)')
+_INSERT: Final = re.compile(r'INSERT INTO "([\w.-]+)" VALUE \{((?:\'\w+\': \?(?:, (?=\'))?)+)\}')
 _CHANGE: Final = re.compile(r'(SET|REMOVE) "(\w+)"')
 _CLAUSE: Final = re.compile(r'"(\w+)" (?:(=|<=) \?|(IS MISSING))')
 #: In the places of the parameters, that of the key.
@@ -41,6 +43,21 @@ def as_update(statement: Mapping[str, Any]) -> dict[str, Any]:
             f":p{number}": value for number, value in enumerate(values) if places[number] != _KEY
         },
         "ReturnValuesOnConditionCheckFailure": statement.get("ReturnValuesOnConditionCheckFailure", "NONE"),
+    }
+
+
+def as_insert(statement: Mapping[str, Any]) -> dict[str, Any] | None:
+    """None for another statement. An insert of an item that exists is refused, as a `DuplicateItem`."""
+    if not (match := _INSERT.fullmatch(statement["Statement"])):
+        return None
+    table, attributes = match.groups()
+    names = re.findall(r"'(\w+)'", attributes)
+    if len(names) != len(set(names)) or len(statement["Statement"]) > _LONGEST_STATEMENT:
+        raise UnknownStatementError(statement["Statement"])
+    return {
+        "TableName": table,
+        "Item": dict(zip(names, statement["Parameters"], strict=True)),
+        "ConditionExpression": f"attribute_not_exists({JOB_KEY})",
     }
 
 

@@ -98,6 +98,9 @@ class Payloads(Protocol):
         By default it is as old as its job.
         """
 
+    def stays_inline(self, job: Job) -> bool:
+        """Whether `put_away` would store nothing."""
+
     def load(self, job: Job) -> str:
         """The payload as JSON text. Raises `MalformedDocumentError` if it is gone."""
 

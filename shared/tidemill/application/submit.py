@@ -76,6 +76,8 @@ class PendingSubmission:
     serial_key: str | None
     #: Writes the job, or finds the earlier one. Raises what `Submit.insert` raises, or why the check refused it.
     insert: Callable[[], Accepted]
+    #: The answer, if one conditional write of the document is all that `insert` does. Then others may go with it.
+    plain: Accepted | None = None
 
 
 #: Called with each checked job before it is written, except follow-ups and the nodes of flows. It raises to refuse the
@@ -152,7 +154,15 @@ class Submit:
                 raise
             earlier = partial(self._found, tenant, job.id, job.body_hash, refused=refused)
             return PendingSubmission(serial_key=serial_key, insert=earlier)
-        return PendingSubmission(serial_key=serial_key, insert=partial(self._insert_admitted, admitted, asked=job))
+        insert = partial(self._insert_admitted, admitted, asked=job)
+        plain = None
+        if self._is_plain(admitted):
+            plain = Accepted(job=admitted, replayed=False, deferred=admitted.run_at != job.run_at)
+        return PendingSubmission(serial_key=serial_key, insert=insert, plain=plain)
+
+    def _is_plain(self, job: Job) -> bool:
+        more = (job.group, job.batch, job.supersedes, job.burst, job.flow)
+        return all(each is None for each in more) and self._payloads.stays_inline(job)
 
     def _former(self, submission: Submission, tenant: str) -> Job | None:
         """The job of a reserved key that an older version has accepted, under the id that only an event has now."""

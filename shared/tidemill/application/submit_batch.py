@@ -1,15 +1,33 @@
-"""Submit many jobs at once: the writes run in parallel, and each submission has its own answer."""
+"""Submit many jobs at once: the writes run in parallel, and each submission has its own answer.
+
+Jobs that are one document each are inserted by calls of up to 25. A job that such a call leaves open is inserted by a
+call of its own, with the same id and trace: it finds the job if that was written and the answer was lost.
+"""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain as chained
+from typing import Final
 
-from tidemill.application.submit import Accepted, Submit
+from tidemill.application.submit import Accepted, PendingSubmission, Submit
 from tidemill.domain.errors import StoreUnavailableError, TidemillError
+from tidemill.domain.job import Job
 from tidemill.domain.submission import Submission
 
 #: The answer to one submission: the job, or the error that `Submit` raised. An error does not affect the others.
 Answer = Accepted | Exception
+#: Inserts new jobs in one call, and says which of them it has certainly written. It raises nothing.
+InsertTogether = Callable[[Sequence[Job]], Sequence[bool]]
+
+#: The most statements of one call.
+#: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchExecuteStatement.html
+MOST_TOGETHER: Final = 25
+#: Of one, a call of its own costs the same.
+_FEWEST: Final = 2
+
+#: Submissions in their order, each with its index.
+_Chain = list[tuple[int, PendingSubmission]]
 
 
 def submit_all(
@@ -20,6 +38,7 @@ def submit_all(
     trace: str,
     overlap: int,
     seconds: float | None = None,
+    together: InsertTogether | None = None,
 ) -> list[Answer]:
     """The answers, in the order of `submissions`. An error in the place of a submission is its answer.
 
@@ -28,7 +47,7 @@ def submit_all(
     """
     deadline = None if seconds is None else time.monotonic() + seconds
     answers: dict[int, Answer] = {}
-    chains: dict[str, list[tuple[int, Callable[[], Accepted]]]] = {}
+    chains: dict[str, _Chain] = {}
     for index, submission in enumerate(submissions):
         if isinstance(submission, TidemillError):
             answers[index] = submission
@@ -39,22 +58,45 @@ def submit_all(
         except Exception as error:  # noqa: BLE001 - it is the answer
             answers[index] = error
         else:
-            chains.setdefault(pending.serial_key or f"any order {index}", []).append((index, pending.insert))
+            chains.setdefault(pending.serial_key or f"any order {index}", []).append((index, pending))
 
-    def write(chain: Sequence[tuple[int, Callable[[], Accepted]]]) -> None:
-        for index, insert in chain:
-            answers[index] = _answer(insert, deadline)
+    def write(chain: _Chain) -> None:
+        for index, pending in chain:
+            if index not in answers:
+                answers[index] = _answer(pending.insert, deadline)
 
     with ThreadPoolExecutor(max_workers=min(overlap, len(chains)) or 1) as pool:
-        list(pool.map(write, chains.values()))
+        if together and not _is_over(deadline):
+            parts = _parts(chains.values())
+            answers |= chained.from_iterable(pool.map(lambda part: _written(together, part), parts))
+        list(pool.map(write, [chain for chain in chains.values() if not _answered(chain, answers)]))
     return [answers[index] for index in range(len(submissions))]
 
 
+def _parts(chains: Iterable[_Chain]) -> Sequence[dict[int, Accepted]]:
+    """The answers of each call, if all its jobs are written. Only the first of a chain: the others wait for it."""
+    plain = [(index, pending.plain) for index, pending in (chain[0] for chain in chains) if pending.plain]
+    if len(plain) < _FEWEST:
+        return []
+    return [dict(plain[start : start + MOST_TOGETHER]) for start in range(0, len(plain), MOST_TOGETHER)]
+
+
+def _written(together: InsertTogether, part: Mapping[int, Accepted]) -> list[tuple[int, Accepted]]:
+    written = together([accepted.job for accepted in part.values()])
+    return [answer for answer, done in zip(part.items(), written, strict=True) if done]
+
+
+def _answered(chain: _Chain, answers: Mapping[int, Answer]) -> bool:
+    return all(index in answers for index, _pending in chain)
+
+
+def _is_over(deadline: float | None) -> bool:
+    return deadline is not None and time.monotonic() > deadline
+
+
 def _answer(insert: Callable[[], Accepted], deadline: float | None) -> Answer:
-    if deadline is not None and time.monotonic() > deadline:
-        return StoreUnavailableError(
-            "the store was too slow for the whole batch; this job was not tried: submit it again"
-        )
+    if _is_over(deadline):
+        return StoreUnavailableError("the store was too slow for the whole batch; submit this job again")
     try:
         return insert()
     except Exception as error:  # noqa: BLE001 - it is the answer

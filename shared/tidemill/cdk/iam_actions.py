@@ -13,6 +13,8 @@ UPDATE: Final = "dynamodb:UpdateItem"
 DELETE: Final = "dynamodb:DeleteItem"
 #: An update by a PartiQL statement: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ql-iam.html
 UPDATE_BY_STATEMENT: Final = "dynamodb:PartiQLUpdate"
+#: An insert by a PartiQL statement: the same page.
+INSERT_BY_STATEMENT: Final = "dynamodb:PartiQLInsert"
 #: Accept a job: put the job, its payload and its position in the group; delete a payload that is not needed; get the
 #: order of the group, and the job that a replay returns.
 ACCEPT: Final = (GET, PUT, DELETE)

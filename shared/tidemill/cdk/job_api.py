@@ -12,6 +12,7 @@ from tidemill.cdk.iam_actions import (
     GET,
     GET_FILE,
     GET_MANY,
+    INSERT_BY_STATEMENT,
     PUT,
     PUT_FILE,
     QUERY,
@@ -72,7 +73,7 @@ class JobApi:
         if hinted:
             submit.allow(["sqs:SendMessage"], [lane.queue.queue_arn for lane in hinted])
         # It updates the counts of tenants with a quota and the pages of batches, and marks jobs that others supersede.
-        self._storage.allow(submit, *ACCEPT, GET_MANY, UPDATE)
+        self._storage.allow(submit, *ACCEPT, INSERT_BY_STATEMENT, GET_MANY, UPDATE)
         self._storage.allow_app_config(submit)
         self._storage.files.allow(submit, [GET_FILE, PUT_FILE, DELETE_FILE], of=[PAYLOADS_PREFIX])
         return submit

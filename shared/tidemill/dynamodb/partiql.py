@@ -1,7 +1,8 @@
-"""Says an UpdateItem request of the protocol as a PartiQL statement, in the forms that AWS documents. Pure.
+"""Says a request of the protocol as a PartiQL statement, in the forms that AWS documents. Pure.
 
 `SET` for each attribute, `REMOVE`, `AND`, `=`, `<=` and `IS MISSING`; and every value is a parameter.
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ql-reference.update.html
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ql-reference.insert.html
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ql-operators.html
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ql-functions.missing.html
 """
@@ -11,6 +12,7 @@ from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
+from tidemill.aws.clients import Item
 from tidemill.dynamodb.update_requests import Request
 from tidemill.names import JOB_KEY
 
@@ -37,6 +39,17 @@ def statement(table: str, request: Request, *, absent: Collection[str] = ()) -> 
         "Parameters": [values[placeholder] for placeholder in placeholders],
         "ReturnValuesOnConditionCheckFailure": _ALL_OLD,
     }
+
+
+def insertion(table: str, item: Item) -> Statement:
+    """Refused if an item with the same key exists."""
+    return {"Statement": _inserted(table, tuple(item)), "Parameters": list(item.values())}
+
+
+@lru_cache(maxsize=256)
+def _inserted(table: str, names: Sequence[str]) -> str:
+    attributes = ", ".join(f"'{name}': ?" for name in names)
+    return f'INSERT INTO "{table}" VALUE {{{attributes}}}'
 
 
 @lru_cache(maxsize=256)

@@ -121,7 +121,7 @@ class DynamoPayloads:
         self._compresses = compresses
 
     def put_away(self, job: Job, *, now: datetime | None = None) -> Job:
-        if job.payload is None or _stays_inline(job):
+        if job.payload is None or self.stays_inline(job):
             return job
         kind, value = self._form(job.payload)
         place = Place(job.tenant, job.id, f"{kind}/{self._new_token()}")
@@ -141,6 +141,12 @@ class DynamoPayloads:
                     ContentType="application/json",
                 )
         return replace(job, payload=None, payload_at=place.location)
+
+    def stays_inline(self, job: Job) -> bool:
+        if job.payload is None or len(job.payload) > LARGEST_INLINE_BYTES:
+            return job.payload is None
+        whole_bytes = size_bytes(encode(job)) + len(job.tenant) + FIRST_RUN_BYTES
+        return not whole_bytes - len("payload") - len(job.payload) <= WRITE_UNIT_BYTES < whole_bytes
 
     def _form(self, payload: str) -> tuple[Kind, Item]:
         """The kind of its place, and the value of an item there. A payload is compressed if that saves write units."""
@@ -191,13 +197,6 @@ def _text_of(value: Mapping[str, Any], kind: Kind) -> str:
 def _units(payload_bytes: int) -> int:
     """Write units of an item with so many bytes of payload."""
     return math.ceil((payload_bytes + ITEM_KEY_BYTES) / WRITE_UNIT_BYTES)
-
-
-def _stays_inline(job: Job) -> bool:
-    if job.payload is None or len(job.payload) > LARGEST_INLINE_BYTES:
-        return job.payload is None
-    whole_bytes = size_bytes(encode(job)) + len(job.tenant) + FIRST_RUN_BYTES
-    return not whole_bytes - len("payload") - len(job.payload) <= WRITE_UNIT_BYTES < whole_bytes
 
 
 def payload_item(item: Item) -> PayloadItem | None:

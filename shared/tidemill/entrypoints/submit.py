@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
-from tidemill import composition, flow_composition
+from tidemill import composition, flow_composition, submit_composition
 from tidemill.application.batches import open_batch
 from tidemill.application.events import publication, publish
 from tidemill.application.flow_view import flow_view
@@ -117,6 +117,7 @@ def _app() -> APIGatewayHttpResolver:
                 trace=trace,
                 overlap=clients.POOL_SIZE,
                 seconds=_LAST_START_SECONDS,
+                together=submit_composition.insert_together(),
             )
         accepted = [answer for answer in answers if isinstance(answer, Accepted)]
         problems = {

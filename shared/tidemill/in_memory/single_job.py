@@ -157,6 +157,9 @@ class Inline:
     def put_away(self, job: Job, *, now: datetime | None = None) -> Job:  # noqa: ARG002 - nothing is stored apart
         return job
 
+    def stays_inline(self, job: Job) -> bool:  # noqa: ARG002 - every one does
+        return True
+
     def load(self, job: Job) -> str:
         return job.payload or ""
 

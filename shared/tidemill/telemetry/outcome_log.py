@@ -70,6 +70,11 @@ def grouped_commit_failed(error: str) -> None:
     logger().warning("grouped commit failed", extra={"error": error})
 
 
+def joint_insert_failed(error: str) -> None:
+    """Each job of the batch is inserted by a call of its own."""
+    logger().warning("joint insert failed", extra={"error": error})
+
+
 def strain_changed(before: Governed, after: Governed) -> None:
     """One line for each change of the level by the governor, with the starts that led to it."""
     extra = {

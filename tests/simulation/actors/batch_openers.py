@@ -72,7 +72,7 @@ class _SuspendedPayloads:
     def __init__(self, payloads: Payloads, suspend: Callable[[], None]) -> None:
         self._payloads = payloads
         self._suspend = suspend
-        self.load, self.delete = payloads.load, payloads.delete
+        self.load, self.delete, self.stays_inline = payloads.load, payloads.delete, payloads.stays_inline
 
     def put_away(self, job: Job, *, now: datetime | None = None) -> Job:
         self._suspend()

@@ -20,6 +20,7 @@ from tests.simulation.mutants.grouped_commits import GROUPED
 from tests.simulation.mutants.histories import RECORDED
 from tests.simulation.mutants.job_lifecycle import PROTOCOL
 from tests.simulation.mutants.joint_calls import CALLED_JOINTLY
+from tests.simulation.mutants.joint_inserts import JOINT_INSERTS
 from tests.simulation.mutants.limits_and_groups import ITEMS
 from tests.simulation.mutants.lines import LINES
 from tests.simulation.mutants.operations import OPERATION
@@ -49,6 +50,7 @@ MUTANTS: Final = (
         *HINTED,
         *GOVERNED,
         *GROUPED,
+        *JOINT_INSERTS,
         *CAPPED,
         *SHARED,
         *STEPPED,

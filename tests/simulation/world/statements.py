@@ -10,11 +10,11 @@ from typing import Any, Final
 from tests.simulation.world.dynamodb import DynamoDB
 from tests.simulation.world.errors import ServiceError, invalid
 from tests.simulation.world.faults import Fault
-from tests.support.partiql_updates import as_update
+from tests.support.partiql_updates import as_insert, as_update
 
 _MOST_STATEMENTS: Final = 25
 _LONGEST_MS: Final = 3
-#: Share of seeds whose roles lack `dynamodb:PartiQLUpdate`.
+#: Share of seeds whose roles lack the rights on statements.
 _DENIED: Final = 0.1
 
 Request = Mapping[str, Any]
@@ -50,15 +50,16 @@ class Statements:
         return {"Responses": list(answers.values())}
 
     def _answer(self, statement: Request) -> Answer:
-        update = as_update(statement)
+        insert = as_insert(statement)
+        write = insert or as_update(statement)
         if self._denied:
-            return {"Error": {"Code": "AccessDenied", "Message": "not authorized to perform: dynamodb:PartiQLUpdate"}}
+            return {"Error": {"Code": "AccessDenied", "Message": "not authorized to perform this kind of statement"}}
         random = self._scheduler.random
         failed = self._dynamodb.faults.occurs(Fault.PARTIAL_BATCH)
         if failed and random.random() < 0.5:
             return {"Error": {"Code": random.choice(["ThrottlingError", "InternalServerError"]), "Message": "again"}}
         try:
-            self._dynamodb.update_item(update)
+            (self._dynamodb.put_item if insert else self._dynamodb.update_item)(write)
         except ServiceError as refused:
             error: dict[str, Any] = {
                 "Code": refused.code.removesuffix("Exception"),
@@ -67,10 +68,12 @@ class Statements:
             }
             if error["Code"] == "Validation":
                 raise AssertionError(f"{refused.message}: {statement}") from None
-            return {"Error": error, "TableName": update["TableName"]}
+            if insert and error["Code"] == "ConditionalCheckFailed":
+                error = {"Code": "DuplicateItem", "Message": "the item exists"}
+            return {"Error": error, "TableName": write["TableName"]}
         # The answer of an applied statement may be an error, too.
         return (
             {"Error": {"Code": "InternalServerError", "Message": "again"}}
             if failed
-            else {"TableName": update["TableName"]}
+            else {"TableName": write["TableName"]}
         )

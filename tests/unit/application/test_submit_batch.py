@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ from tests.support.builders import TENANT, a_job
 from tidemill.application.submit import Accepted, PendingSubmission
 from tidemill.application.submit_batch import Answer, submit_all
 from tidemill.domain.errors import KeyReusedError, StoreUnavailableError, TidemillError
+from tidemill.domain.job import Job
 from tidemill.domain.submission import Submission
 
 
@@ -23,6 +24,7 @@ class Submits:
     traces: list[str] = field(default_factory=list)
     refuses: Exception | None = None
     write: Callable[[str], None] = lambda _type: None
+    plain: bool = False
 
     def pending(self, submission: Submission, *, tenant: str, trace: str) -> PendingSubmission:
         assert tenant == TENANT
@@ -35,7 +37,8 @@ class Submits:
             self.inserted.append(submission.type)
             return Accepted(job=a_job(id=submission.type), replayed=False)
 
-        return PendingSubmission(serial_key=submission.group, insert=insert)
+        plain = Accepted(job=a_job(id=submission.type), replayed=False) if self.plain else None
+        return PendingSubmission(serial_key=submission.group, insert=insert, plain=plain)
 
 
 def answered(submits: Submits, *submissions: Any, **options: Any) -> list[Answer]:
@@ -99,3 +102,29 @@ def test_no_write_begins_after_the_time_of_the_batch(
 
     assert submits.inserted == ["a", "b"][: 1 + written]
     assert isinstance(answers[1], StoreUnavailableError) is not written
+
+
+def test_jobs_go_together_by_25_and_only_the_first_of_those_that_may_be_the_same() -> None:
+    calls: list[list[str]] = []
+
+    def together(jobs: Sequence[Job]) -> Sequence[bool]:
+        calls.append([job.id for job in jobs])
+        return [job.id != "left" for job in jobs]
+
+    submits = Submits(plain=True)
+    names = [*(f"n{n}" for n in range(25)), "left", "last"]
+    same = [Submission(type=name, group="k") for name in ("first", "second")]
+
+    answers = answered(submits, *(Submission(type=name) for name in names), *same, together=together)
+
+    assert ids(answers) == [*names, "first", "second"]
+    assert sorted(calls) == sorted([names[:25], ["left", "last", "first"]])
+    assert sorted(submits.inserted) == ["left", "second"]
+
+
+def test_one_job_takes_its_own_call() -> None:
+    submits = Submits(plain=True)
+
+    answered(submits, Submission(type="a"), together=lambda _jobs: pytest.fail("one is not several"))
+
+    assert submits.inserted == ["a"]

@@ -29,6 +29,9 @@ class RecordedPayloads:
         self.deleted: list[str | None] = []
         self.during: Callable[[], object] = _nothing
 
+    def stays_inline(self, job: Job) -> bool:
+        raise NotImplementedError
+
     def put_away(self, job: Job, *, now: datetime | None = None) -> Job:
         location = f"file/{len(self.stored)}"
         self.stored.append(location)

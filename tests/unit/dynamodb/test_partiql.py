@@ -3,13 +3,13 @@
 import pytest
 
 from tests.support.builders import LEASE, NOW, RETENTION, SETTLEMENTS, a_job
-from tests.support.partiql_updates import UnknownStatementError, as_update
+from tests.support.partiql_updates import UnknownStatementError, as_insert, as_update
 from tidemill.domain.job import reference_to
 from tidemill.domain.states import State
 from tidemill.dynamodb import job_writes
 from tidemill.dynamodb.first_claim import first_claim
 from tidemill.dynamodb.indexes import NOT_LISTED
-from tidemill.dynamodb.partiql import statement
+from tidemill.dynamodb.partiql import insertion, statement
 from tidemill.dynamodb.update_requests import Request, update_job
 
 RUNNING = a_job(state=State.RUNNING, attempt=1, open_runs=1, owner="token")
@@ -92,3 +92,23 @@ def test_the_statement_says_what_the_request_does(state: State) -> None:
 def test_the_stand_in_refuses_what_the_code_does_not_send(text: str) -> None:
     with pytest.raises(UnknownStatementError):
         as_update({"Statement": text, "Parameters": [{"S": "1"}] * text.count("?")})
+
+
+def test_an_insert_has_a_parameter_for_each_attribute() -> None:
+    said = insertion("jobs", {"pk": {"S": "a"}, "generation": {"N": "1"}})
+
+    assert said == {
+        "Statement": """INSERT INTO "jobs" VALUE {'pk': ?, 'generation': ?}""",
+        "Parameters": [{"S": "a"}, {"N": "1"}],
+    }
+    assert as_insert(said) == {
+        "TableName": "jobs",
+        "Item": {"pk": {"S": "a"}, "generation": {"N": "1"}},
+        "ConditionExpression": "attribute_not_exists(pk)",
+    }
+
+
+def test_the_stand_in_knows_no_other_insert() -> None:
+    assert as_insert({"Statement": 'INSERT INTO "jobs" VALUE ?', "Parameters": []}) is None
+    with pytest.raises(UnknownStatementError):
+        as_insert({"Statement": """INSERT INTO "jobs" VALUE {'pk': ?, 'pk': ?}""", "Parameters": []})
