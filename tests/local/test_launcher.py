@@ -112,3 +112,39 @@ def test_a_new_table_has_the_ttl_and_the_recovery_of_its_template() -> None:
     assert handlers["create"]("Plain", {}, "stack") == ("stack-Plain", {})
 
     assert called == [{"TableName": "stack-Jobs", name: value} for name, value in properties.items()]
+
+
+class _Statements:
+    """The parts of the emulator's DynamoDB that apply statements. The first is applied, and the second is refused."""
+
+    def __init__(self) -> None:
+        self.records: list[tuple[object, ...]] = []
+        self._emit_stream_event = lambda *record: self.records.append(record)
+        self._statuses = iter([200, 400])
+
+    def _partiql_key_target(self, *_: object) -> tuple[str, str, None, None]:
+        return "a", "", None, None
+
+    def _partiql_insert(self, table: Any, parsed: Any) -> tuple[int]:
+        return self._applied(table, parsed)
+
+    def _partiql_update(self, table: Any, parsed: Any, _data: object = None) -> tuple[int]:
+        return self._applied(table, parsed)
+
+    def _applied(self, table: Any, parsed: Any) -> tuple[int]:
+        status = next(self._statuses)
+        if status == 200:
+            table["items"]["a"] = {"": parsed["item"]}
+        return (status,)
+
+
+@pytest.mark.parametrize(("kind", "event", "before"), [("insert", "INSERT", None), ("update", "MODIFY", {"n": 1})])
+def test_a_statement_that_is_applied_has_a_record(kind: str, event: str, before: object) -> None:
+    dynamodb = _Statements()
+    launcher.record_statements(dynamodb)
+    table: dict[str, Any] = {"TableName": "jobs", "items": {"a": {"": {"n": 1}}}}
+
+    for number in (2, 3):
+        getattr(dynamodb, f"_partiql_{kind}")(table, {"item": {"n": number}})
+
+    assert dynamodb.records == [("jobs", event, before, {"n": 2})]

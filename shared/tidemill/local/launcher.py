@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partialmethod
 from hashlib import sha256
+from http import HTTPStatus
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
@@ -49,6 +50,7 @@ def main() -> None:
     drain_at_once(lambda_runtime.Worker)
     sign_as_own_role(lambda_runtime)
     throttle_writes(dynamodb)
+    record_statements(dynamodb)
     deploy_table_settings(provisioners._RESOURCE_HANDLERS["AWS::DynamoDB::Table"], dynamodb)
     threading.Thread(target=publish_queue_metrics, daemon=True).start()
     if tied:
@@ -152,6 +154,28 @@ def throttle_writes(dynamodb: Any) -> None:
 
     for name in ("_put_item", "_update_item", "_delete_item", "_transact_write_items"):
         setattr(dynamodb, name, limited(getattr(dynamodb, name)))
+
+
+def record_statements(dynamodb: Any) -> None:
+    """Put a record of each INSERT and UPDATE by a PartiQL statement into the stream, which the emulator leaves out."""
+    insert, update = dynamodb._partiql_insert, dynamodb._partiql_update
+
+    def inserting(table: Any, parsed: dict[str, Any]) -> Any:
+        answer = insert(table, parsed)
+        if answer[0] == HTTPStatus.OK:
+            item = parsed["item"]
+            dynamodb._emit_stream_event(table["TableName"], "INSERT", None, item["M"] if set(item) == {"M"} else item)
+        return answer
+
+    def updating(table: Any, parsed: dict[str, Any], *more: Any) -> Any:
+        partition, sort, *_ = dynamodb._partiql_key_target(table, parsed)
+        before = table["items"].get(partition, {}).get(sort)
+        answer = update(table, parsed, *more)
+        if answer[0] == HTTPStatus.OK:
+            dynamodb._emit_stream_event(table["TableName"], "MODIFY", before, table["items"][partition][sort])
+        return answer
+
+    dynamodb._partiql_insert, dynamodb._partiql_update = inserting, updating
 
 
 def publish_queue_metrics() -> None:

@@ -82,7 +82,7 @@ class FloodChecks:
             require(own, "a quota counts its tenant only", f"the table has {key}", "*")
             self._counted += max(number_of(after, "count") - number_of(record.before, "count"), 0)
         elif tenant_of(key) == FLOODER and "state" in after and record.before is None:
-            task = self._world.scheduler.current
+            task = self._world.scheduler.current or self._world.scheduler.acting_for
             skew_ms = task.process.skew_ms if task else 0
             by = task.process.name if task else ""
             created_ms = number_of(after, "created_at")

@@ -1,4 +1,4 @@
-"""BatchExecuteStatement with updates in PartiQL."""
+"""BatchExecuteStatement with updates and inserts in PartiQL."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -96,3 +96,35 @@ def test_a_statement_sets_and_removes(aws: Aws) -> None:
 def test_a_batch_has_25_statements_at_most(aws: Aws) -> None:
     aws.put("a")
     assert code(lambda: executed(aws, *[change("a")] * 26)) == "ValidationException"
+
+
+def insert(name: str, colour: str) -> dict[str, Any]:
+    statement = f"INSERT INTO \"{TABLE}\" VALUE {{'pk': ?, 'colour': ?}}"
+    return {"Statement": statement, "Parameters": [{"S": name}, {"S": colour}]}
+
+
+@cites(
+    DYNAMODB,
+    "There was an attempt to insert an item with the same primary key as an item that already exists in the DynamoDB "
+    "table.",
+    moto=False,
+)
+def test_an_insert_by_statement_replaces_no_item(aws: Aws) -> None:
+    aws.put("a", colour={"S": "red"})
+    assert codes(executed(aws, insert("a", "green"), insert("b", "green"))) == ["DuplicateItem", None]
+    assert [(aws.get(name) or {})["colour"] for name in ("a", "b")] == [{"S": "red"}, {"S": "green"}]
+
+
+@cites(
+    GUIDE + "Streams.html",
+    "Whenever an application creates, updates, or deletes items in the table, DynamoDB Streams writes a stream record "
+    "with the primary key attributes of the items that were modified.",
+    moto=False,
+)
+def test_a_write_by_statement_has_a_record(aws: Aws) -> None:
+    executed(aws, insert("a", "red"))
+    executed(aws, insert("a", "green"))
+    executed(aws, change("a"))
+    images = [(record["eventName"], record["dynamodb"]["NewImage"]) for record in aws.records()]
+    inserted = {"pk": {"S": "a"}, "colour": {"S": "red"}}
+    assert images == [("INSERT", inserted), ("MODIFY", {**inserted, "n": {"N": "1"}})]
