@@ -90,14 +90,17 @@ def test_a_job_that_needs_none_of_it_pays_two_percent_at_most_for_what_helps_und
     assert 0 < share <= 0.02
 
 
+@pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("size", TIDEMILL)
-def test_the_cost_model_has_the_counts_of_the_benchmark(size: str) -> None:
+def test_the_cost_model_has_the_counts_of_the_benchmark(size: str, *, grouped: bool) -> None:
     """It also has the deletion of a payload that is an item of its own."""
-    writes, units, _, reads, _ = TIDEMILL[size]
+    writes, units, _, reads, _ = (GROUPED if grouped else TIDEMILL)[size]
     payload_bytes = len(json.dumps({"padding": "x" * int(size)}, separators=(",", ":")))
 
-    used = of_one_job(Profile(payload_bytes=payload_bytes, result_bytes=13, listing=False))
+    used = of_one_job(Profile(payload_bytes=payload_bytes, result_bytes=13, listing=False, grouped=grouped))
 
     deleted = write_units(payload_bytes + PAYLOAD_KEY_BYTES) if writes > 3 else 0
     assert used.write_units == units + deleted
+    # The payload of 64,000 bytes takes more than one unit.
+    assert used.read_units >= reads
     assert bool(used.read_units) == bool(reads)

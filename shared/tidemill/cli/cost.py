@@ -52,6 +52,7 @@ def _number(name: str, help_: str) -> Callable[[Command], Command]:
 @click.option("--listing/--no-listing", default=True, show_default=True, help="Whether the stage lists jobs.")
 @click.option("--group", is_flag=True, help="Jobs wait for one another in groups.")
 @click.option("--limit", is_flag=True, help="Runs take a slot of a limit that has room.")
+@click.option("--grouped", is_flag=True, help='Types have commit="grouped".')
 @click.option("--first-message", is_flag=True, help="The lane has first_message_at_once, as critical has.")
 @click.option("--archive", is_flag=True, help="The stage archives ended jobs.")
 @click.option(

@@ -41,8 +41,10 @@ def archiving_seconds(records: int) -> float:
 def run_seconds(profile: Profile) -> float:
     """Of one batch of a worker. The calls and the handlers of its jobs overlap."""
     calls = measured.WORKER_CALLS + profile.limit * measured.LIMIT_CALLS + profile.group * measured.GROUP_WORKER_CALLS
+    calls += profile.grouped * measured.GROUPED_READ_CALLS
     waiting_ms = calls * measured.CALL_MS + _payload_ms(profile) + profile.handler_ms
-    return invocation_seconds(profile.batch * measured.WORK_CPU_MS, waiting_ms, profile.memory_mb)
+    cpu_ms = measured.GROUPED_WORK_CPU_MS if profile.grouped else measured.WORK_CPU_MS
+    return invocation_seconds(profile.batch * cpu_ms, waiting_ms, profile.memory_mb)
 
 
 def turn_seconds(profile: Profile) -> float:

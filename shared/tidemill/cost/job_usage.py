@@ -69,6 +69,8 @@ def _runs(profile: Profile) -> Usage:
     each = Usage(fair_requests=_CALLS_OF_MAPPING / profile.batch)
     if profile.limit:
         each += Usage(write_units=measured.LIMIT_WRITE_UNITS)
+    if profile.grouped:
+        once += Usage(read_units=math.ceil(_document_bytes(profile) / READ_UNIT_BYTES))
     if profile.group:
         once += Usage(write_units=measured.GROUP_WRITE_UNITS, read_units=measured.GROUP_READ_UNITS)
     if profile.in_file:

@@ -38,6 +38,8 @@ WORKER_CALLS: Final = 2
 GROUP_SUBMIT_CALLS: Final = 2
 GROUP_WORKER_CALLS: Final = 5
 LIMIT_CALLS: Final = 2
+#: The documents that a batch has claimed together are read with one call.
+GROUPED_READ_CALLS: Final = 1
 
 # Milliseconds. `tests/unit/docs/test_cost_pages.py` compares those of CPU with the tables of docs/performance.md.
 
@@ -45,6 +47,8 @@ LIMIT_CALLS: Final = 2
 SUBMIT_CPU_MS: Final = 1.27
 PUBLISH_CPU_MS: Final = 0.20
 WORK_CPU_MS: Final = 2.65
+#: With grouped commit, in a batch of ten.
+GROUPED_WORK_CPU_MS: Final = 1.28
 #: One call of DynamoDB or SQS. An assumption: AWS promises "single-digit milliseconds" for DynamoDB.
 #: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Introduction.html
 CALL_MS: Final = 5.0

@@ -36,6 +36,8 @@ class Profile:
     group: bool = False
     #: Each run takes a slot of a limit that has room.
     limit: bool = False
+    #: Types with `commit="grouped"`, whose first runs share their claims and settles.
+    grouped: bool = False
     archive: bool = False
     #: A lane with `first_message_at_once`. Only `POST /jobs` and `POST /jobs/batch` send such messages.
     first_message: bool = False

@@ -65,6 +65,14 @@ def test_the_first_messages_of_a_request_are_sent_ten_at_a_time() -> None:
         assert hinted.fair_requests - plain.fair_requests == pytest.approx(sends)
 
 
+def test_grouped_commit_reads_each_document_once_and_takes_less_time() -> None:
+    plain, grouped = (used(attempts=1.5, grouped=grouped) for grouped in (False, True))
+
+    assert grouped.read_units - plain.read_units == 1
+    assert grouped.write_units == plain.write_units
+    assert grouped.gigabyte_seconds < plain.gigabyte_seconds
+
+
 def test_handlers_of_a_batch_overlap() -> None:
     waiting = used(handler_ms=1000).gigabyte_seconds - used().gigabyte_seconds
 

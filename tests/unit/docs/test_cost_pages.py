@@ -49,6 +49,7 @@ def test_a_row_of_the_page_has_the_total_of_its_options(options: str, dollars: s
         ("producer", measured.SUBMIT_CPU_MS),
         ("publisher", measured.PUBLISH_CPU_MS),
         ("consumer", measured.WORK_CPU_MS),
+        ("consumer, grouped commit", measured.GROUPED_WORK_CPU_MS),
     ],
 )
 def test_the_model_has_the_cpu_times_of_the_page_of_performance(row: str, model: float) -> None:
