@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import count
 from random import Random
 from typing import Final
 
@@ -50,6 +51,9 @@ _SEEDS_PER_FRUGAL: Final = 4
 _FAULTS_SECONDS: Final = (120, 120, 600, 3600, 8 * 3600, 30 * 3600)
 #: More than a seed has at once.
 _OBJECTS_PER_COLLECTION: Final = 1_000_000
+_OLDEST_GENERATION: Final = 2
+_SEEDS_PER_WHOLE_COLLECTION: Final = 100
+_collections: Final = count()
 #: Long enough that reconcile gives up the jobs of an emptied lane.
 _EMPTIED_SECONDS: Final = 10 * 86_400
 #: Wake and reconcile take 600,000 of them while a lane is emptied and the store answers nothing but errors.
@@ -84,12 +88,17 @@ class Result:
 
 def simulate(seed: int) -> Result:
     """The same seed and the same code always give the same result, including the hash."""
-    return result_of(World(seed, _FRUGAL_DEPLOYMENT if seed % _SEEDS_PER_FRUGAL == 0 else _DEPLOYMENT), _run)
+    return result_of(seed, _FRUGAL_DEPLOYMENT if seed % _SEEDS_PER_FRUGAL == 0 else _DEPLOYMENT, _run)
 
 
-def result_of(new_world: World, run: Callable[[World], float]) -> Result:
+def result_of(seed: int, deployment: Deployment, run: Callable[[World], float]) -> Result:
     """`run` raises `Violation`, or returns the share of the time bound that passed until every job had ended."""
-    with _one_collection(), new_world as world:
+    with _one_collection():
+        return _played(seed, deployment, run)
+
+
+def _played(seed: int, deployment: Deployment, run: Callable[[World], float]) -> Result:
+    with World(seed, deployment) as world:
         violation: Violation | None = None
         rested_at = 0.0
         try:
@@ -101,7 +110,7 @@ def result_of(new_world: World, run: Callable[[World], float]) -> Result:
         except Exception as broken:  # noqa: BLE001 - report every failure with its seed
             violation = Violation("no unexpected exception", "".join(traceback.format_exception(broken)[-3:]), "*")
         return Result(
-            seed=world.seed,
+            seed=seed,
             hash=world.trace.hash(),
             faults=world.faults.counted,
             violation=violation,
@@ -114,12 +123,15 @@ def result_of(new_world: World, run: Callable[[World], float]) -> Result:
 
 @contextmanager
 def _one_collection() -> Iterator[None]:
-    """Look for cycles once, when the world is over: a look during the seed finds few cycles and takes longer."""
+    """Look for cycles once, when the world is over: a look during the seed finds few cycles and takes longer.
+
+    Some objects of a world outlive that look. A look at all objects, from time to time, finds them.
+    """
     usual = gc.get_threshold()
     gc.set_threshold(_OBJECTS_PER_COLLECTION, *usual[1:])
     try:
         yield
-        gc.collect(0)
+        gc.collect(_OLDEST_GENERATION if next(_collections) % _SEEDS_PER_WHOLE_COLLECTION == 0 else 0)
     finally:
         gc.set_threshold(*usual)
 

@@ -57,7 +57,7 @@ _DEPLOYMENT: Final = _FirstMessages()
 
 def simulate(seed: int) -> Result:
     """The same seed and the same code always give the same result, including the hash."""
-    return result_of(World(seed, _DEPLOYMENT), _run)
+    return result_of(seed, _DEPLOYMENT, _run)
 
 
 def _run(world: World) -> float:
