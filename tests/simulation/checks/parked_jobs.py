@@ -61,8 +61,11 @@ class ParkedJobChecks:
         self.jobs_wait_once()
 
     def slots_are_free_at_rest(self) -> None:
-        """Every run gives its slot back."""
-        faulty = bool(self._world.sdk.gave_up or self._world.scheduler.interrupted)
+        """Every run gives its slot back.
+
+        A clock that is far off takes a job over and ends it, while its first run still has the slot.
+        """
+        faulty = bool(self._world.sdk.gave_up or self._world.scheduler.interrupted or self._clocks_far_off)
         for key, item in self._limit_items():
             left = [name for name in _held(item) if not name.startswith("+")]
             now_ms = self._world.scheduler.now_ms
