@@ -25,7 +25,7 @@ from typing import Any, Final
 METRICS_SECONDS: Final = 5.0
 METRICS_KEPT: Final = 360
 #: Long enough to catch a line that a handler prints, and short enough not to slow down handlers that print nothing.
-FIRST_LINE_SECONDS: Final = 0.004
+FIRST_LINE_SECONDS: Final = 0.01
 #: The name of a file in a worker's folder that exists while the worker runs an invocation.
 BUSY: Final = "busy"
 
