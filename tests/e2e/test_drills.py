@@ -15,7 +15,7 @@ from tidemill.local.lifecycle import App
 #: Long enough for what happens in a minute beside other tests, whose load must not fire another page.
 MINUTE_SECONDS: Final = 5
 #: Evaluations in which a stage does not recover by itself.
-PATIENCE: Final = 15
+PATIENCE: Final = 8
 
 
 @pytest.fixture(scope="module")
