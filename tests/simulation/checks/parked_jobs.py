@@ -33,6 +33,8 @@ _SHORT_LAG_MS: Final = 1_000
 _MOST_HOLDS: Final = 3
 #: With any of these, a slot may be idle or a job late through no fault of the line.
 _SLOW: Final = (*LOSSES, Fault.CLOCK_FAR_OFF, Fault.DEPLOYED)
+#: From the end of a run's time to that of its process.
+_ENDS_WITHIN_MS: Final = 1_000
 
 
 class ParkedJobChecks:
@@ -63,12 +65,14 @@ class ParkedJobChecks:
     def slots_are_free_at_rest(self) -> None:
         """Every run gives its slot back.
 
-        A clock that is far off takes a job over and ends it, while its first run still has the slot.
+        A clock that is far off takes a job over and ends it, while its first run still has the slot. A worker that
+        declares the time of a run over ends the job, and then its process and with it the run.
         """
         faulty = bool(self._world.sdk.gave_up or self._world.scheduler.interrupted or self._clocks_far_off)
+        now_ms = self._world.scheduler.now_ms
+        faulty = faulty or any(now_ms - at_ms <= _ENDS_WITHIN_MS for at_ms, _, _ in self._world.expired_runs)
         for key, item in self._limit_items():
             left = [name for name in _held(item) if not name.startswith("+")]
-            now_ms = self._world.scheduler.now_ms
             ends = all(_held(item)[name] <= now_ms for name in left)
             require(ends or faulty, "slots are free at rest", f"{left} are still taken", key)
             require(not self._parked[key], "no parked job stands still", f"{[*self._parked[key]]}", key)
