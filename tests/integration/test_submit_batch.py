@@ -246,6 +246,32 @@ def test_the_same_key_with_another_body_is_refused_and_the_first_stands(mill: Mi
     assert mill.get(answer.body["jobs"][0]["job"]["id"]).body["payload"] == {"n": 1}
 
 
+def test_the_first_job_of_a_key_stands_although_only_the_second_can_go_with_others(mill: Mill, post: Post) -> None:
+    unique = {"period_seconds": 86_400, "key": "k"}
+
+    answer = post(
+        _job(1, idempotency_key="k", group="g"),
+        _job(2),
+        _job(1, idempotency_key="k"),
+        _job(3, unique=unique, group="g"),
+        _job(4, unique=unique),
+    )
+
+    assert _statuses(answer) == [202, 202, 422, 202, 200]
+    assert mill.get(answer.body["jobs"][4]["job"]["id"]).body["payload"] == {"n": 3}
+
+
+@pytest.mark.parametrize("refused", [{"debounce_seconds": 5}, {"run_at": "2020-01-01T00:00:00Z"}])
+def test_a_refused_job_is_not_answered_with_a_later_one_of_its_key(
+    mill: Mill, post: Post, refused: Mapping[str, Any]
+) -> None:
+    answer = post(_job(1, idempotency_key="k", **refused), _job(2), _job(1, idempotency_key="k"))
+
+    assert _statuses(answer) == [422, 202, 202]
+    assert answer.body["jobs"][0]["problem"]["type"] == "urn:tidemill:problem:invalid-body"
+    assert mill.stored() == 2
+
+
 def test_a_unique_job_that_a_batch_holds_twice_is_made_by_the_first(mill: Mill, post: Post) -> None:
     unique = {"period_seconds": 86_400, "key": "k"}
 

@@ -1,7 +1,7 @@
 """Submit a job with one conditional write. The job document is also the idempotency record."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -72,8 +72,8 @@ InsertOnce = Callable[[Insert, Job], Accepted]
 class PendingSubmission:
     """A checked submission that is not written yet."""
 
-    #: Insert submissions with the same serial key in their order: they share a group or a job. None: in any order.
-    serial_key: str | None
+    #: Insert submissions that share one of these in their order: it is a group or a job. Without any: in any order.
+    serial_keys: Sequence[str] = ()
     #: Writes the job, or finds the earlier one. Raises what `Submit.insert` raises, or why the check refused it.
     insert: Callable[[], Accepted]
     #: The answer, if one conditional write of the document is all that `insert` does. Then others may go with it.
@@ -137,15 +137,19 @@ class Submit:
         submission with the same one.
         """
         if former := self._former(submission, tenant):
-            return PendingSubmission(serial_key=None, insert=lambda: replay(former, body_hash_of(submission)))
+            return PendingSubmission(insert=lambda: replay(former, body_hash_of(submission)))
         try:
             job = self.prepare(submission, tenant=tenant, trace=trace)
         except _REFUSALS as refused:
             earlier = partial(self.earlier, submission, tenant=tenant, refused=refused)
-            return PendingSubmission(serial_key=None, insert=earlier)
-        serial_key = f"job {job.id}" if job.group is None else f"group {job.group}"
+            key = submission.key
+            same = [] if key is None else [_serial_key(_id_of_key(submission, key, tenant))]
+            return PendingSubmission(serial_keys=same, insert=earlier)
+        serial_keys = [_serial_key(job.id)]
+        if job.group is not None:
+            serial_keys.append(f"group {job.group}")
         if job.burst is not None:
-            serial_key = f"burst {job.burst.name}"
+            serial_keys.append(f"burst {job.burst.name}")
         try:
             admitted = self._admit(job)
         except _NOT_NOW as refused:
@@ -153,12 +157,12 @@ class Submit:
                 # Its id is new, so no earlier submission can have made its job.
                 raise
             earlier = partial(self._found, tenant, job.id, job.body_hash, refused=refused)
-            return PendingSubmission(serial_key=serial_key, insert=earlier)
+            return PendingSubmission(serial_keys=serial_keys, insert=earlier)
         insert = partial(self._insert_admitted, admitted, asked=job)
         plain = None
         if self._is_plain(admitted):
             plain = Accepted(job=admitted, replayed=False, deferred=admitted.run_at != job.run_at)
-        return PendingSubmission(serial_key=serial_key, insert=insert, plain=plain)
+        return PendingSubmission(serial_keys=serial_keys, insert=insert, plain=plain)
 
     def _is_plain(self, job: Job) -> bool:
         more = (job.group, job.batch, job.supersedes, job.burst, job.flow)
@@ -361,6 +365,10 @@ def _id_of_key(submission: Submission, key: str, tenant: str) -> str:
     """Only an event and a batch have the ids of their keys."""
     own = isinstance(submission, Publication | Opening)
     return keyed_job_id(tenant, key) if own else submitted_job_id(tenant, key)
+
+
+def _serial_key(job_id: str) -> str:
+    return f"job {job_id}"
 
 
 def _rounded_down(moment: datetime) -> datetime:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain as chained
+from operator import itemgetter
 from typing import Final
 
 from tidemill.application.submit import Accepted, PendingSubmission, Submit
@@ -47,7 +48,7 @@ def submit_all(
     """
     deadline = None if seconds is None else time.monotonic() + seconds
     answers: dict[int, Answer] = {}
-    chains: dict[str, _Chain] = {}
+    pendings: _Chain = []
     for index, submission in enumerate(submissions):
         if isinstance(submission, TidemillError):
             answers[index] = submission
@@ -58,7 +59,8 @@ def submit_all(
         except Exception as error:  # noqa: BLE001 - it is the answer
             answers[index] = error
         else:
-            chains.setdefault(pending.serial_key or f"any order {index}", []).append((index, pending))
+            pendings.append((index, pending))
+    chains = _chains(pendings)
 
     def write(chain: _Chain) -> None:
         for index, pending in chain:
@@ -67,10 +69,23 @@ def submit_all(
 
     with ThreadPoolExecutor(max_workers=min(overlap, len(chains)) or 1) as pool:
         if together and not _is_over(deadline):
-            parts = _parts(chains.values())
+            parts = _parts(chains)
             answers |= chained.from_iterable(pool.map(lambda part: _written(together, part), parts))
-        list(pool.map(write, [chain for chain in chains.values() if not _answered(chain, answers)]))
+        list(pool.map(write, [chain for chain in chains if not _answered(chain, answers)]))
     return [answers[index] for index in range(len(submissions))]
+
+
+def _chains(pendings: _Chain) -> Sequence[_Chain]:
+    """In the order of their first submissions. Two with a serial key in common are in one, also by way of others."""
+    chains: dict[int, _Chain] = {}
+    chain_of: dict[str, int] = {}
+    for index, pending in pendings:
+        earlier = {chain_of[key] for key in pending.serial_keys if key in chain_of}
+        chains[index] = sorted(chained(*map(chains.pop, earlier)), key=itemgetter(0))
+        chains[index].append((index, pending))
+        chain_of |= dict.fromkeys((key for _index, each in chains[index] for key in each.serial_keys), index)
+    # A long chain begins early.
+    return sorted(chains.values(), key=lambda chain: chain[0][0])
 
 
 def _parts(chains: Iterable[_Chain]) -> Sequence[dict[int, Accepted]]:

@@ -38,7 +38,8 @@ class Submits:
             return Accepted(job=a_job(id=submission.type), replayed=False)
 
         plain = Accepted(job=a_job(id=submission.type), replayed=False) if self.plain else None
-        return PendingSubmission(serial_key=submission.group, insert=insert, plain=plain)
+        keys = [key for key in (submission.key, submission.group) if key]
+        return PendingSubmission(serial_keys=keys, insert=insert, plain=plain)
 
 
 def answered(submits: Submits, *submissions: Any, **options: Any) -> list[Answer]:
@@ -128,3 +129,26 @@ def test_one_job_takes_its_own_call() -> None:
     answered(submits, Submission(type="a"), together=lambda _jobs: pytest.fail("one is not several"))
 
     assert submits.inserted == ["a"]
+
+
+def test_submissions_that_belong_together_by_way_of_others_are_written_in_their_order() -> None:
+    submits = Submits(plain=True)
+    calls: list[list[str]] = []
+
+    def together(jobs: Sequence[Job]) -> Sequence[bool]:
+        calls.append([job.id for job in jobs])
+        return [True] * len(jobs)
+
+    same = [
+        Submission(type="a", group="g"),
+        Submission(type="b", key="k"),
+        Submission(type="c", key="k", group="g"),
+        Submission(type="d", group="g"),
+        Submission(type="e", key="k"),
+    ]
+
+    answers = answered(submits, *same, Submission(type="other"), together=together)
+
+    assert ids(answers) == ["a", "b", "c", "d", "e", "other"]
+    assert sorted(calls[0]) == ["a", "other"]
+    assert submits.inserted == ["b", "c", "d", "e"]
