@@ -45,6 +45,9 @@ class OwedItemChecks:
         self._world = world
         #: By version and number of failures, the process that wrote them first.
         self._versions: dict[tuple[str, int], str] = {}
+        #: Versions without the number of failures, and those with which the SDK has begun an item again.
+        self._known: set[str] = set()
+        self._begun_again: set[str] = set()
         #: By key of owed work, when it was written last, in milliseconds.
         self._written_ms: dict[str, int] = {}
         watch_items(world, self._changed)
@@ -62,8 +65,11 @@ class OwedItemChecks:
             self._not_dropped(key, before or {}, since_ms)
             return
         version = (text_of(after, "version"), number_of(after, "failures"))
-        # The SDK may send the call again that began it, after it was done.
-        fresh = version not in self._versions or (before is None and self._versions[version] == by)
+        # The SDK may send a call again after the work was done, which begins it again, and then once more.
+        if before is None and version[0] in self._known:
+            self._begun_again.add(version[0])
+        self._known.add(version[0])
+        fresh = version not in self._versions or (version[0] in self._begun_again and self._versions[version] == by)
         require(bool(version[0]) and fresh, _CHECK, f"version {version} is not fresh", key)
         self._versions.setdefault(version, by)
         require(text_of(after, "attention") in _PARTITIONS, _CHECK, f"{after.get('attention')} has no work", key)
