@@ -32,7 +32,7 @@ _EXPECTED: Final = frozenset(
 
 
 class JointInserts:
-    """`InsertTogether` over the jobs table. `failed` gets each error that is not a matter of the moment."""
+    """`InsertTogether` over the jobs table. `failed` gets errors of whole calls, and unexpected ones of statements."""
 
     def __init__(
         self, client: "DynamoDBClient", *, table: str, indexes: Indexes, failed: Callable[[str], None]
