@@ -76,8 +76,9 @@ class PendingSubmission:
     serial_keys: Sequence[str] = ()
     #: Writes the job, or finds the earlier one. Raises what `Submit.insert` raises, or why the check refused it.
     insert: Callable[[], Accepted]
-    #: The answer, if one conditional write of the document is all that `insert` does. Then others may go with it.
-    plain: Accepted | None = None
+    #: Returns the answer, if one conditional write of the document is all that `insert` does. Then others may go with
+    #: it. Call it only if they can: it encodes the document.
+    plain: Callable[[], Accepted | None] = lambda: None
 
 
 #: Called with each checked job before it is written, except follow-ups and the nodes of flows. It raises to refuse the
@@ -159,14 +160,14 @@ class Submit:
             earlier = partial(self._found, tenant, job.id, job.body_hash, refused=refused)
             return PendingSubmission(serial_keys=serial_keys, insert=earlier)
         insert = partial(self._insert_admitted, admitted, asked=job)
-        plain = None
-        if self._is_plain(admitted):
-            plain = Accepted(job=admitted, replayed=False, deferred=admitted.run_at != job.run_at)
+        plain = partial(self._plain, admitted, asked=job)
         return PendingSubmission(serial_keys=serial_keys, insert=insert, plain=plain)
 
-    def _is_plain(self, job: Job) -> bool:
+    def _plain(self, job: Job, *, asked: Job) -> Accepted | None:
         more = (job.group, job.batch, job.supersedes, job.burst, job.flow)
-        return all(each is None for each in more) and self._payloads.stays_inline(job)
+        if any(each is not None for each in more) or not self._payloads.stays_inline(job):
+            return None
+        return Accepted(job=job, replayed=False, deferred=job.run_at != asked.run_at)
 
     def _former(self, submission: Submission, tenant: str) -> Job | None:
         """The job of a reserved key that an older version has accepted, under the id that only an event has now."""

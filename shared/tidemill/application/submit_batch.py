@@ -90,7 +90,8 @@ def _chains(pendings: _Chain) -> Sequence[_Chain]:
 
 def _parts(chains: Iterable[_Chain]) -> Sequence[dict[int, Accepted]]:
     """The answers of each call, if all its jobs are written. Only the first of a chain: the others wait for it."""
-    plain = [(index, pending.plain) for index, pending in (chain[0] for chain in chains) if pending.plain]
+    firsts = (chain[0] for chain in chains)
+    plain = [(index, accepted) for index, pending in firsts if (accepted := pending.plain())]
     if len(plain) < _FEWEST:
         return []
     return [dict(plain[start : start + MOST_TOGETHER]) for start in range(0, len(plain), MOST_TOGETHER)]

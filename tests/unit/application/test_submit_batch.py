@@ -39,7 +39,7 @@ class Submits:
 
         plain = Accepted(job=a_job(id=submission.type), replayed=False) if self.plain else None
         keys = [key for key in (submission.key, submission.group) if key]
-        return PendingSubmission(serial_keys=keys, insert=insert, plain=plain)
+        return PendingSubmission(serial_keys=keys, insert=insert, plain=lambda: plain)
 
 
 def answered(submits: Submits, *submissions: Any, **options: Any) -> list[Answer]:
