@@ -1,0 +1,10 @@
+"""Short stories of single jobs in the simulated AWS, with every call that the engine makes written down.
+
+A story has no faults and no chance. Its record in `records` shows what callers and operators see, each request to AWS
+with its conditions, and each log line with its metrics. A test compares it with what happens now, so a change that
+adds a call, drops a condition or words an answer differently shows in the diff of a record: read it as you read code.
+`python -m tests.simulation.stories` writes the records anew.
+
+The seeds say whether the engine keeps its promises when everything breaks. The stories say what it does when nothing
+does, to the last attribute, which no promise covers: costs, orders, texts and figures.
+"""

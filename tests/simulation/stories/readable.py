@@ -1,0 +1,132 @@
+"""Values and requests as text for people: one member a line, times from the beginning, ids by number."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from enum import Enum
+from typing import Any, Final
+
+from boto3.dynamodb.types import Binary, TypeDeserializer
+
+from tests.simulation.deployment import JOBS_TABLE
+from tests.simulation.world.task_scheduler import BEGINNING_MS
+
+_LONGEST_LINE: Final = 100
+#: The parts of an update or a condition begin a line each.
+_CLAUSES: Final = re.compile(r" (?=(?:SET|REMOVE|ADD|DELETE|AND) )")
+#: The assignments of an update, too: `, name = value`.
+_ASSIGNMENTS: Final = re.compile(r", (?=[#\w.]+ = )")
+_PLACEHOLDER: Final = re.compile(r"[#:]\w+")
+#: Of DynamoDB: each value is an object with one of them.
+_TYPES: Final = frozenset({"S", "N", "B", "BOOL", "NULL", "M", "L", "SS", "NS", "BS"})
+_MILLISECONDS: Final = re.compile(r"(?<![\w.])2[34]\d{11}(?![\w.])")
+_SECONDS: Final = re.compile(r"(?<![\w.])2[34]\d{8}(?![\w.])")
+_ISO: Final = re.compile(r"20[4-9]\d-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)")
+_ID: Final = re.compile(
+    r"\b(?:00-[0-9a-f]{32}-[0-9a-f]{16}-01(?:/[\w-]+)?|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9A-HJKMNP-TV-Z]{26}|[0-9a-f]{32})\b"
+)
+_read: Final = TypeDeserializer().deserialize
+
+
+class Readable:
+    """Turns what one story sees into lines. An id has the number of its first appearance."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, str] = {}
+
+    def lines(self, value: object) -> Iterator[str]:
+        for line in _lines(_plain(value), "  "):
+            yield self.text(line)
+
+    def text(self, text: str) -> str:
+        text = _ID.sub(lambda found: self._ids.setdefault(found[0], f"<{len(self._ids) + 1}>"), text)
+        text = _ISO.sub(lambda found: _since(datetime.fromisoformat(found[0]).timestamp() * 1000), text)
+        text = _MILLISECONDS.sub(lambda found: _since(int(found[0])), text)
+        return _SECONDS.sub(lambda found: _since(int(found[0]) * 1000), text)
+
+
+def request_of(request: Mapping[str, Any]) -> object:
+    """A request without placeholders and DynamoDB's types."""
+    names = request.get("ExpressionAttributeNames", {})
+    values = {name: _read(value) for name, value in request.get("ExpressionAttributeValues", {}).items()}
+
+    def meant(found: re.Match[str]) -> str:
+        word = found[0]
+        if word in values:
+            return json.dumps(_plain(values[word]), sort_keys=True)
+        return str(names.get(word, word))
+
+    made: dict[str, Any] = {}
+    for name, value in request.items():
+        if name.startswith("ExpressionAttribute") or (name, value) == ("TableName", JOBS_TABLE):
+            continue
+        if name.endswith("Expression"):
+            clauses = [part for clause in _CLAUSES.split(value) for part in _ASSIGNMENTS.split(clause)]
+            parts = [_PLACEHOLDER.sub(meant, clause) for clause in clauses]
+            made[name] = parts if len(parts) > 1 else parts[0]
+        elif name == "MessageBody":
+            made[name] = json.loads(value)
+        else:
+            made[name] = _value(value)
+    return made
+
+
+def _value(value: Any) -> object:
+    if isinstance(value, list):
+        return [_value(each) for each in value]
+    if not isinstance(value, Mapping):
+        return value
+    if len(value) == 1 and set(value) <= _TYPES:
+        return _read(value)
+    return request_of(value)
+
+
+def _plain(value: object) -> object:
+    """Of dictionaries, lists, numbers and text."""
+    if isinstance(value, BaseException):
+        return f"{type(value).__name__}: {value}"
+    if isinstance(value, Enum):
+        return _plain(value.value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(_plain(name)): _plain(each) for name, each in value.items()}
+    if isinstance(value, set | frozenset):
+        return sorted(_plain(each) for each in value)  # type: ignore[type-var]
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, Binary | bytes):
+        return f"{len(bytes(value))} bytes"
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return str(value)
+
+
+def _lines(value: object, indent: str) -> Iterator[str]:
+    """One line for what is short, and one for each member of what is not."""
+    short = json.dumps(value, ensure_ascii=False, sort_keys=True) if not isinstance(value, str) else value
+    if len(short) + len(indent) <= _LONGEST_LINE or not isinstance(value, dict | list):
+        yield indent + short
+        return
+    members = sorted(value.items()) if isinstance(value, dict) else [("-", each) for each in value]
+    for name, member in members:
+        head = f"{name} " if name == "-" else f"{name}: "
+        inner = [*_lines(member, "")]
+        if len(inner) == 1:
+            yield f"{indent}{head}{inner[0]}"
+        else:
+            yield f"{indent}{head}".rstrip()
+            yield from _lines(member, indent + "  ")
+
+
+def _since(ms: float) -> str:
+    """Since the beginning: `<+0.02s>`."""
+    seconds = (ms - BEGINNING_MS) / 1000
+    return f"<{seconds:+.3f}".rstrip("0").rstrip(".") + "s>"

@@ -1,0 +1,1 @@
+"""The stories: each public function is one."""
