@@ -7,16 +7,19 @@ from typing import Final
 
 import pytest
 
+from tests.simulation.mutants.generated.blocks import Block
 from tests.simulation.mutants.generated.equivalent_mutants import equivalents
 from tests.simulation.mutants.generated.forks import End, ForkError, in_forks
 from tests.simulation.mutants.generated.generate import GeneratedMutant, all_mutants
 from tests.simulation.mutants.generated.mutation_sites import Sites
-from tests.simulation.mutants.generated.reached_seeds import ReachedSeeds
+from tests.simulation.mutants.generated.plays import Play
+from tests.simulation.mutants.generated.reached_plays import ReachedPlays
 from tests.simulation.mutants.generated.reached_tests import ReachedTests
 from tests.simulation.mutants.generated.results import Result, Results
 from tests.simulation.mutants.generated.run_sample import chosen_mutants
 from tests.simulation.mutants.generated.sample import sample
 from tests.simulation.mutants.generated.summary import Summary
+from tests.simulation.stories import recorded
 
 ENUMS: Final = {"State": ("QUEUED", "RUNNING", "DEAD"), "Write": ("CLAIM", "SETTLE")}
 
@@ -130,7 +133,7 @@ def test_each_reason_for_an_equivalent_mutant_still_fits(mutants: dict[str, Gene
 
 
 def _results(*, simulator: int, tests: int, survived: int) -> list[Result]:
-    caught = [Result(f"a:{number}", "seed 0: a check") for number in range(simulator)]
+    caught = [Result(f"a:{number}", ("seed 0: a check", "story a: -1 +2")[number % 2]) for number in range(simulator)]
     caught += [Result(f"b:{number}", None, "test_x") for number in range(tests)]
     return caught + [Result(f"c:{number}", None) for number in range(survived)]
 
@@ -149,6 +152,10 @@ def test_a_sample_keeps_its_bounds(simulator: int, tests: int, survived: int, eq
     assert summary.within_bounds is within
 
 
+def test_a_sample_tells_stories_from_seeds() -> None:
+    assert "| all | 10 | 3 | 4 | 2 | 1 |" in Summary(_results(simulator=7, tests=2, survived=1), equivalent=0).text()
+
+
 def test_results_are_kept_for_the_same_tree_and_seeds(tmp_path: Path) -> None:
     result = Result("a:0", None, "test_x")
     Results(tmp_path, "1", seeds=500).add(result)
@@ -156,42 +163,53 @@ def test_results_are_kept_for_the_same_tree_and_seeds(tmp_path: Path) -> None:
     assert Results(tmp_path, "1", seeds=5).get("a:0") is None
 
 
-@pytest.mark.parametrize(("line", "seeds"), [(5, [2]), (9, [0, 2]), (12, []), (30, [0, 1, 2])])
-def test_only_the_seeds_that_reach_the_block_of_a_mutant_are_run(line: int, seeds: list[int]) -> None:
-    blocks = {("tidemill.a", 1, 10): [0, 2], ("tidemill.a", 4, 6): [2], ("tidemill.a", 11, 14): []}
+@pytest.mark.parametrize(("line", "plays"), [(5, ["a", 2]), (9, ["a", 0]), (12, []), (30, ["a", "b", 0])])
+def test_only_what_reaches_the_block_of_a_mutant_is_played(line: int, plays: list[Play]) -> None:
+    """Every story, and as many seeds as asked for."""
+    blocks: dict[Block, list[Play]] = {
+        ("tidemill.a", 1, 10): ["a", 0, 2],
+        ("tidemill.a", 4, 6): ["a", 2],
+        ("tidemill.a", 11, 14): [],
+    }
     mutant = GeneratedMutant(id="a:f:drop:0", module="tidemill.a", line=line, description="", mutated="")
-    assert list(ReachedSeeds(blocks, seeds=3).of(mutant)) == seeds
+    assert ReachedPlays(blocks, every=["a", "b", 0, 1, 2]).of(mutant, most_seeds=1) == plays
 
 
 @pytest.mark.slow
-def test_a_run_of_the_unbroken_engine_notes_which_seeds_reach_what(tmp_path: Path) -> None:
+def test_a_run_of_the_unbroken_engine_notes_which_plays_reach_what(tmp_path: Path) -> None:
     script = (
         "import sys\n"
         "from pathlib import Path\n"
         "from tests.simulation.mutants.generated.generate import mutant_named\n"
-        "from tests.simulation.mutants.generated.reached_seeds import reached_seeds\n"
-        "reached = reached_seeds(Path(sys.argv[1]), seeds=6, processes=2)\n"
+        "from tests.simulation.mutants.generated.reached_plays import reached_plays\n"
+        "reached = reached_plays(Path(sys.argv[1]), seeds=6, processes=2)\n"
         "for name in sys.argv[2:]:\n"
         "    print(*reached.of(mutant_named(name)))\n"
     )
     names = ("dynamodb.job_writes:_end_run:drop-clause:0", "domain.retry:RetryPolicy.__post_init__:fix-condition:0")
     command = [sys.executable, "-c", script, str(tmp_path / "reached.json"), *names]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
-    # Every seed claims a job, and job types are declared while modules are imported.
-    assert run.stdout.splitlines() == ["0 1 2 3 4 5", "0 1 2 3 4 5"]
+    # Every seed ends a run, as some stories do, and job types are declared while modules are imported.
+    ends_runs, declared = (line.split() for line in run.stdout.splitlines())
+    assert declared == [*recorded(), *"012345"]
+    assert ends_runs[-6:] == [*"012345"]
+    assert "a-job-that-succeeds" in ends_runs
 
 
 @pytest.mark.slow
-def test_a_mutant_is_simulated_until_a_check_fails() -> None:
+def test_a_mutant_is_simulated_until_a_check_or_a_story_fails() -> None:
     script = (
         "from tests.simulation.mutants.generated.generate import mutant_named\n"
-        "from tests.simulation.mutants.generated.simulate_mutants import violated_check\n"
-        "for name in ('dynamodb.job_writes:_end_run:drop-clause:0', 'domain.retry:(module):swap-number:0'):\n"
-        "    print(violated_check(mutant_named(name), range(40)))\n"
+        "from tests.simulation.mutants.generated.simulate_mutants import caught_by\n"
+        "broken = mutant_named('dynamodb.job_writes:_end_run:drop-clause:0')\n"
+        "print(caught_by(broken, range(40)))\n"
+        "print(caught_by(broken, ['a-job-that-succeeds']))\n"
+        "print(caught_by(mutant_named('domain.retry:(module):swap-number:0'), range(40)))\n"
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    caught, passed = run.stdout.splitlines()
-    assert caught.startswith("seed ")
+    by_seed, by_story, passed = run.stdout.splitlines()
+    assert by_seed.startswith("seed ")
+    assert by_story.startswith("story a-job-that-succeeds: ")
     # No job of the simulator may wait for a day.
     assert passed == "None"
 

@@ -8,3 +8,14 @@ adds a call, drops a condition or words an answer differently shows in the diff 
 The seeds say whether the engine keeps its promises when everything breaks. The stories say what it does when nothing
 does, to the last attribute, which no promise covers: costs, orders, texts and figures.
 """
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+RECORDS: Final = Path(__file__).parent / "records"
+
+
+def recorded() -> Sequence[str]:
+    """The names of the stories that have a record, without a look at the engine."""
+    return sorted(path.stem for path in RECORDS.iterdir())

@@ -2,7 +2,8 @@
 
 import sys
 
-from tests.simulation.stories.tell import RECORDS, stories, told
+from tests.simulation.stories import RECORDS
+from tests.simulation.stories.tell import stories, told
 
 
 def main() -> None:

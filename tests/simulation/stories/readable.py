@@ -80,32 +80,35 @@ def _value(value: Any) -> object:
     if not isinstance(value, Mapping):
         return value
     if len(value) == 1 and set(value) <= _TYPES:
-        return _read(value)
+        return _read(dict(value))  # type: ignore[arg-type]  # it has one of the types
     return request_of(value)
 
 
 def _plain(value: object) -> object:
     """Of dictionaries, lists, numbers and text."""
-    if isinstance(value, BaseException):
-        return f"{type(value).__name__}: {value}"
-    if isinstance(value, Enum):
-        return _plain(value.value)
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
         return {str(_plain(name)): _plain(each) for name, each in value.items()}
-    if isinstance(value, set | frozenset):
-        return sorted(_plain(each) for each in value)  # type: ignore[type-var]
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
-    if isinstance(value, Decimal):
-        return int(value) if value == value.to_integral_value() else float(value)
-    if isinstance(value, Binary | bytes):
-        return f"{len(bytes(value))} bytes"
-    if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat()
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
+    if isinstance(value, set | frozenset):
+        return sorted(map(_plain, value), key=str)
+    return value if value is None or isinstance(value, bool | int | float) else _as_text_or_number(value)
+
+
+def _as_text_or_number(value: object) -> object:
+    match value:
+        case Enum():
+            return value.value
+        case Decimal():
+            return int(value) if value == value.to_integral_value() else float(value)
+        case Binary():
+            return f"{len(value.value)} bytes"  # type: ignore[attr-defined]  # the stubs lack it
+        case datetime():
+            return value.astimezone(UTC).isoformat()
+        case BaseException():
+            return f"{type(value).__name__}: {value}"
     return str(value)
 
 

@@ -2,47 +2,32 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from enum import StrEnum
-from typing import Any, Final, NoReturn
-
-from botocore.client import BaseClient
-from botocore.exceptions import ClientError, ReadTimeoutError
+from functools import partial
+from typing import Any, Final
 
 from tests.simulation.actors.api_gateway import Answer, ask
 from tests.simulation.deployment import Deployment
-from tests.simulation.stories.readable import Readable, request_of
+from tests.simulation.stories.record import Record
+from tests.simulation.stories.recorded_sdk import Mishap, Mishaps, RecordedSdk
 from tests.simulation.stories.steady_chance import SteadyChance
-from tests.simulation.world.cloudwatch import Line
-from tests.simulation.world.errors import ServiceError
 from tests.simulation.world.faults import Faults
-from tests.simulation.world.sdk import Sdk
-from tests.simulation.world.task_scheduler import Killed, Scheduler
+from tests.simulation.world.task_scheduler import Scheduler
 from tests.simulation.world.world import World
 from tidemill.names import CONTINUE, WAKE_PART, WAKE_PARTS
+
+__all__ = ["TENANT", "Mishap", "Stage", "stage"]
 
 TENANT: Final = "111122223333:AROAADA"
 _LONGEST_STEP_MS: Final = 600_000
 _MOST_STEPS: Final = 200_000
-#: Of a log line, what Python and the logger add, or what says where it was written.
-_NO_FIELDS: Final = frozenset(
-    "name msg args levelname levelno pathname filename module exc_info exc_text stack_info lineno funcName created "
-    "msecs relativeCreated thread threadName processName process taskName message asctime _aws stage".split()
-)
-
-
-class Mishap(StrEnum):
-    """What happens to one call."""
-
-    KILLED_BEFORE = "is killed before the call"
-    KILLED_AFTER = "is killed after the call"
-    ANSWER_LOST = "does not get the answer"
-    THROTTLED = "is throttled"
+#: What `submit` answers. `query` answers all that is read, and `control` the rest.
+_SUBMITTED: Final = frozenset({"/jobs", "/jobs/batch", "/events", "/flows", "/batches"})
 
 
 class Stage:
     """The steps of a story. Each is over when its answer is there."""
 
-    def __init__(self, world: World, record: "Record", mishaps: dict[tuple[str, str], Mishap]) -> None:
+    def __init__(self, world: World, record: Record, mishaps: Mishaps) -> None:
         self.world = world
         self._record = record
         self._mishaps = mishaps
@@ -113,89 +98,16 @@ class Stage:
         assert over(), "the step has no answer"
 
 
-class Record:
-    """The lines of one story."""
-
-    def __init__(self) -> None:
-        self._readable = Readable()
-        self._lines: list[str] = []
-
-    def note(self, who: str, what: str, details: object = None) -> None:
-        self._lines.append(self._readable.text(f"{who}: {what}"))
-        if details is not None:
-            self._lines += self._readable.lines(details)
-
-    def line(self, line: Line) -> None:
-        fields = {
-            f"metric {name}" if name in line.metrics else name: value
-            for name, value in line.fields.items()
-            if name not in _NO_FIELDS
-        }
-        self.note(_function(line.by), f"logs {line.message}", fields)
-
-    def text(self) -> str:
-        return "\n".join(self._lines) + "\n"
-
-
 @contextmanager
 def stage() -> Iterator[tuple[Stage, Record]]:
-    record, chance = Record(), SteadyChance()
-    mishaps: dict[tuple[str, str], Mishap] = {}
+    """A stage, and the record of what happens on it."""
+    record, mishaps, chance = Record(), Mishaps(), SteadyChance()
     faults = Faults(chance)
     faults.rates = {}
-
-    class Recorded(Sdk):
-        """It notes each call, which takes no time."""
-
-        def call(self, client: BaseClient, operation: str, request: Mapping[str, Any]) -> dict[str, Any]:
-            who = self._who()
-            record.note(who, operation, request_of(request))
-            try:
-                return super().call(client, operation, request)
-            except ClientError as error:
-                record.note(who, f"is refused: {error.response['Error']['Code']}")
-                raise
-
-        def _tried(self, client: BaseClient, service: str, operation: str, request: Any, **more: Any) -> dict[str, Any]:
-            mishap = mishaps.pop((self._who(), operation), None)
-            if mishap is None:
-                return super()._tried(client, service, operation, request, **more)
-            record.note(self._who(), mishap)
-            if mishap is Mishap.KILLED_BEFORE:
-                self._kill()
-            if mishap is Mishap.THROTTLED:
-                raise ServiceError("ThrottlingException", "Rate exceeded")
-            answer = super()._tried(client, service, operation, request, **more)
-            if mishap is Mishap.KILLED_AFTER:
-                self._kill()
-            if mishap is Mishap.ANSWER_LOST:
-                raise ReadTimeoutError(endpoint_url="https://simulated.invalid")
-            return answer
-
-        def _kill(self) -> NoReturn:
-            task = self._scheduler.current
-            assert task
-            self._scheduler.kill(task.process)
-            raise Killed
-
-        def _who(self) -> str:
-            task = self._scheduler.current
-            return _function(task.process.name) if task else "?"
-
-        def _latency_ms(self) -> int:
-            return 0
-
-    with World(1, Deployment(varied=False), scheduler=Scheduler(chance), faults=faults, sdk=Recorded) as world:
-        world.cloudwatch.line_watchers.append(record.line)
+    sdk = partial(RecordedSdk, record, mishaps)
+    with World(1, Deployment(varied=False), scheduler=Scheduler(chance), faults=faults, sdk=sdk) as world:
+        world.cloudwatch.line_watchers.append(record.log_line)
         yield Stage(world, record, mishaps), record
-
-
-_SUBMITTED: Final = ("/jobs", "/jobs/batch", "/events", "/flows", "/batches")
-
-
-def _function(process: str) -> str:
-    """Without the number of its environment."""
-    return process.rpartition(" ")[0] or process
 
 
 def _present(body: Any) -> Any:

@@ -22,19 +22,16 @@ class SteadyChance(Random):
         self._drawn += 1
         return ((1 << (k - 1)) + self._drawn) % (1 << k)
 
-    def randint(self, a: int, b: int) -> int:  # noqa: ARG002 - as `Random`
+    def randint(self, a: int, b: int) -> int:
         return b
 
-    def randrange(self, start: int, stop: int | None = None, step: int = 1) -> int:  # noqa: ARG002 - as `Random`
+    def randrange(self, start: int, stop: int | None = None, step: int = 1) -> int:
         return 0 if stop is None else start
 
     def choice(self, seq: Sequence[T]) -> T:  # type: ignore[override]
         return seq[0]
 
-    def choices(self, population: Sequence[T], *_weights: Any, k: int = 1, **_more: Any) -> list[T]:
-        return [population[0]] * k
-
-    def sample(self, population: Sequence[T], k: int, *, counts: Any = None) -> list[T]:  # type: ignore[override]  # noqa: ARG002
+    def sample(self, population: Sequence[T], k: int, *, counts: Any = None) -> list[T]:
         return list(population[:k])
 
     def shuffle(self, x: MutableSequence[Any]) -> None:

@@ -6,13 +6,11 @@ import pkgutil
 from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import islice
-from pathlib import Path
 from typing import Final
 
-from tests.simulation.stories import tales
+from tests.simulation.stories import RECORDS, tales
 from tests.simulation.stories.stage import Stage, stage
 
-RECORDS: Final = Path(__file__).parent / "records"
 _LINES_OF_A_DIFFERENCE: Final = 40
 
 Story = Callable[[Stage], None]
@@ -31,8 +29,8 @@ def stories() -> Mapping[str, Story]:
 
 def told(name: str) -> str:
     """The record of the story as it goes now."""
-    with stage() as (place, record):
-        stories()[name](place)
+    with stage() as (where, record):
+        stories()[name](where)
         return record.text()
 
 

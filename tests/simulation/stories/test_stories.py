@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.simulation.stories.tell import RECORDS, difference, stories
+from tests.simulation.stories import recorded
+from tests.simulation.stories.tell import difference, stories
 
 
 @pytest.mark.parametrize("name", stories())
@@ -13,4 +14,4 @@ def test_a_story_goes_as_recorded(name: str) -> None:
 
 
 def test_each_record_has_its_story() -> None:
-    assert {path.stem for path in RECORDS.iterdir()} == set(stories())
+    assert set(recorded()) == set(stories())

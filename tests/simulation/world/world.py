@@ -45,7 +45,7 @@ class World:
         *,
         scheduler: Scheduler | None = None,
         faults: Faults | None = None,
-        sdk: type[Sdk] = Sdk,
+        sdk: Callable[..., Sdk] = Sdk,
     ) -> None:
         """A caller may pass its own scheduler, faults and SDK to make every choice itself, as the small scope does."""
         self.seed = seed

@@ -17,12 +17,16 @@ class Result:
     """Of one mutant."""
 
     id: str
-    #: The check of the simulator that caught it, with its seed; None if every seed passed.
+    #: The story that caught it, or the check with its seed; None if every one passed.
     simulator: str | None
     #: The test that caught it; None if every test passed, or if the simulator caught it and no test ran.
     tests: str | None = None
-    #: How many seeds reach its block, of which the first violation ends the run.
-    seeds: int = 0
+    #: How many stories and seeds reach its block, of which the first that fails ends the run.
+    plays: int = 0
+
+    @property
+    def by_story(self) -> bool:
+        return self.simulator is not None and self.simulator.startswith("story ")
 
     @property
     def survived(self) -> bool:
@@ -56,6 +60,6 @@ def tree_digest() -> str:
     """Of all that decides what a simulation does."""
     digest = hashlib.sha256()
     for folder in _INPUTS:
-        for path in sorted(folder.rglob("*.py")):
+        for path in sorted([*folder.rglob("*.py"), *folder.rglob("records/*.txt")]):
             digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
     return digest.hexdigest()[:16]

@@ -10,11 +10,11 @@ from typing import Final
 from tests.simulation.mutants.generated.equivalent_mutants import equivalents
 from tests.simulation.mutants.generated.forks import End, in_forks
 from tests.simulation.mutants.generated.generate import ROOT, GeneratedMutant, all_mutants
-from tests.simulation.mutants.generated.reached_seeds import reached_seeds
+from tests.simulation.mutants.generated.reached_plays import reached_plays
 from tests.simulation.mutants.generated.reached_tests import reached_tests
 from tests.simulation.mutants.generated.results import Result, Results, tree_digest
 from tests.simulation.mutants.generated.sample import sample
-from tests.simulation.mutants.generated.simulate_mutants import preload, violated_check
+from tests.simulation.mutants.generated.simulate_mutants import caught_by, preload
 from tests.simulation.mutants.generated.summary import Summary
 from tests.simulation.mutants.generated.targeted_tests import failing_test
 
@@ -59,15 +59,15 @@ class SampleRun:
         _print(f"{len(self._mutants)} mutants, {len(self._mutants) - len(fresh)} with a result of an earlier run")
         preload()
         folder, digest = ROOT / "build", tree_digest()
-        seeds = reached_seeds(
+        plays = reached_plays(
             folder / f"reached-{digest}-{self._seeds}.json", seeds=self._seeds, processes=self._processes
         )
         tests = reached_tests(folder / f"reached-{digest}-tests.json", processes=self._processes)
         began = time.monotonic()
 
         def judge(mutant: GeneratedMutant, _end: End) -> str:
-            own = seeds.of(mutant)[:MOST_SEEDS_THAT_REACH]
-            caught = violated_check(mutant, own)
+            own = plays.of(mutant, most_seeds=MOST_SEEDS_THAT_REACH)
+            caught = caught_by(mutant, own)
             result = Result(mutant.id, caught, None if caught else failing_test(mutant, tests.of(mutant)), len(own))
             return json.dumps(asdict(result))
 
@@ -81,8 +81,8 @@ def _line(mutant: GeneratedMutant, result: Result) -> str:
     if result.simulator:
         return f"simulator  {mutant.id}: {result.simulator}"
     if result.tests:
-        return f"tests      {mutant.id}: {mutant.description}: {result.seeds} seeds passed: {result.tests}"
-    return f"SURVIVED   {mutant.id}: {result.seeds} seeds passed: {mutant.description}\n{mutant.diff()}"
+        return f"tests      {mutant.id}: {mutant.description}: {result.plays} plays passed: {result.tests}"
+    return f"SURVIVED   {mutant.id}: {result.plays} plays passed: {mutant.description}\n{mutant.diff()}"
 
 
 def _print(text: str) -> None:

@@ -14,17 +14,18 @@ from typing import Final
 from tests.simulation.mutants.apply import apply
 from tests.simulation.mutants.generated.forks import End, in_forks
 from tests.simulation.mutants.generated.generate import GeneratedMutant
+from tests.simulation.mutants.generated.plays import Play, fault_of
 
 #: The slowest seed of the present code takes about a second.
-_MOST_SECONDS_OF_A_SEED: Final = 20
+_MOST_SECONDS_OF_A_PLAY: Final = 20
 _MOST_MEMORY_BYTES: Final = 4 * 2**30
 _PRELOADED: Final = ("boto3", "pydantic", "greenlet", "aws_lambda_powertools.utilities.idempotency")
 
 
-def violated_check(mutant: GeneratedMutant, seeds: Sequence[int]) -> str | None:
-    """What caught the mutant first, with the seed; None if every seed passed."""
+def caught_by(mutant: GeneratedMutant, plays: Sequence[Play]) -> str | None:
+    """The story, or the seed with its check, that caught the mutant first; None if every one passed."""
     preload()
-    ended = next(in_forks([mutant], lambda mutant, end: _simulated(mutant, seeds, end), processes=1))
+    ended = next(in_forks([mutant], lambda mutant, end: _simulated(mutant, plays, end), processes=1))
     if ended.status:
         return f"its process ended with status {ended.status}"
     return ended.text or None
@@ -36,22 +37,20 @@ def preload() -> None:
         importlib.import_module(name)
 
 
-def _simulated(mutant: GeneratedMutant, seeds: Sequence[int], end: End) -> str:
-    """In the fork. Empty if every seed passed."""
+def _simulated(mutant: GeneratedMutant, plays: Sequence[Play], end: End) -> str:
+    """In the fork. Empty if every one passed."""
     signal.signal(signal.SIGPROF, lambda *_: end("it does not come to an end"))
     resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY_BYTES, _MOST_MEMORY_BYTES))
     try:
         apply(mutant)
-        from tests.simulation.run_one_seed import simulate
-
         # Imported modules live as long as the process. Freezing them makes garbage collection faster.
         gc.freeze()
-        for seed in seeds:
-            signal.setitimer(signal.ITIMER_PROF, _MOST_SECONDS_OF_A_SEED)
-            if (violation := simulate(seed).violation) is not None:
-                return _short(f"seed {seed}: {violation.check}: {violation.what[-160:]}")
+        for play in plays:
+            signal.setitimer(signal.ITIMER_PROF, _MOST_SECONDS_OF_A_PLAY)
+            if (fault := fault_of(play)) is not None:
+                return _short(fault)
     except BaseException as error:  # noqa: BLE001 - a mutant may break the import of the engine
-        return _short(f"seed -1: it cannot be simulated: {traceback.format_exception_only(error)[-1]}")
+        return _short(f"it cannot be simulated: {traceback.format_exception_only(error)[-1]}")
     return ""
 
 

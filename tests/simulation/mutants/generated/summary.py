@@ -34,7 +34,10 @@ class Summary:
 
     def text(self) -> str:
         """Markdown."""
-        rows = ["| module | mutants | caught by the simulator | by tests only | survived |", "|---|---|---|---|---|"]
+        rows = [
+            "| module | mutants | caught by a story | by a seed | by tests only | survived |",
+            "|---|---|---|---|---|---|",
+        ]
         counts = Counter(result.id.partition(":")[0] for result in self._results)
         for module in sorted(counts):
             own = Summary([result for result in self._results if result.id.startswith(f"{module}:")], equivalent=0)
@@ -49,7 +52,8 @@ class Summary:
         return "\n".join([*rows, "", ", ".join(shares)])
 
     def _cells(self) -> str:
-        return f"| {len(self._results)} | {self._simulator} | {self._tests} | {self._survived} |"
+        stories = sum(result.by_story for result in self._results)
+        return f"| {len(self._results)} | {stories} | {self._simulator - stories} | {self._tests} | {self._survived} |"
 
     def _share(self, count: int) -> str:
         return f"{count / max(len(self._results), 1):.1%}"

@@ -1,0 +1,46 @@
+"""The lines of one story."""
+
+from typing import Final
+
+from tests.simulation.stories.readable import Readable
+from tests.simulation.world.cloudwatch import Line
+
+#: Of a log line, what Python and the logger add.
+_NO_FIELDS: Final = frozenset(
+    (
+        *("name", "msg", "args", "message", "asctime", "taskName", "stage", "_aws"),
+        *("levelname", "levelno", "pathname", "filename", "module", "lineno", "funcName"),
+        *("exc_info", "exc_text", "stack_info", "created", "msecs", "relativeCreated"),
+        *("thread", "threadName", "process", "processName"),
+    )
+)
+
+
+class Record:
+    """What happens, in its order."""
+
+    def __init__(self) -> None:
+        self._readable = Readable()
+        self._lines: list[str] = []
+
+    def note(self, who: str, what: str, details: object = None) -> None:
+        self._lines.append(self._readable.text(f"{who}: {what}"))
+        if details is not None:
+            self._lines += self._readable.lines(details)
+
+    def log_line(self, line: Line) -> None:
+        """A log line, with the metrics that it carries."""
+        fields = {
+            f"metric {name}" if name in line.metrics else name: value
+            for name, value in line.fields.items()
+            if name not in _NO_FIELDS
+        }
+        self.note(function_of(line.by), f"logs {line.message}", fields)
+
+    def text(self) -> str:
+        return "\n".join(self._lines) + "\n"
+
+
+def function_of(process: str) -> str:
+    """Without the number of its environment."""
+    return process.rpartition(" ")[0] or process
