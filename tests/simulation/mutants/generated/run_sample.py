@@ -19,8 +19,8 @@ from tests.simulation.mutants.generated.summary import Summary
 from tests.simulation.mutants.generated.targeted_tests import failing_test
 
 #: The seeds of which those that reach a mutant are simulated, but not more of these.
-SEEDS_OF_A_GENERATED_MUTANT: Final = 1000
-MOST_SEEDS_THAT_REACH: Final = 120
+SEEDS_OF_A_GENERATED_MUTANT: Final = 600
+MOST_SEEDS_THAT_REACH: Final = 60
 
 
 def chosen_mutants(count: int | None, seed: str, *, only: str | None = None) -> list[GeneratedMutant]:
