@@ -1,4 +1,4 @@
-"""Values and requests as text for people: one member a line, times from the beginning, ids by number."""
+"""Values and requests as text for people: without quotes, times from the beginning, ids by their number."""
 
 import json
 import re
@@ -7,6 +7,7 @@ from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from enum import Enum
+from textwrap import TextWrapper
 from typing import Any, Final
 
 from boto3.dynamodb.types import Binary, TypeDeserializer
@@ -14,11 +15,12 @@ from boto3.dynamodb.types import Binary, TypeDeserializer
 from tests.simulation.deployment import JOBS_TABLE
 from tests.simulation.world.task_scheduler import BEGINNING_MS
 
-_LONGEST_LINE: Final = 100
-#: The parts of an update or a condition begin a line each.
-_CLAUSES: Final = re.compile(r" (?=(?:SET|REMOVE|ADD|DELETE|AND) )")
-#: The assignments of an update, too: `, name = value`.
-_ASSIGNMENTS: Final = re.compile(r", (?=[#\w.]+ = )")
+_WIDTH: Final = 118
+#: Of a member that shares a paragraph with others.
+_SHORT: Final = 60
+_WRAPPED: Final = TextWrapper(
+    _WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+)
 _PLACEHOLDER: Final = re.compile(r"[#:]\w+")
 #: Of DynamoDB: each value is an object with one of them.
 _TYPES: Final = frozenset({"S", "N", "B", "BOOL", "NULL", "M", "L", "SS", "NS", "BS"})
@@ -37,15 +39,36 @@ class Readable:
     def __init__(self) -> None:
         self._ids: dict[str, str] = {}
 
-    def lines(self, value: object) -> Iterator[str]:
-        for line in _lines(_plain(value), "  "):
-            yield self.text(line)
+    def lines(self, head: str, details: object = None) -> Iterator[str]:
+        """One line if it fits; otherwise the details follow, indented."""
+        head = self.text(head)
+        paragraphs = [] if details is None else [*self._paragraphs(_plain(details))]
+        if len(paragraphs) == 1 and len(head) + len(paragraphs[0]) < _WIDTH:
+            yield f"{head} {paragraphs[0]}"
+            return
+        yield head
+        for paragraph in paragraphs:
+            yield from _WRAPPED.wrap(paragraph)
 
     def text(self, text: str) -> str:
         text = _ID.sub(lambda found: self._ids.setdefault(found[0], f"<{len(self._ids) + 1}>"), text)
         text = _ISO.sub(lambda found: _since(datetime.fromisoformat(found[0]).timestamp() * 1000), text)
         text = _MILLISECONDS.sub(lambda found: _since(int(found[0])), text)
         return _SECONDS.sub(lambda found: _since(int(found[0]) * 1000), text)
+
+    def _paragraphs(self, value: object) -> Iterator[str]:
+        """The short members of an object together, and each other one by itself."""
+        if not isinstance(value, dict):
+            yield from map(self.text, map(_flat, value if isinstance(value, list) else [value]))
+            return
+        members = {name: self.text(_flat(each)) for name, each in sorted(value.items())}
+        if short := [f"{name}: {text}" for name, text in members.items() if len(text) <= _SHORT]:
+            yield ", ".join(short)
+        for name, text in members.items():
+            if len(text) > _SHORT:
+                each = value[name]
+                several = isinstance(each, list) and all(isinstance(one, dict) for one in each)
+                yield from (f"{name}: {self.text(_flat(one))}" for one in (each if several else [each]))
 
 
 def request_of(request: Mapping[str, Any]) -> object:
@@ -64,9 +87,7 @@ def request_of(request: Mapping[str, Any]) -> object:
         if name.startswith("ExpressionAttribute") or (name, value) == ("TableName", JOBS_TABLE):
             continue
         if name.endswith("Expression"):
-            clauses = [part for clause in _CLAUSES.split(value) for part in _ASSIGNMENTS.split(clause)]
-            parts = [_PLACEHOLDER.sub(meant, clause) for clause in clauses]
-            made[name] = parts if len(parts) > 1 else parts[0]
+            made[name] = _PLACEHOLDER.sub(meant, value)
         elif name == "MessageBody":
             made[name] = json.loads(value)
         else:
@@ -112,21 +133,13 @@ def _as_text_or_number(value: object) -> object:
     return str(value)
 
 
-def _lines(value: object, indent: str) -> Iterator[str]:
-    """One line for what is short, and one for each member of what is not."""
-    short = json.dumps(value, ensure_ascii=False, sort_keys=True) if not isinstance(value, str) else value
-    if len(short) + len(indent) <= _LONGEST_LINE or not isinstance(value, dict | list):
-        yield indent + short
-        return
-    members = sorted(value.items()) if isinstance(value, dict) else [("-", each) for each in value]
-    for name, member in members:
-        head = f"{name} " if name == "-" else f"{name}: "
-        inner = [*_lines(member, "")]
-        if len(inner) == 1:
-            yield f"{indent}{head}{inner[0]}"
-        else:
-            yield f"{indent}{head}".rstrip()
-            yield from _lines(member, indent + "  ")
+def _flat(value: object) -> str:
+    """As JSON without quotes."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name}: {_flat(each)}" for name, each in sorted(value.items())) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_flat, value)) + "]"
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _since(ms: float) -> str:

@@ -24,9 +24,7 @@ class Record:
         self._lines: list[str] = []
 
     def note(self, who: str, what: str, details: object = None) -> None:
-        self._lines.append(self._readable.text(f"{who}: {what}"))
-        if details is not None:
-            self._lines += self._readable.lines(details)
+        self._lines += self._readable.lines(f"{who}: {what}", details)
 
     def log_line(self, line: Line) -> None:
         """A log line, with the metrics that it carries."""
