@@ -27,6 +27,7 @@ from tests.simulation.checks.handler_fields import HandlerFieldChecks
 from tests.simulation.checks.histories import HistoryChecks
 from tests.simulation.checks.hold_waits import HoldWaitChecks
 from tests.simulation.checks.holds import HoldChecks
+from tests.simulation.checks.invocations import InvocationChecks
 from tests.simulation.checks.job_files import JobFileChecks
 from tests.simulation.checks.joint_calls import JointCallChecks
 from tests.simulation.checks.limit_items import LimitItemChecks
@@ -98,7 +99,7 @@ class Checks:
         HistoryChecks(world)
         EndingChecks(world)
         HandlerFieldChecks(world)
-        self.passes = PassChecks(world)
+        self.passes, self._invocations = PassChecks(world), InvocationChecks(world)
         self._reports = UseCaseReportChecks(world)
         self._wake_reports = WakeReportChecks(world)
         self._waiting = ParkedJobChecks(world)
@@ -169,6 +170,7 @@ class Checks:
         self._lines.at_end()
         self._strays.at_end()
         self.passes.at_end()
+        self._invocations.at_end()
         self._reports.at_end()
         self._wake_reports.at_end()
         self._waiting.at_end()

@@ -31,6 +31,13 @@ PASS: Final = (
         "after=segment.cursor, ",
         "after=segment.cursor and segment.cursor + '~', ",
     ),
+    Mutant("an alarm gets no pass", modules.RECONCILE_ENTRY, "        passes.ask()\n", "        pass\n"),
+    Mutant(
+        "the last metrics of reconcile are not written",
+        modules.RECONCILE_ENTRY,
+        "table_pass.asked)\n    telemetry.flush()\n",
+        "table_pass.asked)\n",
+    ),
     Mutant("a segment is skipped", modules.TABLE_PASS, "sorted(range(table_pass.segments)", "sorted(range(1, 3)"),
     Mutant(
         "a pass ends without its last segment",

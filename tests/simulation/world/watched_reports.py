@@ -23,6 +23,7 @@ def patches(world: "Callable[[], World]", process: Callable[[], Any]) -> list[tu
     return [
         (message_batch, "handler_scope", watch.handler_scope(handler_scope)),
         (run_lines.RunLines, "ended", watch.ended(run_lines.RunLines.ended)),
+        (telemetry, "here", watch.made(telemetry.here)),
         (telemetry, "published", watch.published(telemetry.published)),
         (telemetry, "woken", watch.reported(telemetry.woken)),
         (telemetry, "taken", watch.reported(telemetry.taken)),
@@ -41,6 +42,16 @@ class _Watch:
     def __init__(self, world: "Callable[[], World]", process: Callable[[], Any]) -> None:
         self._world = world
         self._process = process
+
+    def made(self, make: Callable[..., Any]) -> Callable[..., Any]:
+        """Record the telemetry of each invocation."""
+
+        def watched() -> Any:
+            made = make()
+            self._world().telemetry[self._process()].append(made)
+            return made
+
+        return watched
 
     def handler_scope(self, scope: Callable[..., Any]) -> Callable[..., Any]:
         """Record each run whose handler is called, of the engine's own types as well."""

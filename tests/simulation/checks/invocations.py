@@ -1,0 +1,53 @@
+"""Checks of single invocations: each writes the metrics that it counted, and one that asks for a pass gets one."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from tests.simulation.checks.violation import number_of, require, require_in_task
+from tests.simulation.world.lambda_environments import Context
+from tests.simulation.world.task_scheduler import Process
+from tests.simulation.world.world import World
+from tidemill.dynamodb.pass_items import PASS_KEY
+from tidemill.names import CONTINUE, JOB_KEY
+
+_PASS: Final = PASS_KEY[JOB_KEY]["S"]
+#: By more than two clocks differ.
+_SKEW_MS: Final = 100_000
+
+
+class InvocationChecks:
+    """Watches the functions of one world."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        #: When the latest call of reconcile began that its schedule did not make, and that ended well.
+        self._asked_ms = 0
+        for name, function in world.functions.items():
+            function.handler = self._watched(name, function.handler)
+
+    def at_end(self) -> None:
+        """Raises `Violation`."""
+        began_ms = number_of(self._world.jobs.items.get((_PASS,)), "began_at")
+        detail = f"the last pass began {self._asked_ms - began_ms} ms before reconcile was asked for one"
+        require(began_ms + _SKEW_MS >= self._asked_ms, "a pass that was asked for begins", detail, _PASS)
+
+    def _watched(self, name: str, handler: Callable[[Any, Context], Any]) -> Callable[[Any, Context], Any]:
+        def watched(event: Any, context: Context) -> Any:
+            scheduler = self._world.scheduler
+            assert scheduler.current
+            began_ms, process = scheduler.now_ms, scheduler.current.process
+            # Of an earlier invocation that failed.
+            self._world.telemetry.pop(process, None)
+            answer = handler(event, context)
+            self._each_metric_is_written(name, process)
+            if name == "reconcile" and CONTINUE not in event:
+                self._asked_ms = max(self._asked_ms, began_ms)
+            return answer
+
+        return watched
+
+    def _each_metric_is_written(self, name: str, process: Process) -> None:
+        """The environment of a function is frozen after its answer, and may never be used again."""
+        for made in self._world.telemetry.pop(process, ()):
+            left = sorted({metric for counted in made._metrics.values() for metric in counted})
+            require_in_task(self._world.scheduler, not left, "each metric is written", f"{name} keeps {left}", "*")
