@@ -21,6 +21,8 @@ _SHORT: Final = 60
 _WRAPPED: Final = TextWrapper(
     _WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
 )
+#: One call of a traceback: it names a file of this machine, and a line that moves.
+_FRAME: Final = re.compile(r'  File "(.*)", line \d+, in (\S+)\n(?:    .*\n)*')
 _PLACEHOLDER: Final = re.compile(r"[#:]\w+")
 #: Of DynamoDB: each value is an object with one of them.
 _TYPES: Final = frozenset({"S", "N", "B", "BOOL", "NULL", "M", "L", "SS", "NS", "BS"})
@@ -130,7 +132,7 @@ def _as_text_or_number(value: object) -> object:
             return value.astimezone(UTC).isoformat()
         case BaseException():
             return f"{type(value).__name__}: {value}"
-    return str(value)
+    return _FRAME.sub(lambda frame: f"[{frame[2]}] " if "/tests/" in frame[1] else "", str(value))
 
 
 def _flat(value: object) -> str:

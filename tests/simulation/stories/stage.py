@@ -73,7 +73,8 @@ class Stage:
         self._scheduled("tick", event)
 
     def _asked(self, method: str, path: str, *, tenant: str, **more: Any) -> Any:
-        function = "query" if method == "GET" else "submit" if path in _SUBMITTED else "control"
+        submitted = path in _SUBMITTED or path.endswith("/nodes")
+        function = "query" if method == "GET" else "submit" if submitted else "control"
         shown = {name: value for name, value in more.items() if value}
         self._record.note("caller", f"{method} {path}", shown or None)
         answer = self._done("caller", lambda: ask(self.world, function, method, path, tenant=tenant, **more))
