@@ -27,8 +27,9 @@ _PLACEHOLDER: Final = re.compile(r"[#:]\w+")
 #: Of DynamoDB: each value is an object with one of them.
 _TYPES: Final = frozenset({"S", "N", "B", "BOOL", "NULL", "M", "L", "SS", "NS", "BS"})
 _MILLISECONDS: Final = re.compile(r"(?<![\w.])2[34]\d{11}(?![\w.])")
+_MICROSECONDS: Final = re.compile(r"(?<![\w.])2[34]\d{14}(?![\w.])")
 _SECONDS: Final = re.compile(r"(?<![\w.])2[34]\d{8}(?![\w.])")
-_ISO: Final = re.compile(r"20[4-9]\d-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)")
+_ISO: Final = re.compile(r"20[4-9]\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)")
 _ID: Final = re.compile(
     r"\b(?:00-[0-9a-f]{32}-[0-9a-f]{16}-01(?:/[\w-]+)?|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9A-HJKMNP-TV-Z]{26}|[0-9a-f]{32})\b"
 )
@@ -55,6 +56,7 @@ class Readable:
     def text(self, text: str) -> str:
         text = _ID.sub(lambda found: self._ids.setdefault(found[0], f"<{len(self._ids) + 1}>"), text)
         text = _ISO.sub(lambda found: _since(datetime.fromisoformat(found[0]).timestamp() * 1000), text)
+        text = _MICROSECONDS.sub(lambda found: _since(int(found[0]) / 1000), text)
         text = _MILLISECONDS.sub(lambda found: _since(int(found[0])), text)
         return _SECONDS.sub(lambda found: _since(int(found[0]) * 1000), text)
 

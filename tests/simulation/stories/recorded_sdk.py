@@ -1,6 +1,7 @@
 """The boundary to AWS in a story: each call is written down, takes no time, and may have a mishap."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from enum import StrEnum
 from typing import Any, Final, NoReturn
 
@@ -25,8 +26,8 @@ class Mishap(StrEnum):
     THROTTLED = "is throttled"
 
 
-#: By function and operation, what happens to the next call.
-Mishaps = dict[tuple[str, str], Mishap]
+#: By function and operation, what happens to the next tries.
+Mishaps = dict[tuple[str, str], list[Mishap]]
 
 
 class RecordedSdk(Sdk):
@@ -39,7 +40,8 @@ class RecordedSdk(Sdk):
 
     def call(self, client: BaseClient, operation: str, request: Mapping[str, Any]) -> Answer:
         who = function_of(self._task.process.name)
-        self._record.note(who, operation, request_of(request))
+        if self._task.process.alive:
+            self._record.note(who, operation, request_of(request))
         try:
             return super().call(client, operation, request)
         except ClientError as error:
@@ -48,19 +50,20 @@ class RecordedSdk(Sdk):
 
     def _tried(self, client: BaseClient, service: str, operation: str, request: Any, *, unanswered: bool) -> Answer:
         who = function_of(self._task.process.name)
-        mishap = self._mishaps.pop((who, operation), None)
-        if mishap is not None:
-            self._record.note(who, mishap)
+        planned = self._mishaps.get((who, operation))
+        if not planned:
+            return super()._tried(client, service, operation, request, unanswered=unanswered)
+        mishap = planned.pop()
+        self._record.note(who, mishap)
         if mishap is Mishap.KILLED_BEFORE:
             self._kill()
         if mishap is Mishap.THROTTLED:
             raise ServiceError("ThrottlingException", "Rate exceeded")
-        answer = super()._tried(client, service, operation, request, unanswered=unanswered)
+        with suppress(ServiceError):
+            super()._tried(client, service, operation, request, unanswered=unanswered)
         if mishap is Mishap.KILLED_AFTER:
             self._kill()
-        if mishap is Mishap.ANSWER_LOST:
-            raise ReadTimeoutError(endpoint_url=_URL)
-        return answer
+        raise ReadTimeoutError(endpoint_url=_URL)
 
     def _kill(self) -> NoReturn:
         self._scheduler.kill(self._task.process)

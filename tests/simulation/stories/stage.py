@@ -32,9 +32,9 @@ class Stage:
         self._record = record
         self._mishaps = mishaps
 
-    def next_call(self, function: str, operation: str, mishap: Mishap) -> None:
-        """Of this function, such as `work-default`. Its retry by the SDK has none."""
-        self._mishaps[function, operation] = mishap
+    def next_call(self, function: str, operation: str, mishap: Mishap, *, tries: int = 1) -> None:
+        """Of this function, such as `work-default`. So many tries of the SDK have it: with 3, the call fails."""
+        self._mishaps[function, operation] = [mishap] * tries
 
     def post(self, path: str, body: Any = None, *, key: str | None = None, tenant: str = TENANT) -> Any:
         """Returns the body of the answer. Paths below `/jobs` with an action go to `control`."""

@@ -1,0 +1,129 @@
+"""What operators do in a story, with the objects that the command line has."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Final
+
+from tests.simulation.deployment import JOBS_TABLE
+from tests.simulation.stories.stage import TENANT, Stage
+from tests.simulation.world.downstream import Trouble
+from tests.simulation.world.world import PAYMENTS
+from tidemill import composition
+from tidemill.application.audit import Auditor
+from tidemill.application.configuration import Configurator
+from tidemill.application.explain import explain
+from tidemill.application.job_story import story
+from tidemill.application.redrive import Redriver
+from tidemill.aws import clients
+from tidemill.domain.errors import WriteRefusedError
+from tidemill.domain.job import Job
+from tidemill.domain.waiting import Cause
+from tidemill.dynamodb.attention_counts import AttentionCounts
+from tidemill.dynamodb.audit_items import DynamoAuditLog
+from tidemill.dynamodb.configuration_item import DynamoConfiguration
+from tidemill.operator import held_lines
+from tidemill.operator.job_facts import JobFacts
+from tidemill.system import clock, ids
+
+#: The functions that may be stopped.
+_STOPPED: Final = frozenset({"publish", "wake", "work"})
+
+
+def configurator() -> Configurator:
+    return Configurator(store=DynamoConfiguration(clients.dynamodb(), table=JOBS_TABLE), clock=clock.now)
+
+
+def set_setting(
+    stage: Stage,
+    name: str,
+    value: Any,
+    *,
+    seconds: float | None = None,
+    by: str = "eve",
+    reason: str = "",
+    wait: float = 6,
+) -> None:
+    """Set it for so many seconds, and wait until each function has read it."""
+
+    def act() -> object:
+        until = clock.now() + timedelta(seconds=seconds) if seconds else None
+        changes = configurator()
+        return changes.set(changes.read(), name, value, by=by, reason=reason, until=until).version
+
+    stage.operate(f"sets {name} to {json.dumps(value)}", act)
+    stage.passes(wait)
+
+
+def remove_setting(stage: Stage, name: str, *, by: str = "bob", reason: str = "", wait: float = 6) -> None:
+    def act() -> object:
+        changes = configurator()
+        return changes.remove(changes.read(), name, by=by, reason=reason).version
+
+    stage.operate(f"removes {name}", act)
+    stage.passes(wait)
+
+
+def explains(stage: Stage, job_id: str, *, tenant: str = TENANT, stopped: bool = False) -> None:
+    """As `tidemill explain`. With `stopped`, also as if publish, wake and the workers were not called."""
+
+    def act() -> object:
+        queues = {str(lane): urls.queue for lane, urls in composition.lane_urls().items()}
+        reader = JobFacts(clients.dynamodb(), clients.sqs(), table=JOBS_TABLE, queues=queues, clock=clock.now)
+        facts = reader.read(tenant, job_id)
+        if facts is None:
+            return None
+        told = {"answer": explain(facts), "story": [[at, what] for at, what in story(facts.job)]}
+        if stopped:
+            told["answer while functions are stopped"] = explain(replace(facts, stopped=_STOPPED))
+        return told
+
+    stage.operate(f"asks about job {job_id}", act)
+
+
+def redriver() -> Redriver:
+    return Redriver(store=composition.store(), clock=clock.now, new_token=ids.new_token)
+
+
+def auditor(days: int = 30) -> Auditor:
+    log = DynamoAuditLog(clients.dynamodb(), table=JOBS_TABLE, retention=timedelta(days=days))
+    return Auditor(log, clock=clock.now, new_token=ids.new_token)
+
+
+def payments_are_down(stage: Stage, seconds: float, *, slower: int | None = None) -> None:
+    now_ms = stage.world.scheduler.now_ms
+    trouble = Trouble(now_ms, now_ms + round(seconds * 1000), slower)
+    stage.world.downstreams[PAYMENTS].troubles.append(trouble)
+
+
+def each(jobs: Iterable[Job], act: Callable[[Job], object]) -> list[object]:
+    """For each job its id and what comes of it."""
+
+    def tried(job: Job) -> object:
+        try:
+            return act(job)
+        except WriteRefusedError as refused:
+            return refused
+
+    return [[job.id, tried(job)] for job in jobs]
+
+
+def breakers(stage: Stage, *names: str) -> None:
+    """As `tidemill breakers`."""
+
+    def act() -> object:
+        client = clients.dynamodb()
+        lines = (line for line in composition.limits().lines() if line.cause is Cause.BREAKER)
+        parked = AttentionCounts(client, table=JOBS_TABLE).parked(lambda _: lines)
+        forced = configurator().acting().forced_breakers(clock.now())
+        return held_lines.breakers(client, table=JOBS_TABLE, parked=parked, forced=forced, names=names)
+
+    stage.operate(f"looks at the breakers {', '.join(names)}".rstrip(), act)
+
+
+def spaced(stage: Stage, keys: str) -> Iterator[str]:
+    """The keys of submissions, with some time between two."""
+    for key in keys:
+        yield key
+        stage.passes(0.2)

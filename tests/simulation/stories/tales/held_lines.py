@@ -1,0 +1,165 @@
+"""Pauses, breakers and caps: what holds jobs back, and how their lines move on."""
+
+from collections.abc import Callable
+
+from tests.simulation.stories.operator_tools import (
+    breakers,
+    explains,
+    payments_are_down,
+    remove_setting,
+    set_setting,
+    spaced,
+)
+from tests.simulation.stories.stage import TENANT, Stage
+from tidemill import composition
+from tidemill.application.breakers import Breakers
+from tidemill.domain.breaker import BreakerPolicy
+from tidemill.domain.job import Job
+from tidemill.system import clock
+
+
+def a_paused_type_that_is_resumed(stage: Stage) -> None:
+    set_setting(stage, "pauses.type=sim.effect", {"rate": 1}, reason="its service moves")
+    jobs = [stage.post("/jobs", {"type": "sim.effect", "payload": {}}, key=key) for key in spaced(stage, "12")]
+    stage.passes(3)
+    explains(stage, jobs[1]["id"])
+    remove_setting(stage, "pauses.type=sim.effect", reason="it has moved")
+    explains(stage, jobs[0]["id"], stopped=True)
+    stage.wakes()
+    explains(stage, jobs[1]["id"])
+
+
+def a_paused_tenant_that_submits_no_further_job(stage: Stage) -> None:
+    set_setting(stage, f"pauses.tenant={TENANT}", {"reject_new": True}, seconds=90)
+    stage.post("/jobs", {"type": "sim.plain", "payload": {}}, key="1")
+    stage.post("/jobs", {"type": "sim.plain", "payload": {}}, key="2", tenant="111122223333:AROABOB")
+    stage.passes(90)
+    stage.post("/jobs", {"type": "sim.plain", "payload": {}}, key="3")
+
+
+def a_paused_group_and_a_paused_limit(stage: Stage) -> None:
+    set_setting(stage, f"pauses.group={TENANT} orders", {}, seconds=40, wait=0)
+    set_setting(stage, 'pauses.limit=["sim.limited","a"]', {}, seconds=400)
+    grouped = stage.post("/jobs", {"type": "sim.plain", "payload": {}, "group": "orders"}, key="1")
+    limited = stage.post("/jobs", {"type": "sim.limited", "payload": {"key": "a"}}, key="2")
+    stage.passes(5)
+    explains(stage, grouped["id"])
+    explains(stage, limited["id"])
+    stage.passes(40)
+    stage.wakes()
+    explains(stage, grouped["id"])
+
+
+def a_breaker_that_opens_for_a_job_which_fails(stage: Stage) -> None:
+    payments_are_down(stage, 9)
+    job = stage.post("/jobs", {"type": "sim.dependent", "payload": {}}, key="1")
+    _breaker(
+        stage, job["id"], lambda seen, policy, job: [seen.failed(policy, job, call=call, error="E") for call in "ab"]
+    )
+    stage.passes(8)
+    explains(stage, job["id"])
+    breakers(stage, "payments", "unknown")
+
+
+def a_breaker_that_closes_after_a_probe(stage: Stage) -> None:
+    job = stage.post("/jobs", {"type": "sim.dependent", "payload": {}}, key="1")
+    _breaker(
+        stage, job["id"], lambda seen, policy, job: [seen.failed(policy, job, call=call, error="E") for call in "abc"]
+    )
+    stage.passes(5)
+    explains(stage, job["id"])
+    stage.passes(10)
+    breakers(stage, "payments")
+
+
+def a_breaker_whose_probe_fails(stage: Stage) -> None:
+    payments_are_down(stage, 15)
+    job = stage.post("/jobs", {"type": "sim.dependent", "payload": {}}, key="1")
+    _breaker(
+        stage, job["id"], lambda seen, policy, job: [seen.failed(policy, job, call=call, error="E") for call in "abc"]
+    )
+    stage.passes(14)
+    explains(stage, job["id"])
+    breakers(stage)
+
+
+def a_breaker_and_its_window(stage: Stage) -> None:
+    """Failures of two windows, a repeated report, and successes that outweigh failures."""
+    job = stage.post("/jobs", {"type": "sim.dependent", "payload": {}, "delay_seconds": 3_000}, key="1")
+
+    def act(seen: Breakers, policy: BreakerPolicy, job: Job) -> object:
+        sleep = stage.world.scheduler.sleep
+        told = [
+            seen.look("payments").state,
+            seen.failed(policy, job, call="a", error="1"),
+            seen.failed(policy, job, call="a", error="2"),
+        ]
+        sleep(31_000)
+        told += [seen.failed(policy, job, call="b", error="3"), *(seen.succeeded(policy, job) for _ in range(7))]
+        sleep(1_000)
+        told += [seen.failed(policy, job, call=call, error="4") for call in "cd"]
+        told.append(seen.look("payments"))
+        sleep(5_000)
+        return told + [seen.failed(policy, job, call=call, error="5") for call in "ef"]
+
+    _breaker(stage, job["id"], act)
+    breakers(stage, "payments")
+
+
+def a_breaker_that_reopens(stage: Stage) -> None:
+    job = stage.post("/jobs", {"type": "sim.dependent", "payload": {}, "delay_seconds": 3_000}, key="1")
+
+    def act(seen: Breakers, policy: BreakerPolicy, job: Job) -> object:
+        sleep = stage.world.scheduler.sleep
+        told: list[object] = [seen.failed(policy, job, call=call, error="1") for call in "abc"]
+        told += [seen.would_admit(policy), seen.blocks("payments"), seen.open_for("payments")]
+        sleep(10_000)
+        told += [seen.would_admit(policy), seen.admits(policy, job), seen.admits(policy, job)]
+        sleep(500)
+        told += [seen.succeeded(policy, job), seen.look("payments").state, seen.drain_rate("payments", at=clock.now())]
+        sleep(25_000)
+        told += [seen.drain_rate("payments", at=clock.now())]
+        told += [seen.failed(policy, job, call=call, error="2") for call in "def"]
+        sleep(11_000)
+        told += [seen.admits(policy, job), seen.open_for("payments")]
+        seen.give_up("payments", job)
+        return told
+
+    _breaker(stage, job["id"], act)
+    breakers(stage, "payments")
+
+
+def a_breaker_that_is_forced_open_and_closed(stage: Stage) -> None:
+    set_setting(stage, "breakers.payments", {"force": "open"}, reason="their database moves", seconds=3_600)
+    job = stage.post("/jobs", {"type": "sim.dependent", "payload": {}}, key="1")
+    stage.passes(5)
+    explains(stage, job["id"])
+    breakers(stage)
+    set_setting(stage, "breakers.payments", {"force": "closed"}, by="bob")
+    explains(stage, job["id"])
+    stage.wakes()
+    explains(stage, job["id"])
+
+
+def a_tenant_with_a_cap_and_a_weight(stage: Stage) -> None:
+    set_setting(stage, "caps.default", 2, wait=0)
+    set_setting(stage, f"weights.{TENANT}", 0.5)
+    jobs = [
+        stage.post("/jobs", {"type": "sim.effect", "payload": {"seconds": 9}}, key=key) for key in spaced(stage, "12")
+    ]
+    stage.passes(6)
+    explains(stage, jobs[1]["id"])
+    stage.passes(10)
+    explains(stage, jobs[1]["id"])
+
+
+def _breaker(stage: Stage, job_id: str, act: Callable[[Breakers, BreakerPolicy, Job], object]) -> None:
+    """What workers do with the breaker, in one process."""
+
+    def told() -> object:
+        policy = composition.known_job_types().get("sim.dependent").depends_on[0]
+        job = composition.store().get(TENANT, job_id)
+        assert job
+        return act(composition.breakers(), policy, job)
+
+    stage.operate("acts as a worker", told)
