@@ -15,6 +15,8 @@ from boto3.dynamodb.types import Binary, TypeDeserializer
 from tests.simulation.deployment import JOBS_TABLE
 from tests.simulation.world.task_scheduler import BEGINNING_MS
 
+#: Of a longer list, the first and the last member are shown.
+_MANY: Final = 12
 _WIDTH: Final = 118
 #: Of a member that shares a paragraph with others.
 _SHORT: Final = 60
@@ -142,7 +144,10 @@ def _flat(value: object) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{name}: {_flat(each)}" for name, each in sorted(value.items())) + "}"
     if isinstance(value, list):
-        return "[" + ", ".join(map(_flat, value)) + "]"
+        members = [*map(_flat, value)]
+        if len(members) > _MANY:
+            members[1:-1] = [f"… {len(members) - 2} more"]
+        return "[" + ", ".join(members) + "]"
     return value if isinstance(value, str) else json.dumps(value)
 
 
