@@ -31,7 +31,8 @@ _PLAIN: Final[Mapping[str, str]] = {
     Why.RESUMED: "it was released from its pause",
     Why.BREAKER: "its breaker released it",
     Why.WAITED: "its wait for a signal neared its end, so wake put it on its lane",
-    Why.NUDGED: "it was overdue, so its message was sent again",
+    Why.LOOK: "it was asked to look at its nodes",
+    Why.NUDGED: "its message was lost or late, so it was sent again",
     Why.RUN_LOST: "the lease of {run} was over, so its message was sent again",
 }
 #: Why a claimed job was given back, for the causes of a hold. A breaker may also open because of the run itself.

@@ -243,16 +243,21 @@ class Job:
 
     @property
     def lost(self) -> tuple[AttemptError, ...]:
-        """An error for each run that ended without a result and is not among `errors` yet.
+        """An error for each run that ended without a result and is not among `errors` yet, as of when it began.
 
         The next run that comes back writes them, with any outcome.
         """
         under_way = self.state is State.RUNNING
         last, count = self.attempt - under_way, self.open_runs - under_way
+        if count < 1:
+            return ()
+        history = with_attempts(self.history, attempt=self.attempt)
+        began = {entry.attempt: entry.at for entry in history if entry.cause == Why.CLAIMED}
         return tuple(
             AttemptError(
                 attempt=attempt,
-                at=self.claimed_at or self.created_at,
+                # The history keeps a hundred entries.
+                at=began.get(attempt) or self.claimed_at or self.created_at,
                 error_class=CRASHED,
                 message=_NO_RESULT,
                 retryable=True,

@@ -164,15 +164,22 @@ class EdgeForm(Form):
         return Edge(node=self.node, on_failure=self.on_failure)
 
 
+def _as_edge(given: Any) -> Any:
+    return {"node": given} if isinstance(given, str) else given
+
+
+#: Not a union, whose faults would name its alternatives in their paths.
+EdgeOrName = Annotated[EdgeForm, BeforeValidator(_as_edge, json_schema_input_type=str | EdgeForm)]
+
+
 class NodeForm(CallbackForm):
     """A node of a flow."""
 
     name: str
-    after: list[str | EdgeForm] = Field(default_factory=list)
+    after: list[EdgeOrName] = Field(default_factory=list)
 
     def node(self) -> Node:
-        after = [each if isinstance(each, str) else each.edge() for each in self.after]
-        return Node(self.name, self.submission(), after=after)
+        return Node(self.name, self.submission(), after=[each.edge() for each in self.after])
 
 
 class NodesForm(Form):

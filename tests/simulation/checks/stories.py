@@ -74,7 +74,7 @@ def _events(item: Item) -> Iterator[tuple[int, str]]:
     if "first_replaced_at" in burst:
         replaced = f"a later submission replaced its payload, and {number_of(burst, 'replacements')} have so far"
         yield number_of(burst, "first_replaced_at"), replaced
-    yield from is_at("nudged_at", "it was overdue, so its message was sent again", others)
+    yield from is_at("nudged_at", "its message was lost or late, so it was sent again", others)
     yield from is_at("cancel_requested_at", f"a cancel was requested while it ran{_by(item)}", set())
     if undone := map_of(item, "undone"):
         why = f", because: {text_of(undone, 'reason')}" if "reason" in undone else ""

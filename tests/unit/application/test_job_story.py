@@ -84,7 +84,7 @@ def test_each_transition_has_the_details_of_its_error_and_its_redrive() -> None:
         (at(5, State.QUEUED, Why.DUE), "its time was near, so wake put it on its lane"),
         (at(5, State.QUEUED, Why.TURN), "it became the head of its group"),
         (at(5, State.QUEUED, Why.ROOM), "it was released from its line"),
-        (at(5, State.QUEUED, Why.NUDGED), "it was overdue, so its message was sent again"),
+        (at(5, State.QUEUED, Why.NUDGED), "its message was lost or late, so it was sent again"),
         (at(5, State.RETRYING, Why.RUN_LOST), "the lease of attempt 0 was over, so its message was sent again"),
         (at(5, State.DEAD, "undeliverable"), "it died: undeliverable"),
         (at(5, State.RETRYING, "held: outage", 0), "attempt 0 was given back, because the store did not respond"),
@@ -180,7 +180,7 @@ def test_the_story_of_a_document_without_history_comes_from_its_fields() -> None
         "submitted to the lane default",
         "attempt 1 failed: ValueError: no; the next may begin after 7s",
         "redriven by operator, after it had died: attempts used up",
-        "it was overdue, so its message was sent again",
+        "its message was lost or late, so it was sent again",
         "the last run began 1s after it was ready",
         "it died: gave up",
     ]
