@@ -72,12 +72,13 @@ class ReadDocumentChecks:
                 for one in maps_of(item, "redrives")
             ],
         }
-        self._shows_errors(key, item, shown.pop("errors"))
-        self._shows_history(key, item, shown.pop("history"))
+        history = shown.pop("history")
+        self._shows_errors(key, item, shown.pop("errors"), history)
+        self._shows_history(key, item, history)
         _require_equal(shown, expected, "fields", key)
 
-    def _shows_errors(self, key: str, item: Item, shown: list[dict[str, Any]]) -> None:
-        """The errors of the document, and after them one for each run that is lost."""
+    def _shows_errors(self, key: str, item: Item, shown: list[dict[str, Any]], history: list[dict[str, Any]]) -> None:
+        """The errors of the document, and after them one for each run that is lost, as of when it began."""
         kept = [
             {
                 "attempt": number_of(error, "attempt"),
@@ -94,9 +95,10 @@ class ReadDocumentChecks:
         running = text_of(item, "state") == "running"
         last = number_of(item, "attempt") - running
         first = max(1, last - (number_of(item, "open_runs") - running) + 1)
-        at = _time(item, "claimed_at") or _time(item, "created_at")
+        began = {entry["attempt"]: entry["at"] for entry in history if entry["cause"] == "claimed"}
+        otherwise = _time(item, "claimed_at") or _time(item, "created_at")
         lost = [(one["attempt"], one["class"], one["at"], one["next_due"]) for one in shown[len(kept) :]]
-        expected = [(number, "Crashed", at, None) for number in range(first, last + 1)]
+        expected = [(number, "Crashed", began.get(number, otherwise), None) for number in range(first, last + 1)]
         _require_equal(lost, expected, "lost runs", key)
 
     def _shows_history(self, key: str, item: Item, shown: list[dict[str, Any]]) -> None:
