@@ -31,6 +31,16 @@ def a_list_is_refused(stage: Stage) -> None:
     stage.get("/jobs", event="00000000-0000-0000-0000-000000000000")
 
 
+def a_job_that_is_kept_no_longer(stage: Stage) -> None:
+    """DynamoDB has not deleted it yet."""
+    job = stage.post("/jobs", {"type": "sim.permanent", "payload": {}})
+    stage.passes(10)
+    stage.get("/jobs", type="sim.permanent")
+    stage.passes(0.01 * 86_400)
+    stage.get("/jobs", type="sim.permanent")
+    stage.get(f"/jobs/{job['id']}")
+
+
 def _submit(stage: Stage) -> None:
     """Two at one time, and three at a later one."""
     stage.post("/jobs/batch", {"jobs": [_job("sim.plain", ["b"], 2_000), _job("sim.effect", ["a"], 4_000)]})

@@ -164,6 +164,34 @@ def payloads_that_are_migrated(stage: Stage) -> None:
     stage.operate("migrates the payloads", act)
 
 
+def a_migration_that_goes_on(stage: Stage) -> None:
+    """Its first run has no time for the second job, and keeps its progress as JSON."""
+    for number in range(2):
+        stage.post(
+            "/jobs", {"type": "sim.effect", "payload": {"count": number}, "delay_seconds": 2_000}, key=f"{number}"
+        )
+
+    def act() -> object:
+        progress, migrator = Progress(), composition.migrator(rate=1, read_units=4)
+        for seconds in (1.5, 60, 60):
+            deadline = clock.now() + timedelta(seconds=seconds)
+            done = migrator.run(
+                Migration(type="sim.effect", ended=False, dry_run=False),
+                lambda payload: {**payload, "key": "new"},
+                progress,
+                time_left=partial(_left, deadline),
+                save=lambda _: None,
+                failed=lambda *_: None,
+            )
+            told.append(done.as_json())
+            progress = Progress.of_json(done.as_json())
+            progress = progress.next_pass() if progress.complete else progress
+        return told
+
+    told = list[object]()
+    stage.operate("migrates the payloads in two runs, and again", act)
+
+
 def commands_in_the_audit_log(stage: Stage) -> None:
     def act() -> object:
         audit, sleep = auditor(), stage.world.scheduler.sleep

@@ -17,6 +17,8 @@ def a_worker_finds_its_job_taken_over(stage: Stage) -> None:
 
 def a_suspect_runs_alone(stage: Stage) -> None:
     """Its worker was killed, so it waits until the other job of its batch has ended."""
+    # Long enough that both messages are there.
+    stage.world.mappings["default"].poll_ms = 3_000
     stage.post("/jobs", {"type": "sim.poison", "payload": {"fails": 1}})
     stage.passes(150)
     stage.post("/jobs", {"type": "sim.plain", "payload": {"seconds": 4}, "delay_seconds": 32})
