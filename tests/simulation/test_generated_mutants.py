@@ -90,6 +90,11 @@ def test_text_that_changes_no_behaviour_stays(body: str) -> None:
     assert not _changed(body) - {"pass", f"return True\n    {body}", f"return False\n    {body}"}
 
 
+@pytest.mark.parametrize("alias", ["Moved = Callable[[Job, Job], None]", "Found = list[Job] | None"])
+def test_a_type_alias_stays(alias: str) -> None:
+    assert not Sites(alias, ENUMS).found
+
+
 def test_one_more_of_a_time_or_a_size_is_left_out() -> None:
     assert "return timedelta(minutes=6)" not in _changed("return timedelta(minutes=5)")
     assert "return timedelta(minutes=10)" in _changed("return timedelta(minutes=5)")
