@@ -102,7 +102,7 @@ def test_the_next_run_records_the_error_of_a_run_that_ended_without_a_result(sto
     after = stored(store, first)
     crash, *rest = after.errors
     assert (after.open_runs, after.lost) == (0, ())
-    # As of the beginning of the run, since nobody knows when it ended.
+    # As of the beginning of the run: its end is unknown.
     assert (crash.attempt, crash.at, crash.error_class, crash.retryable) == (1, first.claimed_at, "Crashed", True)
     assert "without reporting a result" in crash.message
     assert tuple(rest) == reported

@@ -1,4 +1,4 @@
-"""Values and requests as text for people: without quotes, times from the beginning, ids by their number."""
+"""Values and requests as text for readers: without quotes, times from the beginning, ids by their number."""
 
 import json
 import re

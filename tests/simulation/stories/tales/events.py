@@ -59,7 +59,7 @@ def _replay(stage: Stage, what: str, **more: Any) -> None:
 
 
 def a_replay_to_one_consumer(stage: Stage) -> None:
-    """Of three events: one that its filter holds back, one that it has had, and one that has reached nobody yet."""
+    """Of three events: one that its filter holds back, one that it has had, and one that has reached no consumer yet."""
     stage.post("/events", {"type": _EVENT, "data": {"count": 2, "seconds": 30}, "group": "g"}, key="had")
     stage.post("/events", {"type": _EVENT, "data": {"count": 1, "seconds": 30}}, key="not for it")
     stage.passes(4)
@@ -74,7 +74,7 @@ def a_replay_that_is_repeated(stage: Stage) -> None:
     stage.passes(2.2)
     _replay(stage, "replays in another replay, to all tenants", name="more", tenant=None)
     _replay(stage, "replays it again", name="more")
-    _replay(stage, "replays to nobody", consumer="sim.effect")
+    _replay(stage, "replays to a type that consumes none", consumer="sim.effect")
     _replay(stage, "replays another version", version=2)
 
 

@@ -68,7 +68,7 @@ def wake_releases_a_job_that_its_line_has_forgotten(stage: Stage) -> None:
 
 
 def a_parked_job_is_cancelled(stage: Stage) -> None:
-    """So nobody takes the slot. Wake strikes the line off its list once it has been still for 20 minutes."""
+    """So no job takes the slot. Wake strikes the line off its list once it has been still for 20 minutes."""
     stage.post("/jobs", {"type": "sim.limited", "payload": {"key": "k", "seconds": 5}})
     stage.passes(3)
     parked = stage.post("/jobs", {"type": "sim.limited", "payload": {"key": "k"}})

@@ -4,7 +4,7 @@ from tests.simulation.stories.stage import TENANT, Mishap, Stage
 
 
 def results_that_cannot_be_stored(stage: Stage) -> None:
-    """A value that is no JSON, a follow-up of an unknown type, and too many writes: no retry mends them."""
+    """A value that is not JSON, a follow-up of an unknown type, and too many writes: no retry helps."""
     for value in ("result-no-json", "follow-up-of-no-type", "too-many-writes"):
         stage.post("/jobs", {"type": "sim.unstorable", "payload": {"key": value}}, key=value)
     stage.passes(2.3)
@@ -80,7 +80,7 @@ def a_claim_is_throttled(stage: Stage) -> None:
 
 
 def the_payload_of_a_job_cannot_be_read_for_a_while(stage: Stage) -> None:
-    """That is no failure of the job, which is held and keeps its attempt."""
+    """The job has not failed: it is held and keeps its attempt."""
     job = stage.post("/jobs", {"type": "sim.effect", "payload": {"padding": "f" * 200_000}})
     stage.next_call("work-default", "GetObject", Mishap.THROTTLED, tries=3)
     stage.passes(60)

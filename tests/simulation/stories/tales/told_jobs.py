@@ -146,7 +146,7 @@ def explained_groups_and_lanes_of_jobs(stage: Stage) -> None:
             "no head": explained(waiting),
             "empty head": explained(waiting, head=GroupHead(job_id=None, job=None), stopped=_STOPPED),
             "ended head": explained(waiting, head=head(State.SUCCEEDED), owed=owed(resent=False)),
-            "dead head": explained(waiting, head=head(State.DEAD, death=DeathReason.CRASHED)),
+            "head that died": explained(waiting, head=head(State.DEAD, death=DeathReason.CRASHED)),
             "blocking head": explained(waiting, head=head(State.DEAD, death=DeathReason.CRASHED, blocks=True)),
             "running head": explained(waiting, head=head(State.RUNNING)),
             "owed": explained(ready, owed=owed(resent=False), lane=lane(0, 0, 0)),
