@@ -35,6 +35,11 @@ _PROBLEM_JSON: Final = "application/problem+json"
 _RETRY_AFTER_SECONDS: Final = 1
 #: The caller may send the request again later.
 _LATER: Final = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
+#: As RFC 9110 calls them. Python does from 3.13 on.
+_TITLES: Final[Mapping[HTTPStatus, str]] = {
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "Content Too Large",
+    HTTPStatus.UNPROCESSABLE_ENTITY: "Unprocessable Content",
+}
 
 
 class ProblemError(TidemillError):
@@ -71,7 +76,7 @@ class ProblemError(TidemillError):
     def document(self) -> dict[str, Any]:
         body: dict[str, Any] = {
             "type": f"urn:tidemill:problem:{self.code}",
-            "title": self.status.phrase,
+            "title": _TITLES.get(self.status, self.status.phrase),
             "status": self.status.value,
             "detail": str(self),
         }

@@ -53,7 +53,7 @@ def test_what_cannot_be_an_event_is_not_sent(server: Loopback, arguments: list[s
 
 def test_the_faults_of_a_refused_event_are_printed(server: Loopback) -> None:
     fault = {"pointer": "#/data/order", "detail": "Field required"}
-    server.answers(422, {"title": "Unprocessable Entity", "detail": "the body is invalid", "errors": [fault]})
+    server.answers(422, {"title": "Unprocessable Content", "detail": "the body is invalid", "errors": [fault]})
 
     result = run("publish", "order.placed")
 

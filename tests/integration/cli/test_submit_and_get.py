@@ -90,7 +90,7 @@ def test_a_problem_is_printed_with_the_pointer_of_each_fault(server: Loopback) -
     server.answers(
         422,
         {
-            "title": "Unprocessable Entity",
+            "title": "Unprocessable Content",
             "status": 422,
             "detail": "/payload/url: Field required; /payload/n: Input should be a number",
             "errors": [
@@ -103,7 +103,7 @@ def test_a_problem_is_printed_with_the_pointer_of_each_fault(server: Loopback) -
     assert result.exit_code == 1
     assert not result.stdout
     assert result.stderr.splitlines() == [
-        "Error: the API answered 422 Unprocessable Entity",
+        "Error: the API answered 422 Unprocessable Content",
         "  #/payload/url: Field required",
         "  #/payload/n: Input should be a number",
     ]
@@ -111,15 +111,15 @@ def test_a_problem_is_printed_with_the_pointer_of_each_fault(server: Loopback) -
 
 def test_the_detail_of_a_problem_is_printed_if_it_differs_from_its_faults(server: Loopback) -> None:
     fault = {"pointer": "#/type", "detail": "known types: a"}
-    server.answers(422, {"title": "Unprocessable Entity", "detail": "unknown job type 't'", "errors": [fault]})
+    server.answers(422, {"title": "Unprocessable Content", "detail": "unknown job type 't'", "errors": [fault]})
     assert "unknown job type 't'\n  #/type: known types: a" in run("submit", "t").stderr
 
 
 def test_a_fault_of_the_whole_body_is_printed_once_without_a_path(server: Loopback) -> None:
     fault = {"pointer": "#", "detail": "the body must be a JSON object"}
-    server.answers(422, {"title": "Unprocessable Entity", "detail": fault["detail"], "errors": [fault]})
+    server.answers(422, {"title": "Unprocessable Content", "detail": fault["detail"], "errors": [fault]})
     assert run("submit", "t").stderr.splitlines() == [
-        "Error: the API answered 422 Unprocessable Entity",
+        "Error: the API answered 422 Unprocessable Content",
         "  the body must be a JSON object",
     ]
 
