@@ -5,6 +5,9 @@ with its conditions, and each log line with its metrics. A test compares it with
 adds a call, drops a condition or words an answer differently shows in the diff of a record: read it as you read code.
 `python -m tests.simulation.stories` writes the records anew.
 
+A story acts as callers, the clocks and operators do: what a single function says of a value that a test makes up is for
+the unit tests.
+
 The seeds say whether the engine keeps its promises when everything breaks. The stories say what it does when nothing
 does, to the last attribute, which no promise covers: costs, orders, texts and figures.
 """
