@@ -33,7 +33,13 @@ _MICROSECONDS: Final = re.compile(r"(?<![\w.])2[34]\d{14}(?![\w.])")
 _SECONDS: Final = re.compile(r"(?<![\w.])2[34]\d{8}(?![\w.])")
 _ISO: Final = re.compile(r"20[4-9]\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)")
 _ID: Final = re.compile(
-    r"\b(?:00-[0-9a-f]{32}-[0-9a-f]{16}-01(?:/[\w-]+)?|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9A-HJKMNP-TV-Z]{26}|[0-9a-f]{32})\b"
+    r"""\b(?:
+        00-[0-9a-f]{32}-[0-9a-f]{16}-01(?:/[\w-]+)?  # a trace, with the id of its request
+        |[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}
+        |[0-9A-HJKMNP-TV-Z]{26}
+        |[0-9a-f]{32}
+    )\b""",
+    re.VERBOSE,
 )
 _read: Final = TypeDeserializer().deserialize
 

@@ -59,7 +59,7 @@ def _replay(stage: Stage, what: str, **more: Any) -> None:
 
 
 def a_replay_to_one_consumer(stage: Stage) -> None:
-    """Of three events: one that its filter holds back, one that it has had, and one that has reached no consumer yet."""
+    """Of three events: one that its filter holds back, one that it has had, and one without a consumer yet."""
     stage.post("/events", {"type": _EVENT, "data": {"count": 2, "seconds": 30}, "group": "g"}, key="had")
     stage.post("/events", {"type": _EVENT, "data": {"count": 1, "seconds": 30}}, key="not for it")
     stage.passes(4)
