@@ -40,7 +40,7 @@ def graph_view(documents: NodeDocuments) -> dict[str, Any]:
 
 def _node(documents: NodeDocuments, number: int) -> dict[str, Any]:
     stored, document = documents.nodes.stored[number], documents.document(number)
-    marked = document is not None and document.flow is not None and document.flow.mark is not None
+    marked = document is not None and _mark(document) is not None
     pending = document is None and documents.resolution(number) is Resolution.PENDING
     return {
         "name": stored["name"],
@@ -54,7 +54,11 @@ def _node(documents: NodeDocuments, number: int) -> dict[str, Any]:
 
 def _state(document: Job) -> str:
     """That of its job, unless the document says that it has none."""
-    return document.flow.mark if document.flow and document.flow.mark else document.state
+    return _mark(document) or document.state
+
+
+def _mark(document: Job) -> str | None:
+    return document.flow.mark if document.flow else None
 
 
 def mermaid(nodes: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -16,9 +16,9 @@ def may_share_a_call(job: Job, policy: RetryPolicy) -> bool:
     """`job` as claimed. Only a first attempt shares a call, and only if another attempt is left after it.
 
     If the call fails, each of its jobs has lost this attempt and runs alone from then on. So a payload on which the
-    handler fails costs the others one attempt at most, and ends no other job. A suspect runs alone in any case.
+    handler fails costs the others one attempt at most, and ends no other job. A suspect has had an attempt before.
     """
-    return job.attempt == 1 and policy.max_attempts >= LEAST_ATTEMPTS and not job.suspect
+    return job.attempt == 1 and policy.max_attempts >= LEAST_ATTEMPTS
 
 
 def outcomes_of(returned: Any, count: int) -> list[Any]:

@@ -91,6 +91,16 @@ def test_a_look_after_a_redrive_redrives_only_what_blocks() -> None:
     assert (flows.states()["a"], flows.states()["c"], flows.states()["d"]) == ("dead", "queued", "blocked")
 
 
+def test_a_look_leaves_a_node_that_died_when_the_flow_was_redriven() -> None:
+    """It has died of that redrive, or after it."""
+    flows = InMemoryFlows(nodes(a=[], b=["a"]))
+    flows.look_at_all()
+    flows.end("a", State.DEAD)
+    flows.documents[FLOW_ID] = replace(flows.flow, redrives=(Redrive(token="t", at=NOW, by="owner"),))
+    flows.look_at_all()
+    assert flows.states()["a"] == "dead"
+
+
 def test_a_look_knows_nodes_that_were_added() -> None:
     flows = InMemoryFlows(nodes(a=[], b=["a"]))
     flows.look_at_all()

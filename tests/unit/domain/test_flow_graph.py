@@ -52,6 +52,12 @@ def test_a_fault_names_the_cycle() -> None:
     assert fault.message == "closes a cycle: a after c after b after a"
 
 
+@pytest.mark.parametrize(("names", "rest"), [("abcdefgh", ""), ("abcdefghi", "… after ")])
+def test_a_fault_names_eight_nodes_of_a_cycle(names: str, rest: str) -> None:
+    (fault,) = graph_faults(nodes(**dict(zip(names, [*names[1:], names[0]], strict=True))))
+    assert fault.message == f"closes a cycle: {' after '.join('abcdefgh')} after {rest}a"
+
+
 def test_added_nodes_may_follow_those_that_are_there() -> None:
     known = Graph(nodes(a=[], b=["a"]))
     assert paths(nodes(c=["a", "b"], d=["c"]), known) == []
