@@ -163,6 +163,17 @@ def test_nodes_may_be_added_while_the_flow_runs(mill: Mill, nodes: Nodes) -> Non
 
 
 @pytest.mark.usefixtures("nodes")
+def test_one_call_adds_a_hundred_nodes_at_most() -> None:
+    flow = a_flow(node("a"))
+    more = [node(f"n{number}", "a") for number in range(101)]
+
+    refused = added(flow, *more)
+
+    assert (refused.status, [error["pointer"] for error in refused.body["errors"]]) == (422, ["#/nodes"])
+    assert added(flow, *more[:100]).body["size"] == 101
+
+
+@pytest.mark.usefixtures("nodes")
 def test_an_addition_that_hinders_the_progress_costs_the_flow_no_attempt(
     mill: Mill, monkeypatch: pytest.MonkeyPatch
 ) -> None:

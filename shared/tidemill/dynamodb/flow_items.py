@@ -83,7 +83,7 @@ class DynamoFlows(JobReader):
             (refusal,) = refused.refusals
             current = decode(refusal.item) if refusal.item else None
             raise WriteRefusedError(Write.ADD_NODES, current) from None
-        return replace(flow, additions=flow.additions + 1, looks=flow.looks + 1)
+        return replace(flow, additions=flow.additions + 1)
 
     def _update(self, request: Request) -> None:
         try:

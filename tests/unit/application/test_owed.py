@@ -12,6 +12,7 @@ from tests.support.single_job import Clock, Inline
 from tidemill.application.owed import PATIENCE, Kind, Taken, Taker, Work
 from tidemill.application.ports import WHOLE, Part, Unreadable, ignore_unreadable
 from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError, WriteRefusedError
+from tidemill.domain.flow_place import FlowPlace
 from tidemill.domain.job import Job
 from tidemill.domain.states import State, Write
 from tidemill.domain.waiting import Line
@@ -86,17 +87,25 @@ class World:
     owed: InMemoryOwedWork = field(default_factory=InMemoryOwedWork)
     payloads: Payloads = field(default_factory=Payloads)
     clock: Clock = field(default_factory=Clock)
+    #: The flows that were asked to look at their nodes.
+    asked: list[str] = field(default_factory=list)
 
     def owe(self, work: Work) -> None:
         self.owed.owe(work, now=self.clock.now, error="busy")
 
-    def job(self, state: State, group: str | None = None) -> Work:
-        job = replace(a_job(group=group), state=state)
+    def job(self, state: State, group: str | None = None, flow: FlowPlace | None = None) -> Work:
+        job = replace(a_job(group=group), state=state, flow=flow)
         self.store.jobs[job.id] = job
         return Work(kind=Kind.DISPATCH, tenant=TENANT, name=job.id)
 
     def take(self, in_time: Callable[[], bool] = lambda: True, part: Part = WHOLE) -> Taken:
-        taker = Taker(owed=self.owed, store=self.store, payloads=self.payloads, clock=self.clock)
+        taker = Taker(
+            owed=self.owed,
+            store=self.store,
+            payloads=self.payloads,
+            clock=self.clock,
+            ask=lambda _tenant, flow_id: self.asked.append(flow_id),
+        )
         return taker.take(in_time, part=part)
 
 
@@ -239,6 +248,15 @@ def test_the_group_of_an_owed_job_advances_if_its_record_would_have_done_so(worl
     world.take()
 
     assert world.store.advanced == ["parcels"]
+
+
+@pytest.mark.parametrize(("state", "asked"), [(State.SUCCEEDED, ["f"]), (State.CANCELLED, ["f"]), (State.QUEUED, [])])
+def test_the_flow_of_an_owed_node_looks_if_the_node_has_ended(world: World, state: State, asked: list[str]) -> None:
+    world.owe(world.job(state, flow=FlowPlace(id="f", node="a")))
+
+    world.take()
+
+    assert world.asked == asked
 
 
 def test_work_is_left_to_the_next_call_when_no_time_is_left(world: World) -> None:

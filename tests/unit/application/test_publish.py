@@ -314,6 +314,15 @@ def test_a_paused_job_that_has_moved_on_is_left_alone(world: World) -> None:
     assert (published.sent, published.parked, published.failed, published.failed_steps) == ([], [], [], [])
 
 
+def test_a_paused_job_whose_refusal_shows_no_change_is_left_to_its_next_record(world: World) -> None:
+    world.configuration = PAUSE
+    world.groups.park_error = WriteRefusedError("park", JOBS[0])
+
+    published = world.publish(Change("1", None, JOBS[0]))
+
+    assert (published.parked, published.failed_steps) == ([], [])
+
+
 def test_a_paused_job_that_a_submission_has_moved_is_parked_with_its_new_time(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
