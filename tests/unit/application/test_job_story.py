@@ -81,6 +81,11 @@ def test_each_transition_has_the_details_of_its_error_and_its_redrive() -> None:
             at(5, State.RETRYING, Why.UNANSWERED),
             "the claim of attempt 1 was given back, because its worker got no answer",
         ),
+        (
+            at(5, State.QUEUED, Why.RESTORED, 1),
+            "attempt 1 was given back, because the table was restored to a moment at which it ran",
+        ),
+        (at(5, State.QUEUED, Why.LOOK), "it was asked to look at its nodes"),
         (at(5, State.QUEUED, Why.DUE), "its time was near, so wake put it on its lane"),
         (at(5, State.QUEUED, Why.TURN), "it became the head of its group"),
         (at(5, State.QUEUED, Why.ROOM), "it was released from its line"),
