@@ -209,7 +209,7 @@ def test_a_mutant_is_simulated_until_a_check_or_a_story_fails() -> None:
         "broken = mutant_named('dynamodb.job_writes:_end_run:drop-clause:0')\n"
         "print(caught_by(broken, range(40)))\n"
         "print(caught_by(broken, ['a-job-that-succeeds']))\n"
-        "print(caught_by(mutant_named('domain.retry:(module):swap-number:0'), range(40)))\n"
+        "print(caught_by(mutant_named('domain.retry:(module):swap-number:0'), range(9)))\n"
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     by_seed, by_story, passed = run.stdout.splitlines()

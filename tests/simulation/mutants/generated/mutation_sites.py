@@ -73,7 +73,7 @@ class Sites(ast.NodeVisitor):
 
     def visit_Assign(self, node: ast.Assign) -> None:
         names = {target.id for target in node.targets if isinstance(target, ast.Name)}
-        if "__all__" not in names and not self._is_type_alias(node.value):
+        if "__all__" not in names and (self._scope or not _is_type_alias(node.value)):
             self._constant_of_module(node.value)
             self.visit(node.value)
 
@@ -81,12 +81,6 @@ class Sites(ast.NodeVisitor):
         if node.value:
             self._constant_of_module(node.value)
             self.visit(node.value)
-
-    def _is_type_alias(self, value: ast.expr) -> bool:
-        """Such as `Callable[[Job], None]` and `Job | None`, outside functions."""
-        if isinstance(value, ast.BinOp) and isinstance(value.op, ast.BitOr):
-            return self._is_type_alias(value.left) and self._is_type_alias(value.right)
-        return not self._scope and isinstance(value, ast.Subscript | ast.Name | ast.Constant)
 
     def _constant_of_module(self, value: ast.expr) -> None:
         if not self._scope and isinstance(value, ast.Tuple) and value.elts:
@@ -194,6 +188,15 @@ class Sites(ast.NodeVisitor):
         if node.keys:
             self._add(expressions.entries(self.source, node))
         self.generic_visit(node)
+
+
+def _is_type_alias(value: ast.expr) -> bool:
+    """Such as `Callable[[Job], None]` and `Job | None`."""
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.BitOr):
+        return all(
+            isinstance(part, ast.Name | ast.Constant) or _is_type_alias(part) for part in (value.left, value.right)
+        )
+    return isinstance(value, ast.Subscript)
 
 
 def _is_label(node: ast.expr) -> bool:
