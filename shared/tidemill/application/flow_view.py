@@ -40,13 +40,12 @@ def graph_view(documents: NodeDocuments) -> dict[str, Any]:
 
 def _node(documents: NodeDocuments, number: int) -> dict[str, Any]:
     stored, document = documents.nodes.stored[number], documents.document(number)
-    marked = document is not None and _mark(document) is not None
     pending = document is None and documents.resolution(number) is Resolution.PENDING
     return {
         "name": stored["name"],
         "type": stored["type"],
         "state": "pending" if document is None else _state(document),
-        "job_id": None if document is None or marked else document.id,
+        "job_id": None if document is None or _mark(document) else document.id,
         "after": [{"node": edge.node, "on_failure": edge.on_failure} for edge in edges_of(stored)],
         "waits_for": waits_for(documents, number, most=_MOST_SHOWN) if pending else [],
     }
