@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from contextlib import suppress
 from enum import StrEnum
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 from botocore.client import BaseClient
 from botocore.exceptions import ClientError, ReadTimeoutError
@@ -11,10 +11,8 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 from tests.simulation.stories.readable import request_of
 from tests.simulation.stories.record import Record, function_of
 from tests.simulation.world.errors import ServiceError
-from tests.simulation.world.sdk import Answer, Sdk
+from tests.simulation.world.sdk import URL, Answer, Sdk, throttling
 from tests.simulation.world.task_scheduler import Killed, Task
-
-_URL: Final = "https://simulated.invalid"
 
 
 class Mishap(StrEnum):
@@ -58,12 +56,12 @@ class RecordedSdk(Sdk):
         if mishap is Mishap.KILLED_BEFORE:
             self._kill()
         if mishap is Mishap.THROTTLED:
-            raise ServiceError("ThrottlingException", "Rate exceeded")
+            raise throttling(service)
         with suppress(ServiceError):
             super()._tried(client, service, operation, request, unanswered=unanswered)
         if mishap is Mishap.KILLED_AFTER:
             self._kill()
-        raise ReadTimeoutError(endpoint_url=_URL)
+        raise ReadTimeoutError(endpoint_url=URL)
 
     def _kill(self) -> NoReturn:
         self._scheduler.kill(self._task.process)

@@ -38,7 +38,8 @@ _SERVER_ERROR: Final = 500
 #: The retry of a call may meet it although the first try was applied, so it says nothing about that.
 _CONFLICT: Final = "TransactionConflictException"
 _LONGEST_BACKOFF_SECONDS: Final = 20
-_URL: Final = "https://simulated.invalid"
+#: Of every service, in network errors.
+URL: Final = "https://simulated.invalid"
 #: Latency of one transfer. The slowest is still within the timeout of the client.
 _LATENCY_MS: Final = (1, 8)
 _SLOW_MS: Final = (50, 900)
@@ -115,10 +116,9 @@ class Sdk:
             self._log(f"{operation}: {fault}")
         if fault is Fault.NOT_SENT:
             self._scheduler.sleep(round(config.connect_timeout * 1000))
-            raise ConnectTimeoutError(endpoint_url=_URL)
+            raise ConnectTimeoutError(endpoint_url=URL)
         if fault is Fault.THROTTLED:
-            code, status = _THROTTLES.get(service, _THROTTLE)
-            raise ServiceError(code, "Rate exceeded", status=status)
+            raise throttling(service)
         if fault is Fault.SERVER_ERROR:
             raise ServiceError("InternalServerError", "try again", status=_SERVER_ERROR)
         answer: Answer | ServiceError
@@ -129,7 +129,7 @@ class Sdk:
         self._may_be_killed(Fault.KILLED_AFTER, operation)
         if fault is Fault.ANSWER_LOST:
             self._scheduler.sleep(round(config.read_timeout * 1000))
-            raise ReadTimeoutError(endpoint_url=_URL)
+            raise ReadTimeoutError(endpoint_url=URL)
         self._scheduler.sleep(self._latency_ms())
         if isinstance(answer, ServiceError):
             raise answer
@@ -175,6 +175,12 @@ class Sdk:
     def _log(self, what: str) -> None:
         if self._scheduler.current:
             self._trace.log(self._scheduler.now_ms, self._scheduler.current.process.name, what)
+
+
+def throttling(service: str) -> ServiceError:
+    """As the service answers a call that it throttles."""
+    code, status = _THROTTLES.get(service, _THROTTLE)
+    return ServiceError(code, "Rate exceeded", status=status)
 
 
 def _notify(watchers: Iterable[Callable[[], None]]) -> None:

@@ -14,6 +14,7 @@ from tests.simulation.world.dynamodb import DynamoDB, holds, updated
 from tests.simulation.world.dynamodb_table import Item, Key, Table, size
 from tests.simulation.world.errors import ServiceError, invalid
 from tests.simulation.world.faults import Fault
+from tests.simulation.world.sdk import URL
 from tests.simulation.world.task_scheduler import Task
 
 _MOST_ENTRIES: Final = 100
@@ -138,7 +139,7 @@ class Transactions:
             # Longer than the timeout of the client. Its retry meets the transaction.
             self._scheduler.after(self._scheduler.random.randint(*_SLOW_MS), commit)
             self._scheduler.sleep(_PATIENCE_MS)
-            raise ReadTimeoutError(endpoint_url="https://simulated.invalid")
+            raise ReadTimeoutError(endpoint_url=URL)
         self._scheduler.after(self._scheduler.random.randint(1, _LONGEST_MS), commit)
         self._scheduler.park(token)
 
