@@ -1,5 +1,6 @@
 """Checks of single invocations: each writes the metrics that it counted, and one that asks for a pass gets one."""
 
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -9,6 +10,7 @@ from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import World
 from tidemill.dynamodb.pass_items import PASS_KEY
 from tidemill.names import CONTINUE, JOB_KEY
+from tidemill.telemetry.outcome_log import Telemetry
 
 _PASS: Final = PASS_KEY[JOB_KEY]["S"]
 #: By more than two clocks differ.
@@ -22,6 +24,9 @@ class InvocationChecks:
         self._world = world
         #: When the latest call of reconcile began that its schedule did not make, and that ended well.
         self._asked_ms = 0
+        #: By process, what its present invocation counts.
+        self._telemetry: defaultdict[Process, list[Telemetry]] = defaultdict(list)
+        world.telemetry_watchers.append(lambda process, made: self._telemetry[process].append(made))
         for name, function in world.functions.items():
             function.handler = self._watched(name, function.handler)
 
@@ -40,7 +45,7 @@ class InvocationChecks:
             assert scheduler.current
             began_ms, process = scheduler.now_ms, scheduler.current.process
             # Of an earlier invocation that failed.
-            self._world.telemetry.pop(process, None)
+            self._telemetry.pop(process, None)
             answer = handler(event, context)
             self._each_metric_is_written(name, process)
             if name == "reconcile" and CONTINUE not in event:
@@ -51,6 +56,6 @@ class InvocationChecks:
 
     def _each_metric_is_written(self, name: str, process: Process) -> None:
         """The environment of a function is frozen after its answer, and may never be used again."""
-        for made in self._world.telemetry.pop(process, ()):
+        for made in self._telemetry.pop(process, ()):
             left = sorted({metric for counted in made._metrics.values() for metric in counted})
             require_in_task(self._world.scheduler, not left, "each metric is written", f"{name} keeps {left}", "*")

@@ -44,11 +44,12 @@ class _Watch:
         self._process = process
 
     def made(self, make: Callable[..., Any]) -> Callable[..., Any]:
-        """Record the telemetry of each invocation."""
+        """Show the telemetry of each invocation to those who watch."""
 
         def watched() -> Any:
             made = make()
-            self._world().telemetry[self._process()].append(made)
+            for watch in self._world().telemetry_watchers:
+                watch(self._process(), made)
             return made
 
         return watched

@@ -103,8 +103,8 @@ class World:
         self.rests: list[tuple[int, str]] = []
         #: Reports of publish, wake and reconcile: (milliseconds, process, report).
         self.use_case_reports: list[tuple[int, str, Any]] = []
-        #: By process, what its invocation counts. A check takes it away.
-        self.telemetry: defaultdict[Process, list[Any]] = defaultdict(list)
+        #: Called with the process and the telemetry of each invocation.
+        self.telemetry_watchers: list[Callable[[Process, Any], None]] = []
         #: Tenant and id of jobs of which publish could not read a record.
         self.unread_changes: set[tuple[str, str]] = set()
         #: By key, when reconcile last reported an item as unreadable, in milliseconds.
