@@ -15,7 +15,7 @@ from typing import Any, Final
 from tests.simulation.actors.api_gateway import Answer, ask
 from tests.simulation.actors.eventbridge_scheduler import EventBridgeScheduler
 from tests.simulation.deployment import Deployment
-from tests.simulation.world.faults import Faults
+from tests.simulation.world.faults import no_faults
 from tests.simulation.world.lambda_environments import COLD_START_MS
 from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import World
@@ -63,8 +63,7 @@ def flooded(
     first: Callable[[World], None] = lambda _: None,
 ) -> Flood:
     """`first` runs before the flood, and `look` reads the world long after it."""
-    faults = Faults(Random(1))
-    faults.rates = {}
+    faults = no_faults(Random(1))
     came = Flood()
     with World(1, Deployment(varied=False), faults=faults) as world:
         scheduler = world.scheduler

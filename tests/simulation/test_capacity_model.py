@@ -9,7 +9,7 @@ from typing import Final
 from tests.simulation.actors.api_gateway import as_json, ask
 from tests.simulation.actors.eventbridge_scheduler import EventBridgeScheduler
 from tests.simulation.deployment import Deployment
-from tests.simulation.world.faults import Faults
+from tests.simulation.world.faults import no_faults
 from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import World
 from tidemill.cost import measured
@@ -26,8 +26,7 @@ ENDS_AFTER_MS: Final = 120_000
 @cache
 def turns_ms() -> list[int]:
     """The times from one success of the group to the next one, while others wait."""
-    faults = Faults(Random(1))
-    faults.rates = {}
+    faults = no_faults(Random(1))
     with World(1, Deployment(), faults=faults) as world:
         scheduler = world.scheduler
         EventBridgeScheduler(world).begin()

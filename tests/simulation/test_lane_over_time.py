@@ -21,7 +21,7 @@ from demo.figures.index_model import IndexModel
 from tests.simulation.checks.violation import state_of
 from tests.simulation.deployment import Deployment
 from tests.simulation.world.dynamodb_table import Record
-from tests.simulation.world.faults import Faults
+from tests.simulation.world.faults import no_faults
 from tests.simulation.world.world import World
 from tidemill import composition
 from tidemill.cost import measured
@@ -53,8 +53,7 @@ BURST: Final = (*(float(second) for second in range(180)), *(60.0,) * 120)
 @cache
 def simulated(submitted: Sequence[float]) -> list[float]:
     """Seconds until each job starts, in the order of `submitted`."""
-    faults = Faults(Random(1))
-    faults.rates = {}
+    faults = no_faults(Random(1))
     stage = Deployment().stage
     lanes = [
         replace(lane, max_concurrency=WORKERS, batch_size=LARGEST_BATCH) if lane.name == Lane.DEFAULT else lane

@@ -13,7 +13,7 @@ from tests.infrastructure.alarms.traces import Trace
 from tests.simulation.actors.api_gateway import as_json, ask
 from tests.simulation.deployment import Deployment
 from tests.simulation.world.cloudwatch import Line
-from tests.simulation.world.faults import Faults
+from tests.simulation.world.faults import no_faults
 from tests.simulation.world.lambda_environments import Throttled
 from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import World
@@ -95,8 +95,7 @@ def _values(value: Any) -> list[float]:
 
 
 def played(fault: Fault | None) -> Trace:
-    faults = Faults(Random(1))
-    faults.rates = {}
+    faults = no_faults(Random(1))
     with World(1, Deployment(), faults=faults) as world:
         return Run(world).play(fault)
 

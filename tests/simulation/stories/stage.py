@@ -6,18 +6,19 @@ from functools import partial
 from typing import Any, Final
 
 from tests.simulation.actors.api_gateway import Answer, ask
+from tests.simulation.actors.callers import TENANTS
 from tests.simulation.deployment import Deployment
 from tests.simulation.stories.record import Record
 from tests.simulation.stories.recorded_sdk import Mishap, Mishaps, RecordedSdk
 from tests.simulation.stories.steady_chance import SteadyChance
-from tests.simulation.world.faults import Faults
+from tests.simulation.world.faults import no_faults
 from tests.simulation.world.task_scheduler import Scheduler
 from tests.simulation.world.world import World
 from tidemill.names import CONTINUE, WAKE_PART, WAKE_PARTS
 
-__all__ = ["TENANT", "Mishap", "Stage", "stage"]
+__all__ = ["BOB", "TENANT", "Mishap", "Stage", "stage"]
 
-TENANT: Final = "111122223333:AROAADA"
+TENANT, BOB = TENANTS
 _LONGEST_STEP_MS: Final = 600_000
 _MOST_STEPS: Final = 200_000
 #: What `submit` answers. `query` answers all that is read, and `control` the rest.
@@ -103,10 +104,8 @@ class Stage:
 def stage() -> Iterator[tuple[Stage, Record]]:
     """A stage, and the record of what happens on it."""
     record, mishaps, chance = Record(), Mishaps(), SteadyChance()
-    faults = Faults(chance)
-    faults.rates = {}
     sdk = partial(RecordedSdk, record, mishaps)
-    with World(1, Deployment(varied=False), scheduler=Scheduler(chance), faults=faults, sdk=sdk) as world:
+    with World(1, Deployment(varied=False), scheduler=Scheduler(chance), faults=no_faults(chance), sdk=sdk) as world:
         world.cloudwatch.line_watchers.append(record.log_line)
         yield Stage(world, record, mishaps), record
 

@@ -220,3 +220,10 @@ class Faults:
     def count(self, fault: Fault) -> None:
         """Count a fault that happened without a draw."""
         self.counted[fault] += 1
+
+
+def no_faults(random: Random) -> Faults:
+    """None of them occurs."""
+    faults = Faults(random)
+    faults.rates = {}
+    return faults

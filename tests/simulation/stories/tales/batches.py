@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.simulation.stories.stage import Stage
+from tests.simulation.stories.stage import BOB, Stage
 
 
 def _job(batch: str, type_: str = "sim.effect", **plan: Any) -> dict[str, Any]:
@@ -46,9 +46,9 @@ def a_batch_that_refuses(stage: Stage) -> None:
     stage.post("/batches", {"on_complete": {"type": "sim.plain", "payload": {"count": "x"}}})
     batch = stage.post("/batches", {}, key="one")
     stage.post("/jobs", _job(batch["id"]) | {"unique": {"period_seconds": 60}})
-    stage.post("/jobs", _job(batch["id"]), tenant="111122223333:AROABOB")
-    stage.post(f"/batches/{batch['id']}/close", tenant="111122223333:AROABOB")
-    stage.get(f"/batches/{batch['id']}", tenant="111122223333:AROABOB")
+    stage.post("/jobs", _job(batch["id"]), tenant=BOB)
+    stage.post(f"/batches/{batch['id']}/close", tenant=BOB)
+    stage.get(f"/batches/{batch['id']}", tenant=BOB)
     stage.post(f"/batches/{batch['id']}/close")
     stage.post("/jobs", _job(batch["id"]))
     stage.passes(8)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.simulation.stories.stage import TENANT, Mishap, Stage
+from tests.simulation.stories.stage import BOB, TENANT, Mishap, Stage
 from tidemill import composition
 from tidemill.application.backfill import Backfiller
 from tidemill.cli.dead_job_report import report
@@ -19,7 +19,7 @@ def a_job_that_is_undone(stage: Stage) -> None:
     job = _books(stage, count=1)
     stage.post(f"/jobs/{job}/undo")
     stage.passes(4)
-    stage.post(f"/jobs/{job}/undo", tenant="111122223333:AROABOB")
+    stage.post(f"/jobs/{job}/undo", tenant=BOB)
     undo = stage.post(f"/jobs/{job}/undo")
     stage.post(f"/jobs/{job}/undo")
     stage.passes(2)

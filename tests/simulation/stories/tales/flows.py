@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.simulation.stories.stage import TENANT, Stage
+from tests.simulation.stories.stage import BOB, TENANT, Stage
 from tidemill import composition
 from tidemill.application.job_ids import node_job_id
 from tidemill.application.purge import Purger
@@ -35,8 +35,8 @@ def a_flow_that_is_refused(stage: Stage) -> None:
     flow = stage.post("/flows", {"nodes": [_node("a")]}, key="one")
     stage.post("/flows", {"nodes": [_node("b")]}, key="one")
     stage.post("/flows/none/cancel")
-    stage.get(f"/flows/{flow['id']}", tenant="111122223333:AROABOB")
-    stage.post(f"/flows/{flow['id']}/cancel", tenant="111122223333:AROABOB")
+    stage.get(f"/flows/{flow['id']}", tenant=BOB)
+    stage.post(f"/flows/{flow['id']}/cancel", tenant=BOB)
 
 
 def a_flow_that_has_not_begun(stage: Stage) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.simulation.stories.stage import TENANT, Stage
+from tests.simulation.stories.stage import BOB, TENANT, Stage
 from tidemill import composition
 
 
@@ -85,7 +85,7 @@ def a_signal_that_is_refused(stage: Stage) -> None:
     job = stage.post("/jobs", {"type": "sim.waits", "payload": {}, "delay_seconds": 60}, key="one")["id"]
     _signal(stage, job, "Wrong", 1)
     _signal(stage, job, "x" * 33, 1)
-    _signal(stage, job, "foreign", 1, tenant="111122223333:AROABOB")
+    _signal(stage, job, "foreign", 1, tenant=BOB)
     _signal(stage, "none", "answer-0", 1)
 
     def many() -> list[Any]:

@@ -2,7 +2,7 @@
 
 from tests.simulation.deployment import JOBS_TABLE
 from tests.simulation.stories.operator_tools import remove_setting, set_setting, spaced
-from tests.simulation.stories.stage import TENANT, Stage
+from tests.simulation.stories.stage import BOB, TENANT, Stage
 from tidemill.application.configuration import nothing_set
 from tidemill.application.foreground import Governor
 from tidemill.aws import clients
@@ -12,7 +12,6 @@ from tidemill.dynamodb.strain_item import DynamoGovernor
 from tidemill.names import Env
 from tidemill.system import clock
 
-_BOB = "111122223333:AROABOB"
 #: Starts that were late, all of them, and the milliseconds until the next report.
 _STARTS = ((4, 50, 2_000), (1, 0, 2_000), (1, 1, 6_000), (5, 5, 9_000), (1, 20, 11_000), (9, 9, 1_000), (1, 90, 1_000))
 
@@ -29,7 +28,7 @@ def a_tenant_over_its_quota(stage: Stage) -> None:
 def a_batch_of_a_tenant_over_the_default_quota(stage: Stage) -> None:
     set_setting(stage, "quotas.default", {"count": 1, "period_seconds": 3_600})
     job = {"type": "sim.plain", "payload": {}, "delay_seconds": 3_000}
-    stage.post("/jobs/batch", {"jobs": [{**job, "idempotency_key": key} for key in "12"]}, tenant=_BOB)
+    stage.post("/jobs/batch", {"jobs": [{**job, "idempotency_key": key} for key in "12"]}, tenant=BOB)
 
 
 def submissions_under_strain(stage: Stage) -> None:
