@@ -8,17 +8,13 @@ from random import Random
 from typing import Any, Final
 
 from tests.simulation.actors.callers import Caller, PlannedSubmission, run_tool
+from tests.simulation.actors.operator_objects import configurator
 from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import World
-from tidemill.application.configuration import Configurator
-from tidemill.aws import clients
 from tidemill.domain.caps import DEFAULT_CAP
 from tidemill.domain.errors import ConfigurationConflictError, InvalidSettingError
 from tidemill.domain.runtime_configuration import CAP_PREFIX, WEIGHT_PREFIX
 from tidemill.domain.submission import Submission
-from tidemill.dynamodb.configuration_item import DynamoConfiguration
-from tidemill.settings import setting
-from tidemill.system import clock
 
 CAPPED: Final = "111122223333:AROACAP"
 #: Share of the seeds without faults, and of the others, with a cap.
@@ -82,8 +78,7 @@ class CappingOperators:
         """None for the removal."""
 
         def act(_process: Process) -> None:
-            store = DynamoConfiguration(clients.dynamodb(), table=setting("TIDEMILL_JOBS_TABLE"))
-            changes = Configurator(store=store, clock=clock.now)
+            changes = configurator()
             # Another operator was faster, or it was never written.
             with suppress(ConfigurationConflictError, InvalidSettingError):
                 if value is None:

@@ -10,18 +10,14 @@ from typing import Any, Final
 
 from tests.simulation.actors.api_gateway import ACCEPTED, OK, as_json, ask
 from tests.simulation.actors.callers import PlannedSubmission, run_tool
+from tests.simulation.actors.operator_objects import configurator
 from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import World
-from tidemill.application.configuration import Configurator
-from tidemill.aws import clients
 from tidemill.domain.quotas import Quota
 from tidemill.domain.runtime_configuration import QUOTA_PREFIX
 from tidemill.domain.strain import LEVEL_SETTING
 from tidemill.domain.submission import Submission
-from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.names import QUOTA_KEY
-from tidemill.settings import setting
-from tidemill.system import clock
 
 FLOODER: Final = "111122223333:AROAFLO"
 SHEDDABLE: Final = "sim.sheddable"
@@ -94,8 +90,7 @@ class FloodingTenants:
 
     def _set(self, name: str, value: Any) -> None:
         def act(_process: Process) -> None:
-            store = DynamoConfiguration(clients.dynamodb(), table=setting("TIDEMILL_JOBS_TABLE"))
-            changes = Configurator(store=store, clock=clock.now)
+            changes = configurator()
             changes.set(changes.read(), name, value, by="eve", reason="")
 
         run_tool(self._world, "eve", act)

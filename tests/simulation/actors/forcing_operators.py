@@ -9,15 +9,12 @@ from random import Random
 from typing import Final
 
 from tests.simulation.actors.callers import run_tool
+from tests.simulation.actors.operator_objects import configurator
 from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import PAYMENTS, World
-from tidemill.application.configuration import Configurator
-from tidemill.aws import clients
 from tidemill.domain.breaker import BreakerState
 from tidemill.domain.errors import ConfigurationConflictError, InvalidSettingError
 from tidemill.domain.runtime_configuration import BREAKER_PREFIX
-from tidemill.dynamodb.configuration_item import DynamoConfiguration
-from tidemill.settings import setting
 from tidemill.system import clock
 
 #: Share of the seeds with forces.
@@ -53,7 +50,7 @@ class ForcingOperators:
 
         def act(_process: Process) -> None:
             self._world.log("eve", f"forces {PAYMENTS} {state} for {lasts_ms // 1000} s")
-            changes, until = _configurator(), clock.now() + timedelta(milliseconds=lasts_ms)
+            changes, until = configurator(), clock.now() + timedelta(milliseconds=lasts_ms)
             with suppress(ConfigurationConflictError):
                 changes.set(changes.read(), name, value, by="eve", reason="", until=until)
 
@@ -63,12 +60,7 @@ class ForcingOperators:
 
 
 def _end(_process: Process) -> None:
-    changes = _configurator()
+    changes = configurator()
     # It has ended, another operator was faster, or it was never written.
     with suppress(InvalidSettingError, ConfigurationConflictError):
         changes.remove(changes.read(), BREAKER_PREFIX + PAYMENTS, by="bob", reason="")
-
-
-def _configurator() -> Configurator:
-    store = DynamoConfiguration(clients.dynamodb(), table=setting("TIDEMILL_JOBS_TABLE"))
-    return Configurator(store=store, clock=clock.now)

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, Final
 
 from tests.simulation.actors.callers import run_tool
+from tests.simulation.actors.operator_objects import redriver
 from tests.simulation.actors.stale_operators import StaleOperators
 from tests.simulation.checks.violation import require_in_task, tenant_of
 from tests.simulation.jobs.handler_runs import HandlerRun
@@ -18,7 +19,6 @@ from tests.simulation.world.world import World
 from tidemill import composition
 from tidemill.application.dead_letter_sweep import sweep
 from tidemill.application.job_filter import ANY_JOB
-from tidemill.application.redrive import Redriver
 from tidemill.aws import clients
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.states import TERMINAL, State
@@ -189,9 +189,9 @@ class Operators:
             run_tool(self._world, name, partial(self._redrive, name))
 
     def _redrive(self, name: str, _process: Process) -> None:
-        redriver = Redriver(store=composition.store(), clock=clock.now, new_token=ids.new_token)
-        for job in list(redriver.plan(ANY_JOB)):
-            redriver.redrive(job, by=name)
+        redrive = redriver()
+        for job in list(redrive.plan(ANY_JOB)):
+            redrive.redrive(job, by=name)
         for urls in composition.lane_urls().values():
             sweep(SqsDeadLetterQueue(clients.sqs(), urls.dead_letters), store=composition.store(), clock=clock.now)
 

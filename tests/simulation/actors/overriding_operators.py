@@ -8,17 +8,13 @@ from random import Random
 from typing import Final
 
 from tests.simulation.actors.callers import run_tool
+from tests.simulation.actors.operator_objects import configurator
 from tests.simulation.checks.odd_values import ODD_TYPE
 from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import World
-from tidemill.application.configuration import Configurator
-from tidemill.aws import clients
 from tidemill.domain.errors import ConfigurationConflictError, InvalidSettingError
 from tidemill.domain.overrides import TYPE_PREFIX
 from tidemill.domain.type_overrides import Option
-from tidemill.dynamodb.configuration_item import DynamoConfiguration
-from tidemill.settings import setting
-from tidemill.system import clock
 
 #: Share of the seeds with overrides.
 _OVERRIDING: Final = 0.3
@@ -55,20 +51,15 @@ class OverridingOperators:
         name = f"{TYPE_PREFIX}{type_}.{Option.MAX_ATTEMPTS}"
 
         def act(_process: Process) -> None:
-            changes = _configurator()
+            changes = configurator()
             with suppress(ConfigurationConflictError):
                 changes.set(changes.read(), name, attempts, by="eve", reason="")
 
         def end(_process: Process) -> None:
-            changes = _configurator()
+            changes = configurator()
             # Another operator was faster, or the override was never written.
             with suppress(InvalidSettingError, ConfigurationConflictError):
                 changes.remove(changes.read(), name, by="bob", reason="")
 
         run_tool(self._world, "eve", act)
         self._world.scheduler.after(self._random.choice(_LASTS_MS), run_tool, self._world, "bob", end)
-
-
-def _configurator() -> Configurator:
-    store = DynamoConfiguration(clients.dynamodb(), table=setting("TIDEMILL_JOBS_TABLE"))
-    return Configurator(store=store, clock=clock.now)

@@ -10,19 +10,16 @@ from random import Random
 from typing import Any, Final
 
 from tests.simulation.actors.callers import run_tool
+from tests.simulation.actors.operator_objects import configurator
 from tests.simulation.checks.violation import group_of
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import World
-from tidemill.application.configuration import Configurator
-from tidemill.aws import clients
 from tidemill.domain.errors import ConfigurationConflictError, InvalidSettingError
 from tidemill.domain.limits import Rate
 from tidemill.domain.runtime_configuration import PAUSE_PREFIX
-from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.dynamodb.limit_item import LIMIT_PREFIX
 from tidemill.names import SCHEDULE_TENANT
-from tidemill.settings import setting
 from tidemill.system import clock
 
 #: Share of the seeds with pauses.
@@ -88,7 +85,7 @@ class PausingOperators:
 
         def act(_process: Process) -> None:
             self._world.log("eve", f"pauses {target} for {lasts_ms // 1000} s")
-            changes = _configurator()
+            changes = configurator()
             until = clock.now() + timedelta(milliseconds=lasts_ms) if by_itself else None
             changes.set(changes.read(), PAUSE_PREFIX + target, value, by="eve", reason="", until=until)
 
@@ -103,7 +100,7 @@ class PausingOperators:
         run_tool(self._world, "bob", lambda _process: _resume(PAUSE_PREFIX + target))
 
     def _resume_all(self, _process: Process) -> None:
-        for name in _configurator().read().settings:
+        for name in configurator().read().settings:
             if name.startswith(PAUSE_PREFIX):
                 _resume(name)
 
@@ -122,18 +119,13 @@ class PausingOperators:
         return self._random.choice(names)
 
 
-def _configurator() -> Configurator:
-    store = DynamoConfiguration(clients.dynamodb(), table=setting("TIDEMILL_JOBS_TABLE"))
-    return Configurator(store=store, clock=clock.now)
-
-
 def _set_a_flag(_process: Process) -> None:
-    changes = _configurator()
+    changes = configurator()
     changes.set(changes.read(), "flags.colour", "blue", by="bob", reason="")
 
 
 def _resume(name: str) -> None:
-    changes = _configurator()
+    changes = configurator()
     # It has ended by itself, or another operator was faster.
     with suppress(InvalidSettingError, ConfigurationConflictError):
         rate = Rate(count=50, period=_SECOND)

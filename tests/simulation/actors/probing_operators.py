@@ -9,6 +9,7 @@ from random import Random
 from typing import Any, Final
 
 from tests.simulation.actors.callers import run_tool
+from tests.simulation.actors.operator_objects import redriver
 from tests.simulation.checks.violation import require_in_task
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.task_scheduler import Process
@@ -17,12 +18,11 @@ from tidemill import composition
 from tidemill.application.group_order import in_group_order
 from tidemill.application.job_filter import ANY_JOB
 from tidemill.application.probes import Cause, Probe, Probes, Verdict, cause_of
-from tidemill.application.redrive import Redriver
 from tidemill.application.validation import read_payload
 from tidemill.domain.errors import TransactionConflictError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
-from tidemill.system import clock, ids
+from tidemill.system import clock
 
 _CHECK: Final = "jobs follow a probe that succeeded"
 #: Share of seeds with such an operator.
@@ -56,8 +56,8 @@ class ProbingOperators:
 
     def _edit(self, _process: Process) -> None:
         """Give a dead job a payload with which no attempt fails. Its model must accept it."""
-        redriver = Redriver(store=composition.store(), clock=clock.now, new_token=ids.new_token)
-        job = next((job for job in redriver.plan(ANY_JOB, began=clock.now()) if job.type in EDITABLE), None)
+        redrive = redriver()
+        job = next((job for job in redrive.plan(ANY_JOB, began=clock.now()) if job.type in EDITABLE), None)
         if job is None:
             return
         payloads = composition.payloads()
@@ -65,17 +65,17 @@ class ProbingOperators:
         composition.known_job_types().get(job.type).parse(value)
         self._world.log("eve", f"edits the payload of {job.id}")
         with suppress(TransactionConflictError):
-            redriver.redrive_with(job, text, payloads, by="eve")
+            redrive.redrive_with(job, text, payloads, by="eve")
 
     def _redrive(self, _process: Process) -> None:
         store, began = composition.store(), clock.now()
-        redriver = Redriver(store=store, clock=clock.now, new_token=ids.new_token)
+        redrive = redriver()
         probes = Probes(store=store, clock=clock.now, pause=time.sleep, timeout=_TIMEOUT)
         succeeded: set[Cause] = set()
 
         def written(job: Job) -> bool:
             try:
-                return redriver.redrive(job, by="eve")
+                return redrive.redrive(job, by="eve")
             except TransactionConflictError:
                 return False
 
@@ -89,11 +89,11 @@ class ProbingOperators:
             if claimed:
                 succeeded.add(cause_of(probe.job))
 
-        for job in probes.choose(in_group_order(redriver.plan(ANY_JOB, began=began))):
+        for job in probes.choose(in_group_order(redrive.plan(ANY_JOB, began=began))):
             if written(job):
                 probes.redriven(job)
         probes.wait(ended)
-        for job in probes.approved(in_group_order(redriver.plan(ANY_JOB, began=began))):
+        for job in probes.approved(in_group_order(redrive.plan(ANY_JOB, began=began))):
             self._require(cause_of(job) in succeeded, f"no probe of the cause of {job.id} succeeded", job)
             written(job)
 

@@ -8,6 +8,7 @@ from random import Random
 from typing import Any, Final
 
 from tests.simulation.actors.callers import run_tool
+from tests.simulation.actors.operator_objects import redriver
 from tests.simulation.checks.violation import (
     Item,
     has_expired,
@@ -23,17 +24,15 @@ from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import LARGEST_SKEW_MS
 from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import LONGEST_INDEX_LAG_MS, World
-from tidemill import composition
 from tidemill.application.job_filter import JobFilter
 from tidemill.application.job_search import JobSearch
 from tidemill.application.pace import Pace
-from tidemill.application.redrive import Redriver
 from tidemill.aws import clients
 from tidemill.domain.job import Job
 from tidemill.domain.states import TERMINAL, State
 from tidemill.dynamodb.attention_counts import AttentionCounts
 from tidemill.dynamodb.job_scan import DynamoJobScan
-from tidemill.system import clock, ids
+from tidemill.system import clock
 
 _CHECK: Final = "a selection finds the jobs that it names"
 #: Share of seeds with such an operator, and how often they ask.
@@ -95,9 +94,9 @@ class SelectingOperators:
             chosen = (not types or text_of(item, "type") in types) and (not selected or _id(item) in selected)
             return state_of(item) is State.DEAD and chosen
 
-        redriver = Redriver(store=composition.store(), clock=clock.now, new_token=ids.new_token)
+        redrive = redriver()
         self._require_same(
-            lambda: redriver.plan(JobFilter(types=types, ids=selected)), fits, lag_ms=self._lag_ms, expired=False
+            lambda: redrive.plan(JobFilter(types=types, ids=selected)), fits, lag_ms=self._lag_ms, expired=False
         )
 
     def _search(self) -> None:

@@ -9,6 +9,7 @@ from typing import Final
 
 from tests.simulation.actors.callers import run_tool
 from tests.simulation.actors.eventbridge_scheduler import EventBridgeScheduler
+from tests.simulation.actors.operator_objects import configurator
 from tests.simulation.checks.violation import number_of, state_of, text_of
 from tests.simulation.deployment import Deployment
 from tests.simulation.world.downstream import Trouble
@@ -16,16 +17,11 @@ from tests.simulation.world.faults import Fault, Faults
 from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import PAYMENTS, World
 from tidemill import composition
-from tidemill.application.configuration import Configurator
 from tidemill.application.events import publish
-from tidemill.aws import clients
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.events import Event
 from tidemill.domain.runtime_configuration import PAUSE_PREFIX
 from tidemill.domain.states import State
-from tidemill.dynamodb.configuration_item import DynamoConfiguration
-from tidemill.settings import setting
-from tidemill.system import clock
 
 _TENANT: Final = "111122223333:AROAADA"
 _IN_TROUBLE: Final = "sim.consults"
@@ -83,8 +79,7 @@ def _is_slow(world: World, until_ms: int) -> None:
 
 def _is_stopped(world: World, _until_ms: int) -> None:
     def pause(_process: Process) -> None:
-        store = DynamoConfiguration(clients.dynamodb(), table=setting("TIDEMILL_JOBS_TABLE"))
-        changes = Configurator(store=store, clock=clock.now)
+        changes = configurator()
         changes.set(changes.read(), f"{PAUSE_PREFIX}type={_IN_TROUBLE}", {"rate": 10}, by="eve", reason="")
 
     run_tool(world, "eve", pause)

@@ -6,33 +6,27 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
+from tests.simulation.actors.operator_objects import configurator
 from tests.simulation.deployment import JOBS_TABLE
 from tests.simulation.stories.stage import TENANT, Stage
 from tests.simulation.world.downstream import Trouble
 from tests.simulation.world.world import PAYMENTS
 from tidemill import composition
 from tidemill.application.audit import Auditor
-from tidemill.application.configuration import Configurator
 from tidemill.application.explain import explain
 from tidemill.application.job_story import story
-from tidemill.application.redrive import Redriver
 from tidemill.aws import clients
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.waiting import Cause
 from tidemill.dynamodb.attention_counts import AttentionCounts
 from tidemill.dynamodb.audit_items import DynamoAuditLog
-from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.operator import held_lines
 from tidemill.operator.job_facts import JobFacts
 from tidemill.system import clock, ids
 
 #: The functions that may be stopped.
 _STOPPED: Final = frozenset({"publish", "wake", "work"})
-
-
-def configurator() -> Configurator:
-    return Configurator(store=DynamoConfiguration(clients.dynamodb(), table=JOBS_TABLE), clock=clock.now)
 
 
 def set_setting(
@@ -80,10 +74,6 @@ def explains(stage: Stage, job_id: str, *, tenant: str = TENANT, stopped: bool =
         return told
 
     stage.operate(f"asks about job {job_id}", act)
-
-
-def redriver() -> Redriver:
-    return Redriver(store=composition.store(), clock=clock.now, new_token=ids.new_token)
 
 
 def auditor(days: int = 30) -> Auditor:

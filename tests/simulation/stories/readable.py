@@ -79,8 +79,10 @@ class Readable:
         for name, text in members.items():
             if len(text) > _SHORT:
                 each = value[name]
-                several = isinstance(each, list) and all(isinstance(one, dict) for one in each)
-                yield from (f"{name}: {self.text(_flat(one))}" for one in (each if several else [each]))
+                if isinstance(each, list) and all(isinstance(one, dict) for one in each):
+                    yield from (f"{name}: {self.text(_flat(one))}" for one in each)
+                else:
+                    yield f"{name}: {text}"
 
 
 def request_of(request: Mapping[str, Any]) -> object:

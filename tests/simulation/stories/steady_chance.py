@@ -28,11 +28,8 @@ class SteadyChance(Random):
     def randrange(self, start: int, stop: int | None = None, step: int = 1) -> int:
         return 0 if stop is None else start
 
-    def choice(self, seq: Sequence[T]) -> T:  # type: ignore[override]
+    def choice(self, seq: Sequence[T]) -> T:  # type: ignore[override]  # of sequences alone
         return seq[0]
-
-    def sample(self, population: Sequence[T], k: int, *, counts: Any = None) -> list[T]:
-        return list(population[:k])
 
     def shuffle(self, x: MutableSequence[Any]) -> None:
         """Leave the order."""

@@ -2,11 +2,11 @@
 
 from typing import Any
 
+from tests.simulation.actors.operator_objects import redriver
 from tests.simulation.stories.stage import TENANT, Stage
 from tidemill import composition
 from tidemill.application.purge import Purger
-from tidemill.application.redrive import Redriver
-from tidemill.system import clock, ids
+from tidemill.system import clock
 
 
 def the_jobs_of_a_group_run_in_order(stage: Stage) -> None:
@@ -57,12 +57,10 @@ def a_dead_job_is_redriven_behind_the_others_of_its_group(stage: Stage) -> None:
     stage.post("/jobs", _of_group("sim.effect", seconds=8))
 
     def redrive() -> object:
-        store = composition.store()
-        redriver = Redriver(store=store, clock=clock.now, new_token=ids.new_token)
-        job = store.get(TENANT, dead["id"])
+        job = composition.store().get(TENANT, dead["id"])
         assert job
         refused: list[object] = []
-        done = redriver.redrive(job, by="ada", reason="repaired", refused=lambda *both: refused.append(both))
+        done = redriver().redrive(job, by="ada", reason="repaired", refused=lambda *both: refused.append(both))
         return {"redriven": done, "refused": len(refused)}
 
     stage.operate("redrives the dead job", redrive)

@@ -10,7 +10,7 @@ from tests.simulation.stories.operator_tools import (
     set_setting,
     spaced,
 )
-from tests.simulation.stories.stage import TENANT, Stage
+from tests.simulation.stories.stage import BOB, TENANT, Stage
 from tidemill import composition
 from tidemill.application.breakers import Breakers
 from tidemill.domain.breaker import BreakerPolicy
@@ -32,7 +32,7 @@ def a_paused_type_that_is_resumed(stage: Stage) -> None:
 def a_paused_tenant_that_submits_no_further_job(stage: Stage) -> None:
     set_setting(stage, f"pauses.tenant={TENANT}", {"reject_new": True}, seconds=90)
     stage.post("/jobs", {"type": "sim.plain", "payload": {}}, key="1")
-    stage.post("/jobs", {"type": "sim.plain", "payload": {}}, key="2", tenant="111122223333:AROABOB")
+    stage.post("/jobs", {"type": "sim.plain", "payload": {}}, key="2", tenant=BOB)
     stage.passes(90)
     stage.post("/jobs", {"type": "sim.plain", "payload": {}}, key="3")
 
@@ -53,9 +53,7 @@ def a_paused_group_and_a_paused_limit(stage: Stage) -> None:
 def a_breaker_that_opens_for_a_job_which_fails(stage: Stage) -> None:
     payments_are_down(stage, 9)
     job = stage.post("/jobs", {"type": "sim.dependent", "payload": {}}, key="1")
-    _breaker(
-        stage, job["id"], lambda seen, policy, job: [seen.failed(policy, job, call=call, error="E") for call in "ab"]
-    )
+    _calls_fail(stage, job["id"], "ab")
     stage.passes(8)
     explains(stage, job["id"])
     breakers(stage, "payments", "unknown")
@@ -63,9 +61,7 @@ def a_breaker_that_opens_for_a_job_which_fails(stage: Stage) -> None:
 
 def a_breaker_that_closes_after_a_probe(stage: Stage) -> None:
     job = stage.post("/jobs", {"type": "sim.dependent", "payload": {}}, key="1")
-    _breaker(
-        stage, job["id"], lambda seen, policy, job: [seen.failed(policy, job, call=call, error="E") for call in "abc"]
-    )
+    _calls_fail(stage, job["id"], "abc")
     stage.passes(5)
     explains(stage, job["id"])
     stage.passes(10)
@@ -75,9 +71,7 @@ def a_breaker_that_closes_after_a_probe(stage: Stage) -> None:
 def a_breaker_whose_probe_fails(stage: Stage) -> None:
     payments_are_down(stage, 15)
     job = stage.post("/jobs", {"type": "sim.dependent", "payload": {}}, key="1")
-    _breaker(
-        stage, job["id"], lambda seen, policy, job: [seen.failed(policy, job, call=call, error="E") for call in "abc"]
-    )
+    _calls_fail(stage, job["id"], "abc")
     stage.passes(14)
     explains(stage, job["id"])
     breakers(stage)
@@ -151,6 +145,12 @@ def a_tenant_with_a_cap_and_a_weight(stage: Stage) -> None:
     explains(stage, jobs[1]["id"])
     stage.passes(10)
     explains(stage, jobs[1]["id"])
+
+
+def _calls_fail(stage: Stage, job_id: str, calls: str) -> None:
+    _breaker(
+        stage, job_id, lambda seen, policy, job: [seen.failed(policy, job, call=call, error="E") for call in calls]
+    )
 
 
 def _breaker(stage: Stage, job_id: str, act: Callable[[Breakers, BreakerPolicy, Job], object]) -> None:

@@ -4,12 +4,12 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
+from tests.simulation.actors.operator_objects import redriver
 from tests.simulation.stories.stage import TENANT, Stage
 from tidemill import composition
 from tidemill.application.dead_letter_sweep import sweep
 from tidemill.application.job_filter import ANY_JOB, JobFilter
 from tidemill.application.purge import Purger
-from tidemill.application.redrive import Redriver
 from tidemill.aws import clients
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import Job
@@ -74,34 +74,34 @@ def an_operator_redrives_the_dead_jobs_of_a_type(stage: Stage) -> None:
     stage.post("/jobs", {"type": "sim.permanent"}, key="two")
     stage.passes(70)
 
-    def redrive() -> object:
-        redriver = Redriver(store=composition.store(), clock=clock.now, new_token=ids.new_token)
+    def act() -> object:
+        redrive = redriver()
         refused: list[object] = []
-        found = list(redriver.plan(replace(ANY_JOB, types=("sim.repaired",))))
+        found = list(redrive.plan(replace(ANY_JOB, types=("sim.repaired",))))
         done = [
-            redriver.redrive(job, by="ada", reason="repaired", refused=lambda _, now: refused.append(_shown(now)))
+            redrive.redrive(job, by="ada", reason="repaired", refused=lambda _, now: refused.append(_shown(now)))
             for job in [*found, *found]
         ]
         return {"planned": [_shown(job) for job in found], "done": done, "refused": refused}
 
-    stage.operate("redrives", redrive)
+    stage.operate("redrives", act)
 
 
 def an_operator_redrives_a_job_with_another_payload(stage: Stage) -> None:
     job = stage.post("/jobs", {"type": "sim.permanent", "payload": {"padding": "x" * 3_000}}, key="one")
     stage.passes(5)
 
-    def redrive() -> object:
-        redriver = Redriver(store=composition.store(), clock=clock.now, new_token=ids.new_token)
+    def act() -> object:
+        redrive = redriver()
         wanted = JobFilter(ids=(job["id"],), tenant=TENANT)
-        (dead,) = redriver.plan(wanted)
+        (dead,) = redrive.plan(wanted)
         payloads = composition.payloads()
         return [
-            redriver.redrive_with(dead, text, payloads, by="ada", reason="typo")
+            redrive.redrive_with(dead, text, payloads, by="ada", reason="typo")
             for text in ('{"count":7}', '{"padding":"' + "y" * 3_000 + '"}')
         ]
 
-    stage.operate("redrives with another payload, and again with a stale copy", redrive)
+    stage.operate("redrives with another payload, and again with a stale copy", act)
     stage.get(f"/jobs/{job['id']}")
     stage.passes(5)
 

@@ -7,9 +7,10 @@ from functools import partial
 from typing import Any
 
 from tests.simulation.actors.api_gateway import ask
+from tests.simulation.actors.operator_objects import configurator, redriver
 from tests.simulation.deployment import JOBS_TABLE
-from tests.simulation.stories.operator_tools import auditor, configurator, each, redriver, set_setting, spaced
-from tests.simulation.stories.stage import TENANT, Stage
+from tests.simulation.stories.operator_tools import auditor, each, set_setting, spaced
+from tests.simulation.stories.stage import BOB, TENANT, Stage
 from tidemill import composition
 from tidemill.application.audit import Outcome
 from tidemill.application.group_order import in_group_order
@@ -30,8 +31,6 @@ from tidemill.names import Lane
 from tidemill.sqs import queue_depth
 from tidemill.system import clock
 
-_BOB = "111122223333:AROABOB"
-
 
 def dead_jobs_that_are_redriven_by_selection(stage: Stage) -> None:
     for key in spaced(stage, "12"):
@@ -43,7 +42,7 @@ def dead_jobs_that_are_redriven_by_selection(stage: Stage) -> None:
         dead = [*redrive.plan(ANY_JOB)]
         tagged = [*redrive.plan(JobFilter(tag="t2", types=["sim.permanent"]))]
         named = [*redrive.plan(JobFilter(tenant=TENANT, ids=[job.id for job in dead], error="PermanentJobError"))]
-        none = [*redrive.plan(JobFilter(deaths=[DeathReason.UNDELIVERABLE])), *redrive.plan(JobFilter(tenant=_BOB))]
+        none = [*redrive.plan(JobFilter(deaths=[DeathReason.UNDELIVERABLE])), *redrive.plan(JobFilter(tenant=BOB))]
         told = each(tagged, lambda job: redrive.redrive(job, by="eve", reason="it is repaired"))
         again = each(tagged, lambda job: redrive.redrive(job, by="bob"))
         return [[job.id for job in jobs] for jobs in (dead, tagged, named, none)], told, again
@@ -88,7 +87,7 @@ def a_dead_job_with_another_payload(stage: Stage) -> None:
 def a_search_of_jobs_and_its_cursor(stage: Stage) -> None:
     for key in spaced(stage, "123"):
         stage.post("/jobs", {"type": "sim.plain", "payload": {}, "tags": [f"t{key}"]}, key=key)
-    stage.post("/jobs", {"type": "sim.effect", "payload": {}, "delay_seconds": 2_000}, key="4", tenant=_BOB)
+    stage.post("/jobs", {"type": "sim.effect", "payload": {}, "delay_seconds": 2_000}, key="4", tenant=BOB)
 
     def act() -> object:
         search = JobSearch(
@@ -101,13 +100,13 @@ def a_search_of_jobs_and_its_cursor(stage: Stage) -> None:
             steps = search.steps(wanted, now=clock.now(), after=after, most_jobs=most, most_units=units)
             return [[[job.id for job in step.jobs], step.cursor, step.items, step.read_units] for step in steps]
 
-        all_jobs = composition.store().get_many([(_BOB, "x")])
+        all_jobs = composition.store().get_many([(BOB, "x")])
         at = clock.now()
         return {
             "no such": all_jobs,
             "two": found(ANY_JOB, most=2),
             "a tag": found(JobFilter(tag="t2", states=[State.QUEUED])),
-            "a type of a tenant": found(JobFilter(types=["sim.effect"], tenant=_BOB, until=at)),
+            "a type of a tenant": found(JobFilter(types=["sim.effect"], tenant=BOB, until=at)),
             "some units": found(JobFilter(since=at - timedelta(seconds=1), ended_since=at), units=1),
         }
 
@@ -131,12 +130,7 @@ def ended_jobs_that_are_purged(stage: Stage) -> None:
 
 
 def payloads_that_are_migrated(stage: Stage) -> None:
-    jobs = [
-        stage.post(
-            "/jobs", {"type": "sim.effect", "payload": {"count": number}, "delay_seconds": 2_000}, key=f"{number}"
-        )
-        for number in range(4)
-    ]
+    _submit_late(stage, 4)
 
     def change(payload: dict[str, Any]) -> dict[str, Any]:
         if payload["count"] == 1:
@@ -160,19 +154,15 @@ def payloads_that_are_migrated(stage: Stage) -> None:
             told.append(done)
         return told, failed
 
-    assert len(jobs) == 4
     stage.operate("migrates the payloads", act)
 
 
 def a_migration_that_goes_on(stage: Stage) -> None:
     """Its first run has no time for the second job, and keeps its progress as JSON."""
-    for number in range(2):
-        stage.post(
-            "/jobs", {"type": "sim.effect", "payload": {"count": number}, "delay_seconds": 2_000}, key=f"{number}"
-        )
+    _submit_late(stage, 2)
 
     def act() -> object:
-        progress, migrator = Progress(), composition.migrator(rate=1, read_units=4)
+        told, progress, migrator = list[object](), Progress(), composition.migrator(rate=1, read_units=4)
         for seconds in (1.5, 60, 60):
             deadline = clock.now() + timedelta(seconds=seconds)
             done = migrator.run(
@@ -188,7 +178,6 @@ def a_migration_that_goes_on(stage: Stage) -> None:
             progress = progress.next_pass() if progress.complete else progress
         return told
 
-    told = list[object]()
     stage.operate("migrates the payloads in two runs, and again", act)
 
 
@@ -258,9 +247,9 @@ def settings_that_are_refused_and_their_history(stage: Stage) -> None:
 def the_state_of_a_deployment(stage: Stage) -> None:
     for key in spaced(stage, "12"):
         stage.post("/jobs", {"type": "sim.permanent", "payload": {}}, key=key)
-    stage.post("/jobs", {"type": "sim.effect", "payload": {}, "delay_seconds": 2_000}, key="4", tenant=_BOB)
+    stage.post("/jobs", {"type": "sim.effect", "payload": {}, "delay_seconds": 2_000}, key="4", tenant=BOB)
     stage.passes(4)
-    stage.post("/jobs", {"type": "sim.steps", "payload": {"count": 1}, "delay_seconds": 30}, key="5", tenant=_BOB)
+    stage.post("/jobs", {"type": "sim.steps", "payload": {"count": 1}, "delay_seconds": 30}, key="5", tenant=BOB)
     stage.passes(1)
     stage.world.dynamodb.page_items = 1_000
 
@@ -299,6 +288,13 @@ def the_health_of_lanes(stage: Stage) -> None:
 
     stage.operate("asks for the health", act)
     stage.operate("asks over HTTP", lambda: ask(stage.world, "submit", "GET", "/health", tenant=TENANT))
+
+
+def _submit_late(stage: Stage, jobs: int) -> None:
+    for number in range(jobs):
+        stage.post(
+            "/jobs", {"type": "sim.effect", "payload": {"count": number}, "delay_seconds": 2_000}, key=f"{number}"
+        )
 
 
 def _left(deadline: datetime) -> timedelta:
