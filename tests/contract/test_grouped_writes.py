@@ -208,6 +208,19 @@ def test_a_missing_document_is_left_to_a_claim_of_one(store: DynamoJobStore, wri
     assert isinstance(taken, Job)
 
 
+def test_no_document_is_read_if_no_claim_was_written(
+    store: DynamoJobStore, writes: DynamoGroupedWrites, failures: list[str]
+) -> None:
+    (taken,) = _ready(store, 1)
+    claimed(store, taken)
+
+    missing, refused = writes.claim([_claim(a_job()), _claim(taken)])
+
+    assert missing is None
+    assert isinstance(refused, WriteRefusedError)
+    assert failures == []
+
+
 def test_a_claim_whose_answer_was_lost_is_judged_from_the_returned_document(
     store: DynamoJobStore, writes: DynamoGroupedWrites
 ) -> None:

@@ -1,4 +1,4 @@
-"""One job, a page of a listing, a wake and a call of reconcile cost the same with 1,000 and with 100,000 documents.
+"""One job, a page of a listing, a wake and a call of reconcile cost the same with 1,000 and with 20,000 documents.
 
 Half of the documents are dead jobs. `python -m tests.benchmarks.growth` counts the same beside a million documents.
 """
@@ -14,12 +14,12 @@ from tests.support.deployed_functions import Mill
 from tests.support.growth import growing, used_beside
 
 FEW: Final = 1_000
-MANY: Final = 100_000
+MANY: Final = 20_000
 SCALE: Final = (Path(__file__).parents[2] / "docs/operations/scale.md").read_text()
 
 
 @pytest.mark.slow
-def test_nothing_costs_more_with_a_hundred_times_as_many_documents(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_costs_more_with_twenty_times_as_many_documents(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
     with growing(mill, monkeypatch):
         few, many = (used_beside(mill, documents, dead=documents // 2) for documents in (FEW, MANY))
 
@@ -31,7 +31,7 @@ def test_nothing_costs_more_with_a_hundred_times_as_many_documents(mill: Mill, m
 
 
 def test_the_page_has_a_row_for_each_size_and_work_and_all_sizes_agree() -> None:
-    """CI does not count a million documents again. It counts the two smaller sizes above."""
+    """CI does not count them again, but for the smallest. The test above compares smaller tables."""
     for name, used in _shown().items():
         assert len({each for each, _ in used}) == 1, name
         smallest, *others = (size for _, size in used)

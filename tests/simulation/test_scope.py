@@ -13,7 +13,10 @@ from tests.simulation.scope.scenarios import SCENARIOS
 from tests.simulation.scope.touched_items import QUEUES, Footprint
 
 #: The scenarios with the most choices: explored without faults here, or not at all.
-LARGE: Final = ("one that fails, cancelled", "one redriven by two", "two of one group", "a fan-in of two")
+LARGE: Final = (
+    *("one that fails, cancelled", "one redriven by two", "two of one group", "a fan-in of two"),
+    *("a fan-in of two, published", "an event with its consumers"),
+)
 LARGEST: Final = ("two of one group, published", "two within a limit")
 #: A mutant, the scenario that catches it, and the number of faults needed.
 CAUGHT: Final = (

@@ -145,13 +145,13 @@ class FlowLook:
                 list(pool.map(lambda number: documents.carry_out(number, NodeVerdict.START), some))
                 if not in_time():
                     return False
-        moves = [(number, None) for number in self._behind(documents, waiting)]
+        moves = [(number, NodeVerdict.WAIT) for number in self._behind(documents, waiting)]
         for number, said in [*marks.items(), *moves]:
             due = said
             if due is not NodeVerdict.SKIP and len(graph.parents[number]) > 1:
                 # As an advance does it: the parents may be redriven at this moment.
                 due = mover.due(number, self._parts.flows.cursors(documents.flow, [number])[number], ended=None)
-            if due and due is not NodeVerdict.WAIT:
+            if due is not NodeVerdict.WAIT:
                 documents.carry_out(number, due)
             if not in_time():
                 return False

@@ -29,12 +29,11 @@ def _is_only_context(name: str) -> bool:
     return name in {"Invocations", "JobsSucceeded", "StartLatency", "ApproximateAgeOfOldestMessage"}
 
 
-def test_no_alarm_fires_in_ten_healthy_days(installation: Installation) -> None:
-    assert [(change.alarm.name, change.minute) for change in fired(installation, healthy(1, days=10))] == []
+def test_no_alarm_fires_in_four_healthy_days(installation: Installation) -> None:
+    assert [(change.alarm.name, change.minute) for change in fired(installation, healthy(1, days=4))] == []
 
 
-@pytest.mark.parametrize("seed", range(2, 5))
-@pytest.mark.parametrize("additional_points", [0, 5])
+@pytest.mark.parametrize(("seed", "additional_points"), [(2, 0), (3, 5)])
 def test_no_alarm_fires_however_many_data_points_cloudwatch_retrieves(
     installation: Installation, seed: int, additional_points: int
 ) -> None:

@@ -5,7 +5,7 @@ import difflib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -55,6 +55,7 @@ class GeneratedMutant:
         return "\n".join(lines)
 
 
+@cache
 def all_mutants() -> dict[str, GeneratedMutant]:
     """By id."""
     enums = _enums()

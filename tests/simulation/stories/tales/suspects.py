@@ -25,6 +25,15 @@ def a_suspect_runs_alone(stage: Stage) -> None:
     stage.passes(60)
 
 
+def a_suspect_waits_for_too_long(stage: Stage) -> None:
+    """The other job of its batch runs until its time is up, so another worker gets the suspect."""
+    stage.world.mappings["default"].poll_ms = 3_000
+    stage.post("/jobs", {"type": "sim.poison", "payload": {"fails": 1}})
+    stage.passes(150)
+    stage.post("/jobs", {"type": "sim.plain", "payload": {"seconds": 40}, "delay_seconds": 32})
+    stage.passes(120)
+
+
 def a_message_of_a_job_that_was_cancelled(stage: Stage) -> None:
     """And one that comes before its time, one that cannot be read, and one of a newer version."""
     job = stage.post("/jobs", {"type": "sim.effect", "delay_seconds": 5})
