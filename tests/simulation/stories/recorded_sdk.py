@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from botocore.client import BaseClient
 from botocore.exceptions import ClientError, ReadTimeoutError
@@ -24,8 +25,17 @@ class Mishap(StrEnum):
     THROTTLED = "is throttled"
 
 
-#: By function and operation, what happens to the next tries.
-Mishaps = dict[tuple[str, str], list[Mishap]]
+_WRITES: Final = frozenset(("BatchExecuteStatement", "DeleteItem", "PutItem", "TransactWriteItems", "UpdateItem"))
+
+
+@dataclass(slots=True)
+class Mishaps:
+    """What happens to calls."""
+
+    #: To the next tries, by function and operation. The last comes first.
+    planned: dict[tuple[str, str], list[Mishap]] = field(default_factory=dict)
+    #: The first answer to each write of an item is lost, so the SDK sends each write twice.
+    writes_sent_twice: bool = False
 
 
 class RecordedSdk(Sdk):
@@ -35,11 +45,14 @@ class RecordedSdk(Sdk):
         super().__init__(*given)
         self._record = record
         self._mishaps = mishaps
+        self._first_tries: set[Task] = set()
 
     def call(self, client: BaseClient, operation: str, request: Mapping[str, Any]) -> Answer:
         who = function_of(self._task.process.name)
         if self._task.process.alive:
             self._record.note(who, operation, request_of(request))
+        if self._mishaps.writes_sent_twice and operation in _WRITES:
+            self._first_tries.add(self._task)
         try:
             return super().call(client, operation, request)
         except ClientError as error:
@@ -48,10 +61,14 @@ class RecordedSdk(Sdk):
 
     def _tried(self, client: BaseClient, service: str, operation: str, request: Any, *, unanswered: bool) -> Answer:
         who = function_of(self._task.process.name)
-        planned = self._mishaps.get((who, operation))
-        if not planned:
+        planned = self._mishaps.planned.get((who, operation))
+        if planned:
+            mishap = planned.pop()
+        elif self._task in self._first_tries:
+            self._first_tries.remove(self._task)
+            mishap = Mishap.ANSWER_LOST
+        else:
             return super()._tried(client, service, operation, request, unanswered=unanswered)
-        mishap = planned.pop()
         self._record.note(who, mishap)
         if mishap is Mishap.KILLED_BEFORE:
             self._kill()

@@ -35,7 +35,11 @@ class Stage:
 
     def next_call(self, function: str, operation: str, mishap: Mishap, *, tries: int = 1) -> None:
         """Of this function, such as `work-default`. So many tries of the SDK have it: with 3, the call fails."""
-        self._mishaps[function, operation] = [mishap] * tries
+        self._mishaps.planned[function, operation] = [mishap] * tries
+
+    def sends_writes_twice(self) -> None:
+        """From now on, the first answer to each write of an item is lost, and the SDK sends the write again."""
+        self._mishaps.writes_sent_twice = True
 
     def post(self, path: str, body: Any = None, *, key: str | None = None, tenant: str = TENANT) -> Any:
         """Returns the body of the answer. Paths below `/jobs` with an action go to `control`."""

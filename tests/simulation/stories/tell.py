@@ -8,23 +8,35 @@ from functools import cache
 from itertools import islice
 from typing import Final
 
-from tests.simulation.stories import RECORDS, tales
+from tests.simulation.stories import RECORDS, sent_twice, tales
 from tests.simulation.stories.stage import Stage, stage
 
 _LINES_OF_A_DIFFERENCE: Final = 40
+_SENT_TWICE: Final = "-with-writes-sent-twice"
 
 Story = Callable[[Stage], None]
 
 
 @cache
 def stories() -> Mapping[str, Story]:
-    """By name: each public function of a module in `tales`."""
+    """By name: each public function of a module in `tales`, and those that `sent_twice` tells again."""
     found: dict[str, Story] = {}
     for module in pkgutil.iter_modules(tales.__path__):
         for name, told in vars(importlib.import_module(f"{tales.__name__}.{module.name}")).items():
             if getattr(told, "__module__", "") == f"{tales.__name__}.{module.name}" and not name.startswith("_"):
                 found[name.replace("_", "-")] = told
-    return found
+    again = {
+        f"{told.__name__.replace('_', '-')}{_SENT_TWICE}": _with_writes_sent_twice(told) for told in sent_twice.STORIES
+    }
+    return found | again
+
+
+def _with_writes_sent_twice(story: Story) -> Story:
+    def again(stage: Stage) -> None:
+        stage.sends_writes_twice()
+        story(stage)
+
+    return again
 
 
 def told(name: str) -> str:
