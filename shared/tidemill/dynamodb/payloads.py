@@ -38,6 +38,8 @@ FIRST_RUN_BYTES: Final = 340
 #: The largest payload in an item, unless the stage says otherwise.
 LARGEST_ITEM_BYTES: Final = PAYLOAD_ITEM_BYTES
 
+#: What a document has instead of a payload that is stored apart: `payload_at`, the kind, a slash and a token.
+LOCATION_BYTES: Final = 47
 #: About what such an item has besides: its key with tenant, job and location, and the time.
 ITEM_KEY_BYTES: Final = 200
 
@@ -146,7 +148,8 @@ class DynamoPayloads:
         if job.payload is None or len(job.payload) > LARGEST_INLINE_BYTES:
             return job.payload is None
         whole_bytes = size_bytes(encode(job)) + len(job.tenant) + FIRST_RUN_BYTES
-        return not whole_bytes - len("payload") - len(job.payload) <= WRITE_UNIT_BYTES < whole_bytes
+        bytes_without = whole_bytes - len("payload") - len(job.payload) + LOCATION_BYTES
+        return not bytes_without <= WRITE_UNIT_BYTES < whole_bytes
 
     def _form(self, payload: str) -> tuple[Kind, Item]:
         """The kind of its place, and the value of an item there. A payload is compressed if that saves write units."""

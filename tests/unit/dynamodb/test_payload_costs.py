@@ -21,14 +21,17 @@ from tests.support.faulty_client import FaultyClient
 from tests.support.job_tables import Table
 from tests.support.single_job import Clock
 from tidemill.application.submit import Submit
+from tidemill.domain.job import Job
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
-from tidemill.dynamodb.history_entries import size_bytes
+from tidemill.dynamodb.document import encode
+from tidemill.dynamodb.history_entries import WRITE_UNIT_BYTES, size_bytes
 from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.job_store import DynamoJobStore
-from tidemill.dynamodb.payloads import LARGEST_INLINE_BYTES, Bucket, DynamoPayloads
+from tidemill.dynamodb.payloads import FIRST_RUN_BYTES, LARGEST_INLINE_BYTES, Bucket, DynamoPayloads
 from tidemill.powertools.idempotency import insert_once
+from tidemill.system.ids import new_token
 
 #: As an HTTP API and IAM give them.
 CALLER = "111122223333:AROAEXAMPLEROLEID0042"
@@ -99,6 +102,24 @@ def test_a_job_that_succeeds_at_once_costs_one_write_unit_each_time_with_trace_t
     assert len(sizes) == 3
     assert max(sizes) <= 1024
     assert at_least <= len(job.payload or "") == len(inside) + 1
+
+
+def test_a_small_payload_is_stored_apart_exactly_where_that_saves_its_document_a_write_unit(
+    client: FaultyClient, table: Table
+) -> None:
+    """The document without it has its location instead."""
+    payloads = DynamoPayloads(client, table=table.name, bucket=_no_bucket, new_token=new_token)  # type: ignore[arg-type]
+    small = a_job(tenant=CALLER, id="0" * 36, payload="x" * 300)
+
+    def bytes_after_first_run(job: Job) -> int:
+        return size_bytes(encode(job)) + len(job.tenant) + FIRST_RUN_BYTES
+
+    first = WRITE_UNIT_BYTES - bytes_after_first_run(small)
+    jobs = [replace(small, trace="t" * (first - len("trace") + more)) for more in range(-5, 320)]
+    moved = [(job, stored) for job in jobs if (stored := payloads.put_away(job)) != job]
+
+    assert [bytes_after_first_run(both[0]) for both in moved] == list(range(1025, 1025 + len(moved)))
+    assert bytes_after_first_run(moved[-1][1]) == 1024
 
 
 def test_a_payload_stays_in_a_document_that_is_too_large_without_it(client: FaultyClient, table: Table) -> None:
