@@ -252,6 +252,22 @@ def test_a_run_that_finds_no_room_costs_two_writes(limits: DynamoLimits, client:
     assert len(writes) == 2
 
 
+def test_a_released_job_for_which_a_lowered_limit_has_no_room_costs_two_writes(
+    limits: DynamoLimits, client: FaultyClient
+) -> None:
+    """It does not try again and again to enter with its reservation."""
+    stays, leaves = a_slot(TWO), a_slot(TWO)
+    for slot in (stays, leaves, a_slot(TWO)):
+        limits.acquire(slot, now=NOW)
+    released = a_slot(ONE, released=True)
+    turn = Turn(reservation=released.reservation, due=NOW)
+    limits.reserve(LINE, limits.look(LINE), [turn], leaving=run_name(leaves.token), now=NOW)
+    writes = counting(client)
+
+    assert limits.acquire(released, now=NOW) == LINE
+    assert len(writes) == 2
+
+
 def test_a_run_tries_four_times_while_others_are_faster_and_then_waits(
     limits: DynamoLimits, client: FaultyClient, table: Table
 ) -> None:

@@ -11,6 +11,7 @@ from tests.support.builders import LEASE, MILLISECOND, NOW, SECOND, TENANT, fres
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
 from tidemill.application.ports import Entered, LimitSlot
+from tidemill.aws.attribute_values import seconds
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.limit_state import AHEAD, NEAR, RESERVED, Turn, run_name
 from tidemill.domain.limits import LONGEST_RATE_PERIOD, Limit, Rate
@@ -182,7 +183,7 @@ def test_wake_finds_the_line_of_a_type_before_its_first_job_is_parked(limits: Dy
     assert TTL_ATTRIBUTE not in item_of(table), "it waits for longer than any other item is kept"
     limits.clear(line, seen)
     assert list(limits.lines()) == []
-    assert TTL_ATTRIBUTE in item_of(table)
+    assert item_of(table)[TTL_ATTRIBUTE] == seconds(NOW + KEPT), "the next line continues its rate"
 
     limits.list_line(line, THREE_A_MINUTE_RATE, job=(TENANT, "b"), now=NOW + SECOND)
     assert list(limits.lines()) == [line]

@@ -1,0 +1,158 @@
+"""`MessageRun`: a message that its worker cannot read, and the next job of a group."""
+
+import json
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tests.support.builders import MILLISECOND, NOW, SECOND, a_job, a_job_type, types_of
+from tests.support.single_job import Clock, tools
+from tidemill.application.attempt_report import Ending, Report, Unobserved
+from tidemill.application.handler_context import HandlerContext
+from tidemill.application.joint_calls import OwnSeat
+from tidemill.application.settle import AHEAD_DELAY
+from tidemill.domain.claim_verdict import Verdict
+from tidemill.domain.job import Job, Reference, reference_to
+from tidemill.domain.states import State
+from tidemill.in_memory.single_job import OneJob
+from tidemill.names import SETTLE_RESERVE_SECONDS, Lane
+from tidemill.sqs import messages
+from tidemill.worker.message_run import MessageRun, WorkerSettings
+
+#: As little as a run needs.
+ENOUGH = SECOND + timedelta(seconds=SETTLE_RESERVE_SECONDS)
+
+
+class Invocation:
+    aws_request_id = "request"
+
+    def __init__(self, left: timedelta = ENOUGH) -> None:
+        self._left = left
+
+    def get_remaining_time_in_millis(self) -> int:
+        return self._left // MILLISECOND
+
+
+class Observer(Unobserved):
+    def __init__(self) -> None:
+        self.reports: list[tuple[Reference | None, Report]] = []
+
+    def ended(self, reference: Reference | None, report: Report) -> None:
+        self.reports.append((reference, report))
+
+
+class Seat(OwnSeat):
+    left = False
+
+    def leave_call(self) -> None:
+        self.left = True
+
+
+class OneOfGroup(OneJob):
+    """`following` is what a first `advance` answers or raises."""
+
+    def __init__(self, following: Job | Exception | None = None) -> None:
+        super().__init__(a_job(group="orders"))
+        self._following = following
+
+    def advance(self, _tenant: str, _group: str, *, now: datetime) -> Job | None:
+        following, self._following = self._following, None
+        if isinstance(following, Exception):
+            raise following
+        return following
+
+
+def a_message(
+    body: str,
+    *,
+    store: OneJob | None = None,
+    observer: Observer,
+    seat: Seat | None = None,
+    stray_beside: Callable[[Observer], bool] = lambda _seen: False,
+    **settings: Any,
+) -> MessageRun:
+    """To a worker of epoch 2."""
+    context = tools(store or OneJob(a_job()), types_of(a_job_type()), Clock())  # type: ignore[arg-type]  # it needs less
+    return MessageRun(
+        {"attributes": {"ApproximateReceiveCount": "1"}, "body": body},
+        WorkerSettings(context=context, lane=Lane.DEFAULT, job_timeout=SECOND, epoch=2, **settings),
+        deadline=NOW + SECOND,
+        wait_until_alone=lambda deadline: deadline,
+        stray_beside=lambda: stray_beside(observer),
+        deadline_moved=lambda: None,
+        handler_scope=lambda job: nullcontext(HandlerContext(fields={}, trace=job.trace)),
+        observer=observer,
+        settle_scope=lambda _job: nullcontext(),
+        worker="request/version",
+        seat=seat or Seat(),
+    )
+
+
+def of_epoch(epoch: int) -> str:
+    return messages.encode(reference_to(a_job()), epoch=epoch)
+
+
+@pytest.mark.parametrize(
+    ("body", "ending", "verdict", "later"),
+    [
+        ("{", Ending.MALFORMED, None, None),
+        (json.dumps({"schema": 99}), Ending.UNAVAILABLE, None, AHEAD_DELAY),
+        (of_epoch(3), Ending.REFUSED, Verdict.AHEAD, AHEAD_DELAY),
+        (of_epoch(1), Ending.REFUSED, Verdict.STALE, None),
+    ],
+    ids=["malformed", "newer schema", "after a restore", "from before a restore"],
+)
+def test_a_message_that_its_worker_cannot_read_ends_at_once_with_one_report(
+    body: str, ending: Ending, verdict: Verdict | None, later: timedelta | None
+) -> None:
+    observer, seat = Observer(), Seat()
+    message = a_message(body, observer=observer, seat=seat)
+
+    message.run(Invocation())
+
+    assert (message.finished, seat.left, message.deadline, message.stray) == (True, True, None, None)
+    assert message.reference is None
+    report = message.report
+    assert (report.ending, report.verdict) == (ending, verdict)
+    assert report.put_back_until == (NOW + later if later else None)
+    assert observer.reports == [(None, report)]
+
+
+def stray_after_first_run(seen: Observer) -> bool:
+    return bool(seen.reports)
+
+
+NEXT = a_job(id="next", group="orders", state=State.QUEUED, due=NOW)
+
+
+@pytest.mark.parametrize(
+    ("following", "more", "left", "runs"),
+    [
+        (NEXT, {}, ENOUGH, 2),
+        (NEXT, {}, ENOUGH - MILLISECOND, 1),
+        (NEXT, {"follows_groups": False}, ENOUGH, 1),
+        (NEXT, {"stray_beside": stray_after_first_run}, ENOUGH, 1),
+        (replace(NEXT, state=State.PARKED), {}, ENOUGH, 1),
+        (replace(NEXT, lane=Lane.BULK), {}, ENOUGH, 1),
+        (replace(NEXT, due=NOW + MILLISECOND), {}, ENOUGH, 1),
+        (None, {}, ENOUGH, 1),
+        (OSError("no answer"), {}, ENOUGH, 1),
+    ],
+    ids=["ready", "no time", "left to messages", "beside a stray", "parked", "other lane", "later", "none", "outage"],
+)
+def test_a_worker_goes_on_to_the_next_job_of_a_group_if_it_is_ready_and_time_is_left(
+    following: Job | Exception | None, more: dict[str, Any], left: timedelta, runs: int
+) -> None:
+    observer, store = Observer(), OneOfGroup(following)
+    message = a_message(of_epoch(2), store=store, observer=observer, **more)
+
+    message.run(Invocation(left))
+
+    assert message.finished
+    assert [report.ending for _, report in observer.reports] == [Ending.SUCCEEDED] * runs
+    assert [reference.job_id for reference, _ in observer.reports if reference][1:] == ["next"] * (runs - 1)
+    assert message.report is observer.reports[0][1]
