@@ -7,9 +7,10 @@ import pytest
 
 from tests.support.builders import AN_UNDO, NOW, SECOND, SETTLEMENTS, a_job, an_undo_of, brought_to, claimed, stored
 from tests.support.job_tables import Table
-from tidemill.domain.errors import WriteRefusedError
+from tidemill.domain.errors import TransactionConflictError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
+from tidemill.dynamodb import groups
 from tidemill.dynamodb.document import encode
 from tidemill.dynamodb.job_store import DynamoJobStore
 
@@ -125,6 +126,21 @@ def test_another_submission_of_the_same_key_finds_the_job(store: DynamoJobStore)
     later = store.supersede(earlier, a_job(supersedes=earlier.id))
 
     assert store.supersede(earlier, replace(later, trace="another")) == later
+
+
+def test_a_submission_whose_key_another_job_has_just_taken_is_a_conflict_and_marks_nothing(
+    store: DynamoJobStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The caller repeats it, and finds that job."""
+    monkeypatch.setattr(groups, "TRIED_FOR", timedelta(0))
+    earlier = succeeded(store)
+    later = a_job(supersedes=earlier.id)
+    store.insert_if_absent(replace(later, supersedes=None))
+
+    with pytest.raises(TransactionConflictError):
+        store.supersede(earlier, later)
+
+    assert stored(store, earlier) == earlier
 
 
 def test_the_undo_of_a_job_of_a_group_waits_at_its_end(store: DynamoJobStore) -> None:

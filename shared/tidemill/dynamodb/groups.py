@@ -120,11 +120,11 @@ class DynamoGroups:
         written = self._unless_refused(attempt, write, mine)
         return written if written.id == job.id else self._read(job.tenant, job.id) or job
 
-    def redrive(self, job: Job, entry: Redrive, *, mine: Callable[[Job], bool]) -> Job:
+    def redrive(self, job: Job, group: str, entry: Redrive, *, mine: Callable[[Job], bool]) -> Job:
         """Queue the job if it is the head of its group, else put it at the tail. Raises `WriteRefusedError`."""
 
         def attempt() -> Job | None:
-            revived, head = replace(job, state=State.QUEUED), self._head(job.tenant, job.group or "")
+            revived, head = replace(job, state=State.QUEUED), self._head(job.tenant, group)
             if head.leads(job):
                 # Write the head unchanged: a concurrent advance that read the dead job must read again.
                 entries = [self._put_head(head)]

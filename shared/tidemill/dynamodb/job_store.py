@@ -213,7 +213,7 @@ class DynamoJobStore(JobReader):
             return any(redrive.token == token for redrive in current.redrives)
 
         if job.group is not None:
-            return self._groups.redrive(job, entry, mine=mine)
+            return self._groups.redrive(job, job.group, entry, mine=mine)
         return self._updated(Write.REDRIVE, operator_writes.redrive(job, entry), mine=mine)
 
     def undo(self, done: Job, job: Job, entry: Undone) -> Job:

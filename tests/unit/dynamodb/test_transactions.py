@@ -52,7 +52,7 @@ def sent(error: Exception | None, *parts: Part) -> Client:
     return found
 
 
-@pytest.mark.parametrize("part", [Part.OWN, Part.JOB, Part.GROUP])
+@pytest.mark.parametrize("part", [part for part in Part if part is not Part.EFFECT])
 def test_a_condition_of_tidemill_refuses_with_its_entry_and_item(part: Part) -> None:
     with pytest.raises(RefusedError) as refusal:
         sent(cancelled("None", HELD, "TransactionConflict"), Part.OWN, part, Part.EFFECT)
@@ -97,8 +97,9 @@ def test_a_request_that_is_refused_as_a_whole_is_the_fault_of_the_handler_if_it_
     for part in (Part.JOB, Part.EFFECT):
         with pytest.raises(EffectRefusedError):
             sent(error, Part.OWN, part)
-    with pytest.raises((ClientError, MissingResourceError)):
-        sent(error, Part.OWN, Part.GROUP)
+    for part in (Part.GROUP, Part.BATCH, Part.PARTNER):
+        with pytest.raises((ClientError, MissingResourceError)):
+            sent(error, Part.OWN, part)
 
 
 @pytest.mark.parametrize("error", [AttributeError("a"), KeyError("a"), TypeError("a"), ValueError("a")])
