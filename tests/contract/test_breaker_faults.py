@@ -122,3 +122,24 @@ def test_a_worker_that_cannot_read_it_goes_on(downstream: Downstream) -> None:
 
 def _woken(downstream: Downstream) -> Released:
     return downstream.releaser.release_all(part=WHOLE, in_time=lambda: True, draw=lambda: 0.5)
+
+
+@pytest.mark.parametrize(("afresh", "reads"), [(False, [False, True]), (True, [True])])
+def test_a_breaker_that_is_older_than_known_is_read_consistently_and_then_believed(
+    downstream: Downstream, table: Table, monkeypatch: pytest.MonkeyPatch, afresh: bool, reads: list[bool]
+) -> None:
+    """Its item was deleted, or comes from a backup."""
+    downstream.fail_twice()
+    seen, read = list[bool](), downstream.stored.read
+    for item in table.client.scan(TableName=table.name)["Items"]:
+        if "circuit" in item:
+            table.client.delete_item(TableName=table.name, Key={"pk": item["pk"]})
+    downstream.clock.now += timedelta(seconds=2)
+
+    def counted(name: str, *, consistent: bool = False) -> Breaker:
+        seen.append(consistent)
+        return read(name, consistent=consistent)
+
+    monkeypatch.setattr(downstream.stored, "read", counted)
+    assert downstream.breakers.look("payments", afresh=afresh).closed
+    assert seen == reads

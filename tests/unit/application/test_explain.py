@@ -11,6 +11,7 @@ from tidemill.application.explain import explain
 from tidemill.application.explanation import Facts, GroupHead, LaneDepth, Reason
 from tidemill.application.owed import Kind, Owed, Work
 from tidemill.domain.adaptive_limit import Adapted, Adaptive, Trouble
+from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import Job
 from tidemill.domain.limit_state import LimitState
 from tidemill.domain.limits import Limit
@@ -152,6 +153,44 @@ def test_a_job_behind_an_adaptive_limit_learns_its_bounds_and_its_last_decrease(
 
     assert answer.reason is Reason.NO_SLOT
     assert sentence in answer.sentences[0]
+
+
+@pytest.mark.parametrize(
+    ("trouble", "words"),
+    [
+        (Trouble.SLOW, "a run took longer"),
+        (Trouble.THROTTLED, "throttled"),
+        (Trouble.TIMEOUT, "timed out"),
+        (Trouble.ERROR, "a run failed"),
+    ],
+)
+def test_each_trouble_that_lowers_an_adaptive_limit_is_told(trouble: Trouble, words: str) -> None:
+    adapted = Adapted(allowed=1, falls=1, fell_at=NOW, why=trouble)
+    limit = LimitState(limit=FULL, held={"run": LATER + SECOND}, adapted=adapted)
+
+    assert words in explain(facts(a_job(state=State.PARKED, wait=A_WAIT), limit=limit)).sentences[0]
+
+
+@pytest.mark.parametrize(
+    ("cause", "words"),
+    [
+        (HoldCause.PAUSE, "paused"),
+        (HoldCause.SUSPECT, "crashed"),
+        (HoldCause.STRAY, "beyond its time"),
+        (HoldCause.OUTAGE, "the store"),
+        (HoldCause.TYPE, "broken"),
+        (HoldCause.BREAKER, "breaker"),
+        (HoldCause.UNDO, "supersedes"),
+        (HoldCause.VERSION, "does not know its type"),
+        (None, "another version of the code"),
+    ],
+)
+def test_each_cause_of_a_hold_is_told(cause: HoldCause | None, words: str) -> None:
+    due = LATER + SECOND
+    answer = explain(facts(a_job(due=due, holds=2, hold_cause=cause)))
+
+    assert (answer.reason, answer.until) == (Reason.HELD, due)
+    assert words in answer.sentences[0]
 
 
 def test_a_job_behind_a_shared_limit_of_its_lane_says_so() -> None:

@@ -76,3 +76,12 @@ def a_batch_that_is_cancelled(stage: Stage) -> None:
     stage.passes(20)
     stage.get(f"/batches/{batch['id']}")
     stage.get(f"/batches/{inner['id']}")
+
+
+def a_job_that_is_no_batch(stage: Stage) -> None:
+    job = stage.post("/jobs", {"type": "sim.plain", "delay_seconds": 50}, key="job")
+    for name in (job["id"], "5c1d2f5e-0000-5000-8000-000000000000"):
+        stage.post(f"/batches/{name}/cancel")
+        stage.post(f"/batches/{name}/close")
+        stage.get(f"/batches/{name}")
+    stage.get(f"/jobs/{job['id']}")
