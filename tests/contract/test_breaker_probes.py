@@ -210,5 +210,29 @@ def test_what_runs_while_it_is_forced_closed_decides_nothing(downstream: Downstr
     assert downstream.breaker.failures == 0
 
 
+@pytest.mark.parametrize(
+    ("forced", "ending", "probed"),
+    [("closed", Ending.SUCCEEDED, True), ("open", Ending.PARKED, False)],
+)
+def test_a_job_of_two_downstreams_follows_the_force_of_one_and_probes_the_other_only_if_it_runs(
+    downstream: Downstream, forced: str, ending: Ending, probed: bool
+) -> None:
+    def handle(_payload: Any, _run: Run) -> None:
+        if downstream.error:
+            raise downstream.error
+
+    downstream.declare(
+        handle, *(Declared(name, failure_threshold=1, probe_seconds=15) for name in ("other", "payments"))
+    )
+    downstream.run(downstream.submit())
+    downstream.error, downstream.clock.now = None, PROBE_AT
+    downstream.settings = configured(_forced(forced))
+
+    assert downstream.run(downstream.submit()).ending is ending
+
+    assert downstream.stored.read("other", consistent=True).closed is probed
+    assert not downstream.breaker.closed, "its force decides, and not its state"
+
+
 def _forced(state: str) -> Setting:
     return Setting(name="breakers.payments", value={"force": state}, at=NOW, by="eve", reason="")
