@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError, EndpointConnectionError, ReadTimeoutError
+from botocore.retries.standard import ThrottledRetryableChecker
 
 from tidemill.domain.downstream_errors import ErrorClass, classify
 from tidemill.domain.errors import JobTimeoutError, PermanentJobError, RetryAfter, StoreUnavailableError
@@ -55,6 +56,54 @@ class _ResponseError(Exception):
 )
 def test_an_error_has_its_class(error: Exception, expected: ErrorClass) -> None:
     assert classify(error) is expected
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("ConnectionError", "Timeout"),  # requests
+        "TransportError",  # httpx
+        "TimeoutException",  # httpcore
+        "ReadTimeoutError",  # urllib3
+        *("HTTPClientError", "URLError", "gaierror"),
+    ],
+)
+def test_a_connection_error_of_a_library_is_known_by_the_name_of_its_class_or_of_a_base(name: str) -> None:
+    kind = type(name, (Exception,), {})
+    assert classify(kind()) is ErrorClass.TRANSIENT
+    assert classify(type("OwnError", (kind,), {})()) is ErrorClass.TRANSIENT
+
+
+def test_each_code_that_botocore_takes_for_throttling_is_throttling() -> None:
+    codes = ThrottledRetryableChecker._THROTTLED_ERROR_CODES  # type: ignore[attr-defined]  # the stubs lack it
+    assert {classify(_client_error(code, 400)) for code in codes} == {ErrorClass.THROTTLED}
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (302, ErrorClass.DEFECT),
+        (399, ErrorClass.DEFECT),
+        (400, ErrorClass.PERMANENT),
+        (428, ErrorClass.PERMANENT),
+        (429, ErrorClass.THROTTLED),
+        (499, ErrorClass.PERMANENT),
+        (500, ErrorClass.TRANSIENT),
+        (504, ErrorClass.TRANSIENT),
+    ],
+)
+def test_the_status_of_an_answer_decides(status: int, expected: ErrorClass) -> None:
+    assert classify(_ResponseError(status)) is expected
+    assert classify(_client_error("Other", status)) is expected
+
+
+@pytest.mark.parametrize("attribute", ["status_code", "status", "code"])
+def test_the_status_may_be_an_attribute_of_the_error(attribute: str) -> None:
+    error = Exception("refused")
+    setattr(error, attribute, 503)
+    assert classify(error) is ErrorClass.TRANSIENT
+    setattr(error, attribute, "503")
+    assert classify(error) is ErrorClass.DEFECT
 
 
 def test_the_rules_of_the_type_come_first() -> None:
