@@ -7,6 +7,7 @@ from tests.support.builders import NOW, SECOND
 from tests.support.in_memory_flows import FLOW_ID, InMemoryFlows, a_fan_in, nodes
 from tidemill.application import flow_advance
 from tidemill.domain.flow_graph import LAST
+from tidemill.domain.flows import Resolution
 from tidemill.domain.job import Redrive
 from tidemill.domain.states import State
 
@@ -34,6 +35,17 @@ def test_a_look_does_not_believe_that_a_node_is_blocked_whose_parent_is_alive_ag
     # No advance has reached `d` yet.
     assert not flows.look_at_all().at_rest
     assert flows.states()["d"] == "queued"
+
+
+def test_each_node_down_the_line_of_one_that_is_alive_again_is_pending() -> None:
+    flows = InMemoryFlows(nodes(a=[], b=["a"], c=["b"], d=["c"]))
+    flows.look_at_all()
+    flows.end("a", State.DEAD)
+    for name in ("a", "b", "c"):
+        flows.advance(name)
+    redriven(flows, "a")
+    looked = flows.look_at_all()
+    assert set(looked.resolutions) == {Resolution.PENDING}
 
 
 def test_a_node_that_stays_blocked_asks_for_a_look() -> None:

@@ -171,6 +171,17 @@ def test_a_short_queue_is_visible_again_after_each_run() -> None:
     assert queue.hidden_until == {}
 
 
+def test_a_run_with_time_left_ends_at_its_bound_and_leaves_the_rest_visible() -> None:
+    queue = Queue(oldest_first=True, latency=timedelta(milliseconds=1))
+    queue.fill([letter_for(dead_job("dead"))] * (ROTATING.most + 20))
+
+    swept, took = swept_by(queue, Documents(queue, {}))()
+
+    assert swept == Swept(kept=ROTATING.most, unfinished=True)
+    assert took < LONGEST_SWEEP / 2
+    assert queue.fewest_visible == 20
+
+
 @pytest.mark.parametrize("latency", [timedelta(milliseconds=200), timedelta(seconds=2), timedelta(seconds=6)])
 def test_a_slow_service_cuts_the_run_short_and_not_its_reserve(latency: timedelta) -> None:
     queue = Queue(oldest_first=True, latency=latency)

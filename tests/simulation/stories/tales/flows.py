@@ -77,6 +77,19 @@ def a_flow_that_dies_and_is_redriven(stage: Stage) -> None:
     stage.get(f"/flows/{flow['id']}")
 
 
+def a_node_that_is_redriven_while_others_are_blocked_by_it(stage: Stage) -> None:
+    """A node is added behind those, while it runs again."""
+    slow = {"name": "slow", "type": "sim.snooze", "payload": {"count": 5, "seconds": 1}}
+    nodes = [slow, _node("a", fails=2, seconds=4), _node("b", "a"), _node("c", "b")]
+    flow = stage.post("/flows", {"nodes": nodes}, key="one")
+    stage.passes(20)
+    shown = stage.get(f"/flows/{flow['id']}")
+    stage.post(f"/jobs/{shown['nodes'][1]['job_id']}/redrive")
+    stage.post(f"/flows/{flow['id']}/nodes", {"nodes": [_node("d", "c")]})
+    stage.passes(3)
+    stage.get(f"/flows/{flow['id']}")
+
+
 def a_flow_that_is_cancelled(stage: Stage) -> None:
     flow = stage.post("/flows", {"nodes": [_node("a", seconds=8), _node("b", "a")]}, key="one")
     stage.passes(5)

@@ -135,6 +135,24 @@ def a_breaker_that_is_forced_open_and_closed(stage: Stage) -> None:
     explains(stage, job["id"])
 
 
+def a_breaker_whose_results_do_not_count_while_it_is_forced(stage: Stage) -> None:
+    """Whichever way it is forced. Without a force the same failures open it."""
+    job = stage.post("/jobs", {"type": "sim.dependent", "payload": {}, "delay_seconds": 3_000}, key="1")
+
+    def act(seen: Breakers, policy: BreakerPolicy, job: Job) -> object:
+        told: list[object] = [seen.failed(policy, job, call=call, error="1") for call in "abc"]
+        told += [seen.succeeded(policy, job), seen.would_admit(policy), seen.admits(policy, job)]
+        stage.world.scheduler.sleep(1_000)
+        told += [seen.blocks("payments"), seen.holds_line("payments"), seen.open_for("payments")]
+        return [*told, seen.drain_rate("payments", at=clock.now())]
+
+    for force in ("open", "closed"):
+        set_setting(stage, "breakers.payments", {"force": force})
+        _breaker(stage, job["id"], act)
+    remove_setting(stage, "breakers.payments")
+    _breaker(stage, job["id"], act)
+
+
 def a_tenant_with_a_cap_and_a_weight(stage: Stage) -> None:
     set_setting(stage, "caps.default", 2, wait=0)
     set_setting(stage, f"weights.{TENANT}", 0.5)
