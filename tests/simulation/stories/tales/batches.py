@@ -78,6 +78,21 @@ def a_batch_that_is_cancelled(stage: Stage) -> None:
     stage.get(f"/batches/{inner['id']}")
 
 
+def a_batch_that_is_cancelled_when_its_jobs_have_died(stage: Stage) -> None:
+    """Of them, one is a batch."""
+    batch = stage.post("/batches", {}, key="one")
+    inner = stage.post("/batches", {"batch": batch["id"]}, key="two")
+    stage.post("/jobs", _job(batch["id"], "sim.permanent"), key="outer")
+    stage.post("/jobs", _job(inner["id"], "sim.permanent"), key="inner")
+    stage.post(f"/batches/{inner['id']}/close")
+    stage.passes(8)
+    stage.get(f"/batches/{inner['id']}")
+    stage.post(f"/batches/{batch['id']}/cancel")
+    stage.passes(8)
+    stage.get(f"/batches/{batch['id']}")
+    stage.get(f"/jobs/{inner['id']}")
+
+
 def a_job_that_is_no_batch(stage: Stage) -> None:
     job = stage.post("/jobs", {"type": "sim.plain", "delay_seconds": 50}, key="job")
     for name in (job["id"], "5c1d2f5e-0000-5000-8000-000000000000"):
