@@ -187,6 +187,19 @@ def the_messages_of_dead_jobs_are_swept(stage: Stage) -> None:
     stage.operate("sweeps again", _swept)
 
 
+def the_message_of_a_dead_job_is_moved_back_to_its_lane(stage: Stage) -> None:
+    """As the console of SQS does it. The first move redrives the job; another one, too late, finds it redriven."""
+    job = stage.post("/jobs", {"type": "sim.permanent"}, key="dead")
+    stage.passes(5)
+    lane, letters = stage.world.lanes["default"], stage.world.dead_letters["default"]
+    (letter,) = letters.messages
+    letters.messages.clear()
+    for _ in range(2):
+        lane.send(letter.body, attributes=letter.attributes)
+        stage.passes(6)
+    stage.get(f"/jobs/{job['id']}")
+
+
 def _swept() -> object:
     urls = composition.lane_urls()[Lane.DEFAULT]
     return sweep(SqsDeadLetterQueue(clients.sqs(), urls.dead_letters), store=composition.store(), clock=clock.now)
