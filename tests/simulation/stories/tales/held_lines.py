@@ -135,6 +135,30 @@ def a_breaker_that_is_forced_open_and_closed(stage: Stage) -> None:
     explains(stage, job["id"])
 
 
+def an_explained_job_of_a_breaker_without_a_probe_and_of_one_that_has_closed(stage: Stage) -> None:
+    """The probe gives up and is cancelled. Another call succeeds, and the line has not moved on yet."""
+    probe, waiting = [
+        stage.post("/jobs", {"type": "sim.dependent", "payload": {}}, key=key)["id"] for key in spaced(stage, "12")
+    ]
+    _calls_fail(stage, waiting, "abc")
+    stage.passes(4)
+
+    def gives_up(seen: Breakers, _policy: BreakerPolicy, job: Job) -> object:
+        seen.give_up("payments", job)
+        return seen.look("payments").probe
+
+    _breaker(stage, probe, gives_up)
+    explains(stage, waiting, stopped=True)
+    stage.post(f"/jobs/{probe}/cancel")
+
+    def calls(seen: Breakers, policy: BreakerPolicy, job: Job) -> object:
+        stage.world.scheduler.sleep(8_000)
+        return [seen.admits(policy, job), seen.succeeded(policy, job)]
+
+    _breaker(stage, waiting, calls)
+    explains(stage, waiting, stopped=True)
+
+
 def a_breaker_whose_results_do_not_count_while_it_is_forced(stage: Stage) -> None:
     """Whichever way it is forced. Without a force the same failures open it."""
     job = stage.post("/jobs", {"type": "sim.dependent", "payload": {}, "delay_seconds": 3_000}, key="1")

@@ -187,6 +187,22 @@ def the_messages_of_dead_jobs_are_swept(stage: Stage) -> None:
     stage.operate("sweeps again", _swept)
 
 
+def messages_of_stranded_jobs_of_which_one_cannot_be_written(stage: Stage) -> None:
+    """It stays, the other one is sent again. While no time is left, nothing is hidden or swept."""
+    jobs = [stage.post("/jobs", {"type": "sim.effect", "delay_seconds": 100}, key=key) for key in "ab"]
+    stage.passes(5)
+    lane, letters = stage.world.lanes["default"], stage.world.dead_letters["default"]
+    for message in list(lane.messages):
+        lane.messages.remove(message)
+        letters.send(message.body)
+    stage.passes(160)
+    stage.world.throttled_items.throttle(f"{TENANT}#{jobs[0]['id']}", for_ms=60_000)
+    stage.operate("sweeps without time", lambda: _swept(timedelta(0)))
+    stage.operate("sweeps", _swept)
+    stage.passes(60)
+    stage.operate("sweeps again", _swept)
+
+
 def the_message_of_a_dead_job_is_moved_back_to_its_lane(stage: Stage) -> None:
     """As the console of SQS does it. The first move redrives the job; another one, too late, finds it redriven."""
     job = stage.post("/jobs", {"type": "sim.permanent"}, key="dead")
@@ -200,9 +216,9 @@ def the_message_of_a_dead_job_is_moved_back_to_its_lane(stage: Stage) -> None:
     stage.get(f"/jobs/{job['id']}")
 
 
-def _swept() -> object:
-    urls = composition.lane_urls()[Lane.DEFAULT]
-    return sweep(SqsDeadLetterQueue(clients.sqs(), urls.dead_letters), store=composition.store(), clock=clock.now)
+def _swept(time_left: timedelta = timedelta(minutes=5)) -> object:
+    queue = SqsDeadLetterQueue(clients.sqs(), composition.lane_urls()[Lane.DEFAULT].dead_letters)
+    return sweep(queue, store=composition.store(), clock=clock.now, time_left=lambda: time_left)
 
 
 def _shown(job: Job | None) -> object:
