@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tests.simulation.stories.operator_tools import set_setting
 from tests.simulation.stories.stage import Mishap, Stage
 
 
@@ -61,6 +62,28 @@ def a_burst_of_an_hour(stage: Stage) -> None:
     _submits(stage, 3, seconds=10, replace="payload")
     stage.post(f"/jobs/{job['id']}/cancel")
     _submits(stage, 4, replace="payload")
+
+
+def a_burst_whose_message_is_lost(stage: Stage) -> None:
+    """Its job is late. It keeps its time if a submission asks for now, and all keep it after the end of the burst."""
+    _submits(stage, 1, seconds=5, debounce_max_seconds=9, max_age_seconds=60)
+    stage.passes(3)
+    stage.world.lanes["default"].messages.clear()
+    stage.passes(3)
+    _submits(stage, 2, seconds=0, max_age_seconds=60)
+    _submits(stage, 3, seconds=1, max_age_seconds=90)
+    stage.passes(0.9)
+    stage.world.lanes["default"].messages.clear()
+    stage.passes(9)
+    _submits(stage, 4, seconds=5, replace="payload", max_age_seconds=60)
+
+
+def a_burst_whose_job_is_paused(stage: Stage) -> None:
+    set_setting(stage, "pauses.type=sim.debounced", {}, seconds=60)
+    job = _submits(stage, 1, seconds=2)
+    stage.passes(4)
+    _submits(stage, 2, seconds=2, replace="payload")
+    stage.get(f"/jobs/{job['id']}")
 
 
 def a_burst_that_is_refused(stage: Stage) -> None:
