@@ -177,6 +177,20 @@ def test_a_job_that_was_found_and_has_ended_or_is_gone_is_not_cancelled(store: J
     assert not control.cancel_found(a_job(), LIVE, by="ada")
 
 
+def test_a_job_that_was_found_in_a_state_without_a_cancel_is_tried_once(
+    store: JobStore, control: Control, client: FaultyClient
+) -> None:
+    job, writes = brought_to(store, State.SUCCEEDED), list[bool]()
+
+    def count(applied: bool) -> None:
+        writes.append(applied)
+        assert len(writes) == 1
+
+    client.watch = count
+    assert not control.cancel_found(job, JobFilter(), by="ada")
+    assert stored(store, job) == job
+
+
 def test_redrive_requeues_a_dead_job_and_records_who_did_it(store: JobStore, control: Control, clock: Clock) -> None:
     job = brought_to(store, State.DEAD)
     clock.now += SECOND
