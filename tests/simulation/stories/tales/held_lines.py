@@ -14,6 +14,7 @@ from tests.simulation.stories.stage import BOB, TENANT, Stage
 from tidemill import composition
 from tidemill.application.breakers import Breakers
 from tidemill.domain.breaker import BreakerPolicy
+from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import Job
 from tidemill.system import clock
 
@@ -133,6 +134,30 @@ def a_breaker_that_is_forced_open_and_closed(stage: Stage) -> None:
     explains(stage, job["id"])
     stage.wakes()
     explains(stage, job["id"])
+
+
+def a_breaker_whose_item_is_asked_for_too_much(stage: Stage) -> None:
+    """A failure may be reported again, and no line moves meanwhile."""
+    job = stage.post("/jobs", {"type": "sim.dependent", "payload": {}, "delay_seconds": 3_000}, key="1")
+
+    def act(seen: Breakers, policy: BreakerPolicy, job: Job) -> object:
+        told: list[object] = [seen.failed(policy, job, call=call, error="1") for call in "ab"]
+        stage.world.scheduler.sleep(2_000)
+        stage.world.throttled_items.throttle("!breaker#payments", for_ms=20_000)
+        told += [seen.look("payments"), seen.admits(policy, job), seen.failed(policy, job, call="c", error="1")]
+        try:
+            told.append(seen.holds_line("payments"))
+        except StoreUnavailableError as error:
+            told.append(error)
+        stage.world.scheduler.sleep(20_000)
+        told += [seen.holds_line("payments"), seen.failed(policy, job, call="d", error="2")]
+        stage.world.throttled_items.throttle("!breaker#payments", for_ms=10_000)
+        stage.world.scheduler.sleep(2_000)
+        told += [seen.look("payments").state, seen.blocks("payments"), seen.admits(policy, job)]
+        stage.world.scheduler.sleep(11_000)
+        return [*told, seen.admits(policy, job), seen.succeeded(policy, job), seen.look("payments").state]
+
+    _breaker(stage, job["id"], act)
 
 
 def an_explained_job_of_a_breaker_without_a_probe_and_of_one_that_has_closed(stage: Stage) -> None:

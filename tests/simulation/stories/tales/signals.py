@@ -4,6 +4,7 @@ from typing import Any
 
 from tests.simulation.stories.stage import BOB, TENANT, Stage
 from tidemill import composition
+from tidemill.domain.errors import TidemillError
 
 
 def _waits(stage: Stage, count: int, **more: Any) -> str:
@@ -93,6 +94,18 @@ def a_signal_that_is_refused(stage: Stage) -> None:
         return [control.signal(TENANT, job, f"{number}", data=number) and number for number in range(17)]
 
     stage.operate("sends too many", many)
+
+
+def a_signal_of_a_program_that_is_no_json(stage: Stage) -> None:
+    job = stage.post("/jobs", {"type": "sim.waits", "payload": {}, "delay_seconds": 60}, key="one")["id"]
+
+    def tried(data: Any) -> object:
+        try:
+            return composition.control().signal(TENANT, job, "answer-0", data)
+        except TidemillError as error:
+            return error
+
+    stage.operate("sends what JSON cannot hold", lambda: [tried(data) for data in (float("nan"), {1}, b"1")])
 
 
 def a_signal_with_a_large_value(stage: Stage) -> None:

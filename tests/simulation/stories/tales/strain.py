@@ -1,10 +1,12 @@
 """Quotas, strain and first messages: what becomes of a submission when there is too much to do, and when not."""
 
+from datetime import timedelta
+
 from tests.simulation.deployment import JOBS_TABLE
 from tests.simulation.stories.operator_tools import remove_setting, set_setting, spaced
 from tests.simulation.stories.stage import BOB, TENANT, Stage
 from tidemill.application.configuration import nothing_set
-from tidemill.application.foreground import Governor
+from tidemill.application.foreground import Foreground, Governor
 from tidemill.aws import clients
 from tidemill.domain.governor import GOVERNOR_SETTING, Starts
 from tidemill.domain.strain import LEVEL_SETTING
@@ -69,6 +71,25 @@ def the_levels_of_the_governor(stage: Stage) -> None:
         return told, moves, governor.level()
 
     stage.operate("watches the governor", act)
+
+
+def a_process_whose_reports_of_late_starts_are_refused(stage: Stage) -> None:
+    """It counts on, and waits longer for each further report."""
+
+    def act() -> object:
+        told, sleep = "", stage.world.scheduler.sleep
+        store = DynamoGovernor(clients.dynamodb(), table=JOBS_TABLE)
+        governor = Governor(store, clock=clock.now, configuration=nothing_set, changed=lambda _before, _after: None)
+        foreground = Foreground(governor, target=timedelta(seconds=2), clock=clock.now)
+        stage.world.throttled_items.throttle("!strain", for_ms=25_000)
+        for _ in range(40):
+            foreground.waited(timedelta(seconds=3))
+            foreground.waited(timedelta(seconds=2))
+            told += str(governor.level())
+            sleep(1_000)
+        return told
+
+    stage.operate("runs urgent jobs", act)
 
 
 def a_governor_that_is_switched_off(stage: Stage) -> None:
