@@ -101,6 +101,8 @@ class Rollout:
         self.rolled_back = False
         #: By name, when it changes to the next version, and when it goes back, if so.
         self._moments: dict[str, tuple[int, int | None]] = {}
+        #: By name, the versions of `deploy_to`.
+        self._given: dict[str, Code] = {}
         #: Versions that run everywhere after the faults. A type that one of them rejects is rejected for good.
         self.final_versions: list[Code] = [PRESENT]
 
@@ -125,6 +127,10 @@ class Rollout:
             self.rolled_back = True
         self.final_versions = [PRESENT if self.rolled_back else self._next]
 
+    def deploy_to(self, names: Iterable[str], code: Code) -> None:
+        """Processes of these names begin with this version from now on. The others stay as they are."""
+        self._given |= dict.fromkeys(names, code)
+
     def deploy_again(self) -> None:
         """Deploy the rolled-back version once more, for good."""
         if self._next is not None:
@@ -144,6 +150,8 @@ class Rollout:
 
     def code(self, name: str) -> Code:
         """The version that a process of this name begins with now."""
+        if given := self._given.get(name):
+            return given
         if self._next is None:
             return PRESENT
         forward_ms, back_ms = self._moments.get(name) or self._drawn(name)
