@@ -10,6 +10,7 @@ from tests.support.deployed_functions import Mill, forget
 from tests.support.documented_job_types import job_types_of
 from tests.support.flow_calls import a_flow, added, cancelled, node, on, posted, redriven, seen, skip, states
 from tidemill import RetryAfter, Run, Submission, composition
+from tidemill.application import flows
 from tidemill.application.job_types import JobTypes
 from tidemill.client import Edge, Flow, FlowRefusedError, Node, OnFailure, Tidemill
 from tidemill.domain.errors import PermanentJobError, TransactionConflictError
@@ -171,6 +172,20 @@ def test_one_call_adds_a_hundred_nodes_at_most() -> None:
 
     assert (refused.status, [error["pointer"] for error in refused.body["errors"]]) == (422, ["#/nodes"])
     assert added(flow, *more[:100]).body["size"] == 101
+
+
+@pytest.mark.usefixtures("nodes")
+def test_a_flow_allows_so_many_additions_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flows, "MOST_ADDITIONS", 2)
+    flow = a_flow(node("a"))
+    for name in ("b", "c"):
+        assert added(flow, node(name)).status == 200
+
+    refused = added(flow, node("d"))
+
+    assert (refused.status, [error["pointer"] for error in refused.body["errors"]]) == (422, ["#/nodes"])
+    # The last one again, such as after a lost answer.
+    assert added(flow, node("c")).body["size"] == 3
 
 
 @pytest.mark.usefixtures("nodes")
