@@ -249,8 +249,6 @@ class Job:
         """
         under_way = self.state is State.RUNNING
         last, count = self.attempt - under_way, self.open_runs - under_way
-        if count < 1:
-            return ()
         history = with_attempts(self.history, attempt=self.attempt)
         began = {entry.attempt: entry.at for entry in history if entry.cause == Why.CLAIMED}
         return tuple(

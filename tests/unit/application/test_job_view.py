@@ -4,10 +4,11 @@ from dataclasses import replace
 from datetime import timedelta
 
 from tests.support.builders import A_BURST, A_STEP, A_WAIT, AN_UNDO, NOW, SECOND, SKIPPED, a_job, an_error
-from tidemill.application.job_view import payload_of, record, summary, view
+from tidemill.application.job_view import operator_view, payload_of, record, summary, view
 from tidemill.domain.errors import MalformedDocumentError
 from tidemill.domain.flow_place import FlowPlace
-from tidemill.domain.job import DeathReason, Job, Redrive
+from tidemill.domain.history import Transition, Why
+from tidemill.domain.job import CancelRequest, DeathReason, Job, Redrive
 from tidemill.domain.skipped_work import Backfilled
 from tidemill.domain.states import State
 from tidemill.domain.undo import Undone
@@ -136,6 +137,45 @@ def test_a_job_shows_every_member() -> None:
 
 def test_a_record_has_no_payload_of_an_undo() -> None:
     assert record(FULL)["undo"] == {"type": "test.undo", "lane": "default", "tags": ["a"]}
+
+
+def test_an_operator_sees_who_did_what_and_why() -> None:
+    job = replace(
+        FULL,
+        errors=(an_error(traceback="a line"), an_error(attempt=2)),
+        redrives=(*FULL.redrives, Redrive(token="u", at=NOW, by="bob", death=DeathReason.HOPS, reason="repaired")),
+        cancel=CancelRequest(by="cleo", reason="too late"),
+        history=(Transition(at=NOW, state=State.RUNNING, cause=Why.CLAIMED, worker="w"),),
+        payload_at="item/a",
+    )
+
+    shown = operator_view(job, payload=None)
+
+    assert [error["traceback"] for error in shown["errors"]] == ["a line", None]
+    assert [(each["by"], each["reason"]) for each in shown["redrives"]] == [("ada", None), ("bob", "repaired")]
+    assert [(each["what"], each["worker"]) for each in shown["history"] if each["worker"]] == [("running", "w")]
+    more = {
+        "cancelled_by": "cleo",
+        "cancel_reason": "too late",
+        "undo_requested_by": "ada",
+        "undo_reason": "a typo",
+        "tenant": job.tenant,
+        "generation": 1,
+        "payload_at": "item/a",
+        "trace": "trace",
+    }
+    known = view(job, payload=None)
+    assert {name: value for name, value in shown.items() if known.get(name) != value and name in more} == more
+    assert shown.keys() == known.keys() | more.keys()
+
+
+def test_a_reason_that_nobody_gave_is_null() -> None:
+    undone = Undone(job_id="v", at=NOW, by="ada", reason="")
+    job = replace(FULL, cancel=CancelRequest(by="cleo", reason=""), undone=undone)
+
+    for each, by in ((job, "cleo"), (a_job(), None)):
+        shown = operator_view(each, payload=None)
+        assert (shown["cancelled_by"], shown["cancel_reason"], shown["undo_reason"]) == (by, None, None)
 
 
 def test_what_a_job_does_not_have_is_null() -> None:

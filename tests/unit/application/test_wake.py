@@ -155,6 +155,24 @@ def test_an_outage_of_the_store_ends_the_call() -> None:
     assert pause.pauses == []
 
 
+def test_a_call_whose_time_ends_amid_a_batch_ends_without_a_pause() -> None:
+    clock = Clock()
+
+    class Slow(Scheduled):
+        def wake(self, job: Job, *, now: datetime) -> None:
+            super().wake(job, now=now)
+            clock.now += SECOND / 10
+
+    store = Slow(overdue(2 * MOST_PER_SECOND))
+    waker, pause = waker_of(store, clock)
+
+    woken = waker.wake(time_left=SECOND + WAKE_RESERVE)
+
+    assert not woken.finished
+    assert 0 < sum(woken.jobs.values()) == len(store.woken) < MOST_PER_SECOND
+    assert pause.pauses == []
+
+
 def test_reading_a_batch_is_part_of_its_second() -> None:
     clock = Clock()
 

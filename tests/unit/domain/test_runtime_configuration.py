@@ -141,3 +141,10 @@ def test_many_past_pauses_leave_room_for_settings() -> None:
 @pytest.mark.parametrize("past", [7, "text", [7, {}, {"name": 7}, {"name": "pauses.type=t"}]])
 def test_past_pauses_of_an_unknown_form_are_skipped(past: Any) -> None:
     assert _target_at(RuntimeConfiguration(document={"past_pauses": past}), 0) is None
+
+
+def test_a_past_pause_without_an_end_hinders_no_change() -> None:
+    """As a newer version may keep one. It would stop the schedule for ever, so the next change drops it."""
+    past = {"name": "pauses.type=t", **paused("type=t").encoded()}
+
+    assert configured(A_FLAG, past_pauses=[past]).document["past_pauses"] == []

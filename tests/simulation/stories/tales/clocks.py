@@ -32,6 +32,16 @@ def a_job_whose_message_is_lost(stage: Stage) -> None:
     explains(stage, job["id"])
 
 
+def a_job_whose_message_is_lost_twice(stage: Stage) -> None:
+    """The next pass leaves it alone: since the nudge the job is late by less than twice the limit."""
+    stage.post("/jobs", {"type": "sim.effect", "payload": {}}, key="1")
+    for seconds in (1.21, 0.31):
+        stage.passes(seconds)
+        stage.world.lanes["default"].messages.clear()
+        stage.passes(_LIMIT_SECONDS)
+        stage.reconciles({})
+
+
 def a_scheduled_job_that_only_reconcile_starts(stage: Stage) -> None:
     job = stage.post("/jobs", {"type": "sim.effect", "payload": {}, "delay_seconds": 1_000}, key="1")
     stage.passes(_LIMIT_SECONDS + 1_000)
