@@ -5,6 +5,7 @@ from typing import Any
 from tests.simulation.stories.stage import BOB, TENANT, Mishap, Stage
 from tidemill import composition
 from tidemill.application.backfill import Backfiller
+from tidemill.application.purge import Purger
 from tidemill.cli.dead_job_report import report
 from tidemill.system import clock
 
@@ -109,6 +110,61 @@ def a_correction_whose_undo_is_cancelled(stage: Stage) -> None:
     undo = stage.get(f"/jobs/{job}")["undone_by"]
     stage.post(f"/jobs/{undo}/cancel")
     stage.passes(6)
+
+
+def a_correction_whose_undo_is_dead(stage: Stage) -> None:
+    """Nobody knows whether it has an effect, so the correction dies, too."""
+    _books(stage, count=9)
+    stage.passes(4)
+    correction = _corrects(stage, "one", "two")
+    stage.passes(60)
+    stage.get(f"/jobs/{correction}")
+
+
+def a_correction_of_a_job_that_ends_at_its_checkpoint(stage: Stage) -> None:
+    """So it has no effect, and nothing undoes it."""
+    stage.post("/jobs", {"type": "sim.steps", "payload": {"count": 3, "seconds": 3}}, key="one")
+    stage.passes(4)
+    correction = _corrects(stage, "one", "two")
+    stage.passes(30)
+    stage.get(f"/jobs/{correction}")
+
+
+def a_correction_whose_earlier_job_is_purged(stage: Stage) -> None:
+    """Nothing is known of its effect then."""
+    job = _books(stage, seconds=4)
+    stage.passes(3)
+    correction = _corrects(stage, job, "two")
+    stage.passes(3.3)
+    stage.operate("purges the earlier job", lambda: _purged(job))
+    stage.passes(10)
+    stage.get(f"/jobs/{correction}")
+    _corrects(stage, job, "three")
+
+
+def corrections_of_ended_jobs(stage: Stage) -> None:
+    """Of one that records no undo, one that is undone, its undo, and one whose undo is purged."""
+    job = _books(stage)
+    stage.post("/jobs", {"type": "sim.effect", "payload": {}}, key="no-undo")
+    stage.passes(4)
+    undo = stage.post(f"/jobs/{job}/undo")["id"]
+    _corrects(stage, job, "early")
+    stage.passes(4)
+    for earlier, key in (("no-undo", "two"), (undo, "three"), (job, "four")):
+        _corrects(stage, earlier, key)
+    other = _books(stage, "other")
+    stage.passes(4)
+    gone = stage.post(f"/jobs/{other}/undo")["id"]
+    stage.passes(4)
+    stage.operate("purges the undo", lambda: _purged(gone))
+    stage.post(f"/jobs/{other}/undo")
+    _corrects(stage, "other", "five")
+
+
+def _purged(job_id: str) -> object:
+    store = composition.store()
+    job = store.get(TENANT, job_id)
+    return job and Purger(store=store, clock=clock.now).purge(job)
 
 
 def work_that_a_job_skipped(stage: Stage) -> None:
