@@ -1,12 +1,12 @@
 """The functions that a clock or the stream calls: wake, reconcile, tick and publish."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tests.simulation.stories.operator_tools import explains, remove_setting, set_setting, spaced
+from tests.simulation.stories.operator_tools import each, explains, remove_setting, set_setting, spaced
 from tests.simulation.stories.stage import TENANT, Mishap, Stage
-from tidemill import composition
+from tidemill import composition, reconcile_composition
 from tidemill.names import TICK_PAYLOAD, TICK_REQUESTED, TICK_SCHEDULED_AT, TICK_TYPE
 from tidemill.system import clock
 
@@ -47,6 +47,69 @@ def a_scheduled_job_that_only_reconcile_starts(stage: Stage) -> None:
     stage.passes(_LIMIT_SECONDS + 1_000)
     stage.reconciles()
     explains(stage, job["id"])
+
+
+def a_parked_job_that_only_reconcile_starts(stage: Stage) -> None:
+    """Its line is lost, so no wake finds it. It runs a day after it was parked."""
+    stage.post("/jobs", {"type": "sim.limited", "payload": {"key": "k", "seconds": 3}}, key="1")
+    parked = stage.post("/jobs", {"type": "sim.limited", "payload": {"key": "k"}}, key="2")
+    stage.passes(3)
+    stage.next_call("work-default", "TransactWriteItems", Mishap.KILLED_AFTER)
+    stage.passes(86_400 + _LIMIT_SECONDS)
+    explains(stage, parked["id"])
+    stage.reconciles()
+    explains(stage, parked["id"])
+
+
+def an_operator_nudges_jobs_that_are_late(stage: Stage) -> None:
+    """As `tidemill reconcile`. The second call finds that it was nudged just now."""
+    stage.post("/jobs", {"type": "sim.effect", "payload": {}}, key="1")
+    stage.post("/jobs", {"type": "sim.effect", "payload": {}, "delay_seconds": 3_000}, key="2")
+    stage.passes(1.21)
+    stage.world.lanes["default"].messages.clear()
+    stage.passes(_LIMIT_SECONDS)
+
+    def act() -> object:
+        reconciler = reconcile_composition.reconciler()
+        late = [*reconciler.overdue()]
+        first = each(late, reconciler.nudge)
+        stage.world.scheduler.sleep(1_000)
+        return first, each(late, reconciler.nudge), [*reconciler.overdue()]
+
+    stage.operate("nudges late jobs", act)
+
+
+def a_pass_whose_repairs_fail(stage: Stage) -> None:
+    """A job cannot be written, so its part of the table is read again. The letters of a lane cannot be read either."""
+    job = stage.post("/jobs", {"type": "sim.effect", "payload": {}}, key="1")
+    stage.passes(1.21)
+    stage.world.lanes["default"].messages.clear()
+    stage.passes(_LIMIT_SECONDS)
+    url = stage.world.dead_letters["default"].url
+    letters = stage.world.sqs.queues.pop(url)
+    stage.world.throttled_items.throttle(f"{TENANT}#{job['id']}", for_ms=60_000)
+    stage.reconciles()
+    stage.world.sqs.queues[url] = letters
+    stage.passes(60)
+    stage.reconciles()
+
+
+def a_pass_over_the_table_that_another_run_has(stage: Stage) -> None:
+    """One run meets it at a page of the other, and reads nothing."""
+    stage.post("/jobs", {"type": "sim.effect", "payload": {}, "delay_seconds": 3_000}, key="1")
+
+    def act() -> object:
+        passes, seen = reconcile_composition.table_passes(), list[object]()
+        reconciler, left = reconcile_composition.reconciler(), timedelta(seconds=60)
+
+        def work(_page: object) -> bool:
+            seen.append(reconciler.run(passes, time_left=lambda: left).progress)
+            return True
+
+        done = passes.run(work, late_by=timedelta(hours=3), time_left=lambda: left)
+        return seen, done, passes.find()
+
+    stage.operate("runs twice at once", act)
 
 
 def a_pass_over_the_table_whose_run_is_killed(stage: Stage) -> None:

@@ -1,6 +1,8 @@
 """Jobs whose key has no free slot, or no start left, wait in a line."""
 
-from tests.simulation.stories.stage import Mishap, Stage
+from tests.simulation.stories.operator_tools import payments_are_down
+from tests.simulation.stories.stage import BOB, Mishap, Stage
+from tests.simulation.world.world import PAYMENTS
 
 
 def jobs_wait_for_the_slot_of_their_key(stage: Stage) -> None:
@@ -50,6 +52,29 @@ def an_adaptive_limit_shrinks_when_a_job_is_slow(stage: Stage) -> None:
     for seconds in (0.5, 7.0):
         stage.post("/jobs", {"type": "sim.adaptive", "payload": {"key": "k", "seconds": seconds}})
         stage.passes(4)
+    stage.passes(20)
+
+
+def an_adaptive_limit_meets_a_service_that_fails(stage: Stage) -> None:
+    """One call succeeds, one fails, one has no answer in time, and one succeeds again. No tenant has its own number."""
+    kind: dict[str, object] = {"type": "sim.calls", "payload": {}}
+    stage.post("/jobs", kind)
+    stage.passes(4)
+    payments_are_down(stage, 3)
+    stage.post("/jobs", kind, tenant=BOB)
+    stage.passes(4)
+    payments_are_down(stage, 5, slower=40)
+    stage.post("/jobs", kind)
+    stage.passes(30)
+
+
+def an_adaptive_limit_meets_a_service_that_throttles(stage: Stage) -> None:
+    """And a job whose handler fails by itself, which says nothing of the service."""
+    stage.world.downstreams[PAYMENTS].refuses_above = 0
+    stage.post("/jobs", {"type": "sim.calls", "payload": {}})
+    stage.post("/jobs", {"type": "sim.adaptive", "payload": {"fails": 1}})
+    stage.passes(4)
+    stage.world.downstreams[PAYMENTS].refuses_above = None
     stage.passes(20)
 
 
