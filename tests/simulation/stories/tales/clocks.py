@@ -42,6 +42,21 @@ def a_job_whose_message_is_lost_twice(stage: Stage) -> None:
         stage.reconciles({})
 
 
+def a_job_whose_messages_are_lost_for_a_week(stage: Stage) -> None:
+    """Six nudges brought it to no worker. The next one ends it, and an operator redrives it."""
+    job = stage.post("/jobs", {"type": "sim.effect", "payload": {}}, key="1")
+    stage.passes(1.21)
+    stage.world.lanes["default"].messages.clear()
+    week_ago = stage.world.scheduler.now_ms - 8 * 86_400_000
+    item: Any = stage.world.jobs.items[f"{TENANT}#{job['id']}",]
+    item |= {"nudges": {"N": "6"}, "due": {"N": str(week_ago)}, "nudged_at": {"N": str(week_ago)}}
+    stage.reconciles()
+    explains(stage, job["id"])
+    stage.post(f"/jobs/{job['id']}/redrive")
+    stage.passes(4)
+    stage.get(f"/jobs/{job['id']}")
+
+
 def a_scheduled_job_that_only_reconcile_starts(stage: Stage) -> None:
     job = stage.post("/jobs", {"type": "sim.effect", "payload": {}, "delay_seconds": 1_000}, key="1")
     stage.passes(_LIMIT_SECONDS + 1_000)
@@ -197,6 +212,30 @@ def steps_of_publish_that_fail(stage: Stage) -> None:
     stage.world.throttled_items.throttle(f"{TENANT}#{job['id']}", for_ms=20_000)
     stage.world.throttled_items.throttle(f'!head#["{TENANT}","g"]', for_ms=20_000)
     stage.passes(60)
+    stage.wakes()
+
+
+def a_step_of_publish_for_a_flow_that_fails(stage: Stage) -> None:
+    """The flow is asked to look at its node as owed work."""
+    flow = stage.post("/flows", {"nodes": [{"name": "a", "type": "sim.plain", "payload": {"seconds": 3}}]}, key="1")
+    stage.passes(4)
+    stage.world.throttled_items.throttle(f"{TENANT}#{flow['id']}", for_ms=20_000)
+    stage.passes(60)
+    stage.wakes()
+    stage.passes(60)
+    stage.wakes()
+    stage.passes(4)
+    stage.get(f"/flows/{flow['id']}")
+
+
+def a_job_that_wake_cannot_write_at_first(stage: Stage) -> None:
+    """The other one is woken, and the next call finds this one."""
+    for key, seconds in (("1", 1_100), ("2", 1_101)):
+        job = stage.post("/jobs", {"type": "sim.steps", "payload": {}, "delay_seconds": seconds}, key=key)
+    stage.passes(1_000)
+    stage.world.throttled_items.throttle(f"{TENANT}#{job['id']}", for_ms=30_000)
+    stage.wakes()
+    stage.passes(30)
     stage.wakes()
 
 

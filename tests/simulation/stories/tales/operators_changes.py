@@ -68,6 +68,34 @@ def a_redrive_with_probes(stage: Stage) -> None:
     stage.operate("redrives with probes", act)
 
 
+def a_redrive_of_groups_with_probes(stage: Stage) -> None:
+    """Two of a group are repaired. One probe takes too long, and keeps what is behind it in its group dead."""
+    bodies = (
+        {"type": "sim.repaired", "payload": {"count": 1}, "group": "g"},
+        {"type": "sim.repaired", "payload": {"count": 1}, "group": "g"},
+        {"type": "sim.permanent", "payload": {"seconds": 20}, "group": "h"},
+        {"type": "sim.repaired", "payload": {"count": 1}, "group": "h"},
+        {"type": "sim.repaired", "payload": {"count": 1}},
+    )
+    for key, body in zip(spaced(stage, "12345"), bodies, strict=True):
+        stage.post("/jobs", body, key=key)
+    stage.passes(65)
+
+    def act() -> object:
+        redrive, began, told = redriver(), clock.now(), list[object]()
+        probes = Probes(store=composition.store(), clock=clock.now, pause=time.sleep, timeout=timedelta(seconds=7))
+        chosen = probes.choose(in_group_order(redrive.plan(ANY_JOB, began=began)))
+        told.append([job.id for job in chosen])
+        for job in chosen:
+            if redrive.redrive(job, by="eve"):
+                probes.redriven(job)
+        probes.wait(lambda probe: told.append([cause_of(probe.job), probe.verdict]))
+        rest = [job.id for job in probes.approved(in_group_order(redrive.plan(ANY_JOB, began=began)))]
+        return told, rest, probes.held, probes.all_succeeded
+
+    stage.operate("redrives with probes", act)
+
+
 def a_dead_job_with_another_payload(stage: Stage) -> None:
     stage.post("/jobs", {"type": "sim.blocking", "payload": {"fails": 2}}, key="1")
     stage.passes(20)

@@ -1,6 +1,6 @@
 """What a run may end with, and what follows from it."""
 
-from tests.simulation.stories.stage import TENANT, Stage
+from tests.simulation.stories.stage import TENANT, Mishap, Stage
 
 
 def a_job_that_snoozes_for_long(stage: Stage) -> None:
@@ -40,6 +40,57 @@ def a_job_of_steps(stage: Stage) -> None:
     """Its first attempt fails after the first step, which is not taken again."""
     job = stage.post("/jobs", {"type": "sim.stepwise", "payload": {"count": 3, "seconds": 1, "fails": 1}}, key="s")
     stage.passes(60)
+    stage.get(f"/jobs/{job['id']}")
+
+
+def a_job_that_asks_for_its_steps_in_another_order(stage: Stage) -> None:
+    """Its second attempt does. No later one could go on behind the recorded step."""
+    job = stage.post("/jobs", {"type": "sim.reordered", "payload": {"count": 3, "seconds": 1, "fails": 1}}, key="s")
+    stage.passes(20)
+    stage.get(f"/jobs/{job['id']}")
+
+
+def a_job_of_steps_that_is_cancelled(stage: Stage) -> None:
+    """The step that runs is recorded, and the next one is not taken."""
+    job = stage.post("/jobs", {"type": "sim.stepwise", "payload": {"count": 4, "seconds": 2}}, key="s")
+    stage.passes(5)
+    stage.post(f"/jobs/{job['id']}/cancel")
+    stage.passes(10)
+    stage.get(f"/jobs/{job['id']}")
+
+
+def a_job_of_steps_that_is_taken_over(stage: Stage) -> None:
+    """The document has another owner when the second step has run."""
+    job = stage.post("/jobs", {"type": "sim.stepwise", "payload": {"count": 3, "seconds": 2}}, key="s")
+    stage.passes(5)
+    items, key = stage.world.jobs.items, (f"{TENANT}#{job['id']}",)
+    items[key] = {**items[key], "owner": {"S": "another-worker"}}
+    stage.passes(10)
+
+
+def a_step_that_cannot_be_recorded(stage: Stage) -> None:
+    """It runs again with the next attempt."""
+    job = stage.post("/jobs", {"type": "sim.stepwise", "payload": {"count": 1, "seconds": 2}}, key="s")
+    stage.passes(4)
+    stage.next_call("work-default", "UpdateItem", Mishap.THROTTLED, tries=3)
+    stage.passes(60)
+    stage.get(f"/jobs/{job['id']}")
+
+
+def jobs_of_steps_that_end_a_run_in_between(stage: Stage) -> None:
+    """One continues, one snoozes and one waits, each after its first step."""
+    for key in ("continues", "snoozes", "waits"):
+        stage.post("/jobs", {"type": "sim.stepwise", "payload": {"count": 2, "key": key}}, key=key)
+    stage.passes(90)
+
+
+def a_job_that_is_cancelled_after_its_worker_was_killed(stage: Stage) -> None:
+    """The next run ends before its handler is called."""
+    job = stage.post("/jobs", {"type": "sim.effect", "payload": {"seconds": 2}})
+    stage.next_call("work-default", "TransactWriteItems", Mishap.KILLED_BEFORE)
+    stage.passes(10)
+    stage.post(f"/jobs/{job['id']}/cancel")
+    stage.passes(300)
     stage.get(f"/jobs/{job['id']}")
 
 
