@@ -5,12 +5,13 @@ from datetime import timedelta
 
 import pytest
 
-from tests.support.builders import NOW, SECOND, a_job
+from tests.support.builders import A_BURST, NOW, SECOND, a_job
 from tidemill.application.job_story import story
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import AttemptError, CancelRequest, DeathReason, Job, Redrive
 from tidemill.domain.states import State
+from tidemill.domain.undo import Undone
 from tidemill.domain.waiting import Cause, Wait
 
 WORKER = "0f9a2c1e-request/3f2a91"
@@ -110,6 +111,13 @@ def test_the_sentence_of_each_cause(entry: Transition, sentence: str) -> None:
 def test_each_cause_of_a_hold_has_words_of_its_own(cause: HoldCause) -> None:
     (sentence,) = sentences(a_job(history=(at(5, State.RETRYING, f"held: {cause}", 1),)))[1:]
     assert sentence.startswith("attempt 1 was given back, because ")
+
+
+@pytest.mark.parametrize("cause", Why)
+def test_each_cause_of_a_transition_has_words_of_its_own(cause: Why) -> None:
+    undone = Undone(job_id="v", at=NOW + 9 * SECOND, by="ada", reason="a typo")
+    (sentence,) = sentences(a_job(burst=A_BURST, undone=undone, history=(at(5, State.RETRYING, cause, 1),)))[1:2]
+    assert not sentence.endswith(f"ended: {State.RETRYING}, {cause}")
 
 
 def test_a_parked_job_names_what_it_waits_for() -> None:

@@ -94,3 +94,13 @@ def a_burst_that_is_refused(stage: Stage) -> None:
     stage.post("/jobs", {"type": "sim.debounced", "payload": {}, "debounce_seconds": 2, "replace": "payload"})
     stage.post("/jobs", {"type": "sim.debounced", "payload": {}, "debounce_key": "k"})
     stage.post("/jobs", {"type": "sim.unique", "payload": {}, "debounce_seconds": 2})
+
+
+def a_paused_burst_that_moves_before_it_is_parked(stage: Stage) -> None:
+    """Publish sees its first time, and parks it until its present one."""
+    set_setting(stage, "pauses.type=sim.debounced", {})
+    job = _submits(stage, 1, seconds=60)
+    stage.passes(0.5)
+    _submits(stage, 1, seconds=60)
+    stage.passes(3)
+    stage.get(f"/jobs/{job['id']}")
