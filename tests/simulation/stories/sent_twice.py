@@ -1,4 +1,4 @@
-"""Stories that are told again while the first answer to each write of an item is lost.
+"""Stories that are repeated while the first answer to each write of an item is lost.
 
 The SDK sends each write twice then. The records show that the engine takes the second answer for that of its own write,
 and that nothing changes twice.

@@ -19,7 +19,7 @@ Story = Callable[[Stage], None]
 
 @cache
 def stories() -> Mapping[str, Story]:
-    """By name: each public function of a module in `tales`, and those that `sent_twice` tells again."""
+    """By name: each public function of a module in `tales`, and those of `sent_twice`."""
     found: dict[str, Story] = {}
     for module in pkgutil.iter_modules(tales.__path__):
         for name, told in vars(importlib.import_module(f"{tales.__name__}.{module.name}")).items():

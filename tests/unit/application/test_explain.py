@@ -164,7 +164,7 @@ def test_a_job_behind_an_adaptive_limit_learns_its_bounds_and_its_last_decrease(
         (Trouble.ERROR, "a run failed"),
     ],
 )
-def test_each_trouble_that_lowers_an_adaptive_limit_is_told(trouble: Trouble, words: str) -> None:
+def test_each_trouble_that_lowers_an_adaptive_limit_is_reported(trouble: Trouble, words: str) -> None:
     adapted = Adapted(allowed=1, falls=1, fell_at=NOW, why=trouble)
     limit = LimitState(limit=FULL, held={"run": LATER + SECOND}, adapted=adapted)
 
@@ -185,7 +185,7 @@ def test_each_trouble_that_lowers_an_adaptive_limit_is_told(trouble: Trouble, wo
         (None, "another version of the code"),
     ],
 )
-def test_each_cause_of_a_hold_is_told(cause: HoldCause | None, words: str) -> None:
+def test_each_cause_of_a_hold_is_reported(cause: HoldCause | None, words: str) -> None:
     due = LATER + SECOND
     answer = explain(facts(a_job(due=due, holds=2, hold_cause=cause)))
 

@@ -169,7 +169,7 @@ def test_an_operator_sees_who_did_what_and_why() -> None:
     assert shown.keys() == known.keys() | more.keys()
 
 
-def test_a_reason_that_nobody_gave_is_null() -> None:
+def test_a_reason_that_is_not_given_is_null() -> None:
     undone = Undone(job_id="v", at=NOW, by="ada", reason="")
     job = replace(FULL, cancel=CancelRequest(by="cleo", reason=""), undone=undone)
 

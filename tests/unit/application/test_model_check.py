@@ -29,7 +29,7 @@ class Counted(Inline):
 
 
 def _refused(_payload: Any) -> Any:
-    raise InvalidPayloadError([Fault("/sum", "is no number")])
+    raise InvalidPayloadError([Fault("/sum", "must be a number")])
 
 
 def _after(jobs: int, *, parse: Callable[[Any], Any] = lambda payload: payload, **job: Any) -> tuple[CheckedType, int]:
@@ -56,7 +56,7 @@ def test_some_refused_jobs_are_named_and_all_are_counted() -> None:
     found, _ = _after(MOST_EXAMPLES + 2, parse=_refused)
 
     assert (found.refused, len(found.examples)) == (MOST_EXAMPLES + 2, MOST_EXAMPLES)
-    assert {example.fault for example in found.examples} == {Fault("/sum", "is no number")}
+    assert {example.fault for example in found.examples} == {Fault("/sum", "must be a number")}
 
 
 def test_no_payload_of_a_type_that_the_code_lacks_is_read() -> None:

@@ -95,7 +95,7 @@ def an_operator_nudges_jobs_that_are_late(stage: Stage) -> None:
 
 
 def a_pass_whose_repairs_fail(stage: Stage) -> None:
-    """A job cannot be written, so its part of the table is read again. The letters of a lane cannot be read either."""
+    """A job cannot be written, so its part of the table is read again. The DLQ of a lane cannot be read either."""
     job = stage.post("/jobs", {"type": "sim.effect", "payload": {}}, key="1")
     stage.passes(1.21)
     stage.world.lanes["default"].messages.clear()

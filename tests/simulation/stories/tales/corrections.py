@@ -113,7 +113,7 @@ def a_correction_whose_undo_is_cancelled(stage: Stage) -> None:
 
 
 def a_correction_whose_undo_is_dead(stage: Stage) -> None:
-    """Nobody knows whether it has an effect, so the correction dies, too."""
+    """Nothing says whether it had an effect, so the correction dies, too."""
     _books(stage, count=9)
     stage.passes(4)
     correction = _corrects(stage, "one", "two")

@@ -29,7 +29,7 @@ def a_job_of_a_type_that_no_worker_comes_to_know(stage: Stage) -> None:
 
 
 def jobs_of_a_job_file_that_is_broken(stage: Stage) -> None:
-    """They wait in a line, and run once it is mended."""
+    """They wait in a line, and run once it is fixed."""
     stage.world.rollout.deploy_to(["submit"], _NEXT)
     stage.world.rollout.deploy_to(["work-default", "wake"], _BROKEN)
     jobs = [_added(stage, key) for key in spaced(stage, "12")]

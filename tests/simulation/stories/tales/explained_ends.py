@@ -102,7 +102,7 @@ def explained_jobs_of_a_limit_that_was_lowered(stage: Stage) -> None:
 
 
 def explained_jobs_of_a_group_whose_turn_has_come(stage: Stage) -> None:
-    """Publish is told nothing yet when the first has ended."""
+    """Publish has no record of the end of the first yet."""
     first = stage.post("/jobs", {"type": "sim.plain", "payload": {}, "group": "g"}, key="1")
     second = stage.post("/jobs", {"type": "sim.plain", "payload": {}, "group": "g"}, key="2")
     stage.post(f"/jobs/{first['id']}/cancel")

@@ -59,15 +59,6 @@ def a_job_of_steps_that_is_cancelled(stage: Stage) -> None:
     stage.get(f"/jobs/{job['id']}")
 
 
-def a_job_of_steps_that_is_taken_over(stage: Stage) -> None:
-    """The document has another owner when the second step has run."""
-    job = stage.post("/jobs", {"type": "sim.stepwise", "payload": {"count": 3, "seconds": 2}}, key="s")
-    stage.passes(5)
-    items, key = stage.world.jobs.items, (f"{TENANT}#{job['id']}",)
-    items[key] = {**items[key], "owner": {"S": "another-worker"}}
-    stage.passes(10)
-
-
 def a_step_that_cannot_be_recorded(stage: Stage) -> None:
     """It runs again with the next attempt."""
     job = stage.post("/jobs", {"type": "sim.stepwise", "payload": {"count": 1, "seconds": 2}}, key="s")
