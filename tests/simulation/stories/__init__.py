@@ -1,9 +1,9 @@
 """Short stories of single jobs in the simulated AWS, with every call that the engine makes written down.
 
-A story has no faults and no chance. Its record in `records` shows what callers and operators see, each request to AWS
-with its conditions, and each log line with its metrics. A test compares it with what happens now, so a change that
-adds a call, drops a condition or words an answer differently shows in the diff of a record: read it as you read code.
-`python -m tests.simulation.stories` writes the records anew.
+A story has no chance, and no faults but those that it names. Its record in `records` shows what callers and operators
+see, each request to AWS with its conditions, and each log line with its metrics. A test compares it with what happens
+now, so a change that adds a call, drops a condition or words an answer differently shows in the diff of a record: read
+it as you read code. `python -m tests.simulation.stories` writes the records anew.
 
 A story acts as callers, the clocks and operators do: what a single function says of a value that a test makes up is for
 the unit tests.
