@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -167,6 +168,17 @@ def test_a_deployment_waits_for_the_one_before_it(world: World) -> None:
     world.set(world.copied(), "a", 1)
 
     assert (world.copied().read().version, len(world.pauses)) == (1, 2)
+
+
+@pytest.mark.parametrize(("before", "takes"), [(9, True), (10, False)])
+def test_a_change_waits_for_other_deployments_for_27_seconds(world: World, before: int, takes: bool) -> None:
+    world.aws.deployment_errors = ["ConflictException"] * before
+    with nullcontext() if takes else pytest.raises(StoreUnavailableError, match="AppConfig did not take it"):
+        world.set(world.copied(), "a", 1)
+
+    assert world.pauses == [3.0] * 9
+    assert world.aws.deployment_errors == []
+    assert (world.aws.deployed is not None) is takes
 
 
 def test_a_late_deployment_of_an_older_version_is_followed_by_the_newer(world: World) -> None:

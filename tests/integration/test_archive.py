@@ -103,6 +103,16 @@ def test_the_ends_before_and_after_a_restore_have_a_file_each(bucket: Any) -> No
     assert len(files(bucket)) == 2
 
 
+def test_the_key_of_a_file_has_the_time_of_the_end_or_else_that_of_the_submission() -> None:
+    """Only another version writes an ended job without its time. Its record must not come again for ever."""
+    job = replace(ended(id="a", tenant="b"), finished_at=NOW + SECOND)
+
+    for known, at in ((job, job.finished_at), (replace(job, finished_at=None), job.created_at)):
+        assert at
+        at_ms = at.timestamp() * 1000
+        assert archive_key(known) == f"jobs/date={at:%Y-%m-%d}/Yg/a/{at_ms:.0f}-{job.generation}-succeeded.json.gz"
+
+
 def test_other_writes_to_an_ended_job_and_its_deletion_write_nothing(bucket: Any) -> None:
     job = ended()
     migrated = replace(job, payload='{"v":2}')

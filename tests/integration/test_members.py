@@ -17,6 +17,9 @@ from tidemill.client import Batch, Tidemill
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb import listing, member_listing
+from tidemill.dynamodb.batch_pages import DynamoBatchPages
+from tidemill.dynamodb.listing import Wanted
+from tidemill.dynamodb.member_listing import MemberListing
 from tidemill.names import BATCH_PACKAGE, EVENT_TYPE, Env
 from tidemill.system import clock
 
@@ -94,6 +97,28 @@ def test_a_page_reads_a_bounded_number_of_documents(mill: Mill, monkeypatch: pyt
     assert [job for page in all_pages({"batch": batch, "type": "test.scripted"}) for job in page] == jobs
     assert all_pages({"batch": batch, "type": "test.noop"}).count([other]) == 1
     assert listing.MOST_READ == 500
+
+
+def test_a_document_of_a_batch_that_cannot_be_read_is_named_among_the_others(mill: Mill) -> None:
+    batch = a_batch(mill)
+    whole, broken = mill.accepted(batch=batch), mill.accepted(batch=batch)
+    mill.table.put(mill.job(broken), schema={"N": "99"})
+    named: list[tuple[str, str, str]] = []
+
+    body = listed({"batch": batch}).body
+    found = MemberListing(DynamoBatchPages(mill.table.client, table=mill.table.name), read=composition.store().get_many)
+    parent = mill.job(batch)
+    others = found.all(
+        parent,
+        Wanted(tenant=TENANT, since=parent.created_at),
+        now=clock.now(),
+        unreadable=lambda *each: named.append((*each[:2], str(each[2]))),
+    )
+
+    assert [job["id"] for job in body["jobs"]] == [job.id for job in others] == [whole]
+    assert [each["id"] for each in body["unreadable"]] == [broken]
+    assert "schema 99" in body["unreadable"][0]["error"]
+    assert named == [(parent.tenant, broken, body["unreadable"][0]["error"])]
 
 
 def test_the_filters_combine_with_the_batch(mill: Mill) -> None:
