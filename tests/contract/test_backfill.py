@@ -84,10 +84,15 @@ def test_an_expired_job_is_not_backfilled(store: DynamoJobStore) -> None:
 
 
 def test_a_later_job_of_the_key_is_not_backfilled_for_the_earlier_one(store: DynamoJobStore, table: Table) -> None:
+    """Even if it was backfilled by the same name at the same moment."""
     done = succeeded(store)
-    table.put(replace(done, created_at=done.created_at + timedelta(days=1)))
+    job, entry = a_backfill_of(done)
+    for backfilled in ((), (entry,)):
+        table.put(replace(done, created_at=done.created_at + timedelta(days=1), backfilled=backfilled))
+        with pytest.raises(WriteRefusedError):
+            store.backfill(done, job, entry)
 
-    assert is_refused(store, done)
+    assert store.get(job.tenant, job.id) is None
 
 
 def test_a_newer_version_of_the_document_is_left_alone(store: DynamoJobStore, table: Table) -> None:

@@ -319,13 +319,16 @@ def test_a_throttled_statement_is_sent_again_by_itself(
 
 
 def test_a_statement_that_stays_throttled_is_left_to_the_call_of_one(
-    store: DynamoJobStore, writes: DynamoGroupedWrites, statements: Client
+    store: DynamoJobStore, writes: DynamoGroupedWrites, statements: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("time.sleep", pauses.append)
     running = [claimed(store, job) for job in _ready(store, 2)]
     statements.changes = [_failing("ThrottlingError")] * 5
 
     assert writes.settle([_success(job) for job in running]) == [None, running[1]]
     assert [len(sent) for sent in statements.sent] == [2, 1, 1]
+    assert pauses == [0.1, 0.2]
 
 
 def test_a_denied_statement_is_reported_and_left_to_the_call_of_one(

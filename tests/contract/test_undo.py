@@ -64,14 +64,17 @@ def test_an_expired_job_cannot_be_undone(store: DynamoJobStore) -> None:
 
 
 def test_a_later_job_of_the_key_is_not_undone_for_the_earlier_one(store: DynamoJobStore, table: Table) -> None:
+    """Even if it was undone by the same job at the same moment."""
     done = succeeded(store)
-    later = replace(done, created_at=done.created_at + timedelta(days=1))
-    table.put(later)
+    job, entry = an_undo_of(done)
+    for undone in (None, entry):
+        later = replace(done, created_at=done.created_at + timedelta(days=1), undone=undone)
+        table.put(later)
+        with pytest.raises(WriteRefusedError):
+            store.undo(done, job, entry)
+        assert stored(store, done) == later
 
-    with pytest.raises(WriteRefusedError):
-        store.undo(done, *an_undo_of(done))
-
-    assert stored(store, done).undone is None
+    assert store.get(job.tenant, job.id) is None
 
 
 def test_a_newer_version_of_the_document_is_left_alone(store: DynamoJobStore, table: Table) -> None:
@@ -110,7 +113,8 @@ def test_a_job_that_has_changed_since_it_was_read_is_not_superseded(
     elif change == "undone":
         store.undo(read, *an_undo_of(read))
     elif change == "replaced":
-        table.put(replace(read, created_at=read.created_at + timedelta(days=1)))
+        replaced = replace(read, created_at=read.created_at + timedelta(days=1), superseded_by=later.id)
+        table.put(replaced)
     elif change == "ended":
         read = replace(read, state=State.RUNNING)
     before = stored(store, read)

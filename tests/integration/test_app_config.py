@@ -15,6 +15,7 @@ from tidemill import composition
 from tidemill.application.configuration import CachedConfiguration, ConfigurationStore, Configurator
 from tidemill.aws import clients
 from tidemill.domain.errors import ConfigurationConflictError, StoreUnavailableError
+from tidemill.domain.runtime_configuration import RuntimeConfiguration
 from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.names import Env
 from tidemill.powertools.app_config import POLL_INTERVAL, AppConfigConfiguration, Place
@@ -32,10 +33,10 @@ class World:
     def record(self) -> DynamoConfiguration:
         return DynamoConfiguration(self.mill.client, table=self.mill.table.name)  # type: ignore[arg-type]  # a proxy
 
-    def copied(self, table: str = "") -> AppConfigConfiguration:
+    def copied(self, table: str = "", record: ConfigurationStore | None = None) -> AppConfigConfiguration:
         """A store of one execution environment."""
         return AppConfigConfiguration(
-            self.record,
+            record or self.record,
             place=PLACE,
             table=table or self.mill.table.name,
             reader=self.aws,
@@ -143,6 +144,22 @@ def test_before_anything_is_deployed_the_record_acts(world: World) -> None:
     assert world.copied().acting().version == 0
     world.set(world.record, "a", 1)
     assert world.copied().acting().version == 1
+
+
+@pytest.mark.parametrize("code", ["ResourceNotFoundException", "AccessDeniedException"])
+def test_what_acts_is_read_from_the_record_as_it_is_at_this_moment(world: World, code: str) -> None:
+    reads: list[bool] = []
+
+    class Record(DynamoConfiguration):
+        def read(self, *, consistent: bool = False) -> RuntimeConfiguration:
+            reads.append(consistent)
+            return super().read(consistent=consistent)
+
+    record = Record(world.mill.client, table=world.mill.table.name)  # type: ignore[arg-type]  # a proxy
+    world.aws.poll_errors = [code]
+
+    assert world.copied(record=record).acting().version == 0
+    assert reads == [True]
 
 
 def test_the_copy_of_another_table_does_not_act(world: World) -> None:

@@ -66,6 +66,8 @@ def test_a_job_that_ends_has_one_file_without_its_contents(bucket: Any) -> None:
     assert files(bucket) == {archive_key(job): record(job)}
     assert archive_key(job).startswith(f"jobs/date={NOW:%Y-%m-%d}/")
     assert "result" not in record(job)
+    body = bucket.get_object(Bucket="archive", Key=archive_key(job))["Body"].read()
+    assert body[4:8] == bytes(4), "it names no time of compression: RFC 1952"
 
 
 def test_a_canary_has_no_file(bucket: Any) -> None:

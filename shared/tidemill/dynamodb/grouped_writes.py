@@ -40,7 +40,7 @@ _TRANSIENT: Final = frozenset(
 )
 #: How often a statement is sent, and the pause before the first repeat, which doubles. The SDK repeats whole calls.
 _TRIES: Final = 3
-_PAUSE_SECONDS: Final = 0.05
+_PAUSE_SECONDS: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class DynamoGroupedWrites:
         left = [index for index, each in enumerate(statements) if each]
         for attempt in range(_TRIES if left else 0):
             if attempt:
-                time.sleep(_PAUSE_SECONDS * 2**attempt)
+                time.sleep(_PAUSE_SECONDS * 2 ** (attempt - 1))
             request: Any = [statements[index] for index in left]
             try:
                 with translated():
