@@ -70,6 +70,16 @@ def test_the_next_burst_follows_the_last_one(store: DynamoJobStore) -> None:
         store.begin_burst(a_first(), after=last.id)
 
 
+def test_a_burst_does_not_follow_one_whose_name_has_been_forgotten_since(store: DynamoJobStore) -> None:
+    """The submission reads again, and finds no burst."""
+    job = a_first()
+
+    with pytest.raises(WriteRefusedError):
+        store.begin_burst(job, after="a job of an item that has expired")
+
+    assert store.get(job.tenant, job.id) is None
+
+
 def test_a_repeated_begin_finds_its_own_success(store: DynamoJobStore) -> None:
     job = begun(store)
 
