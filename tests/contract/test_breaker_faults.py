@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.support.builders import stored
+from tests.support.builders import NOW, stored
 from tests.support.failing_downstream import Downstream
 from tests.support.faulty_client import FaultyClient
 from tests.support.job_tables import Table
@@ -13,8 +13,10 @@ from tidemill import StoreUnavailableError
 from tidemill.application.attempt_report import Ending
 from tidemill.application.ports import WHOLE
 from tidemill.application.release import Released
-from tidemill.domain.breaker import Breaker, BreakerState
+from tidemill.domain.breaker import Breaker, BreakerPolicy, BreakerState
 from tidemill.domain.states import State
+from tidemill.domain.waiting import Line
+from tidemill.dynamodb import limit_item
 from tidemill.dynamodb.breaker_item import DynamoBreakers
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.limits import DynamoLimits
@@ -118,6 +120,32 @@ def test_a_worker_that_cannot_read_it_goes_on(downstream: Downstream) -> None:
     downstream.error = None
 
     assert downstream.run(downstream.submit()).ending is Ending.SUCCEEDED
+
+
+def test_a_failure_is_tried_four_times_while_others_are_faster_and_then_not_counted(
+    client: FaultyClient, table: Table
+) -> None:
+    mine, other = (DynamoBreakers(each, table=table.name) for each in (client, table.client))  # type: ignore[arg-type]
+    policy, fresh = BreakerPolicy(name="payments"), Breaker(name="payments")
+    writes: list[bool] = []
+
+    def faster(done: bool) -> None:
+        """The first write expects no window, and each later one what the one before it found."""
+        if done:
+            return
+        writes.append(True)
+        if len(writes) % 2:
+            other.fail(fresh, policy, calls=1, call=f"other {len(writes)}", error="503", now=NOW)
+        else:
+            key = limit_item.item_key(Line.for_breaker("payments"))
+            table.client.delete_item(TableName=table.name, Key=key)
+
+    client.watch = faster
+
+    with pytest.raises(StoreUnavailableError, match="other workers write the item of the breaker payments"):
+        mine.fail(fresh, policy, calls=1, call="mine", error="503", now=NOW)
+
+    assert len(writes) == 4
 
 
 def _woken(downstream: Downstream) -> Released:
