@@ -3,6 +3,7 @@
 import shlex
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -12,9 +13,9 @@ from tidemill.application.explanation import Facts, GroupHead, LaneDepth, Reason
 from tidemill.application.owed import Kind, Owed, Work
 from tidemill.domain.adaptive_limit import Adapted, Adaptive, Trouble
 from tidemill.domain.holds import HoldCause
-from tidemill.domain.job import Job
+from tidemill.domain.job import Job, Redrive
 from tidemill.domain.limit_state import LimitState
-from tidemill.domain.limits import Limit
+from tidemill.domain.limits import Limit, Rate
 from tidemill.domain.states import State
 from tidemill.domain.waiting import LONGEST_PARKED, Cause, Line, Wait
 
@@ -191,6 +192,34 @@ def test_each_cause_of_a_hold_is_reported(cause: HoldCause | None, words: str) -
 
     assert (answer.reason, answer.until) == (Reason.HELD, due)
     assert words in answer.sentences[0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason", "words"),
+    [
+        ({"redrives": (Redrive(token="t", at=LATER + SECOND, by="ada"),)}, Reason.REDRIVEN, "It was redriven"),
+        ({"state": State.RETRYING, "releases": 1}, Reason.RELEASED, "other transactions conflicted with it"),
+        ({"state": State.RETRYING}, Reason.RELEASED, "the store did not answer its worker"),
+        ({"claimed_at": NOW, "hops": 1}, Reason.HANDLER_DELAY, "Its handler asked to run again"),
+        ({}, Reason.DELAYED, "It was submitted to run"),
+    ],
+)
+def test_a_job_that_is_not_due_says_who_chose_its_time(changes: dict[str, Any], reason: Reason, words: str) -> None:
+    due = LATER + SECOND
+    answer = explain(facts(a_job(due=due, **changes)))
+
+    assert (answer.reason, answer.until) == (reason, due)
+    assert words in answer.sentences[0]
+
+
+def test_a_job_behind_a_rate_learns_when_the_next_one_starts() -> None:
+    limit = Limit(rate=Rate(count=2, period=timedelta(minutes=1)))
+    state = LimitState(limit=limit, held={}, promised=LATER + 40 * SECOND)
+
+    answer = explain(facts(a_job(state=State.PARKED, wait=A_WAIT), limit=state))
+
+    assert answer.reason is Reason.NO_RATE
+    assert "lets 2 in 60 s start, and the next one 2045-03-04 05:11:47Z (in 40s)." in answer.sentences[0]
 
 
 def test_a_job_behind_a_shared_limit_of_its_lane_says_so() -> None:

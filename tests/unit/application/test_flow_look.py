@@ -1,11 +1,17 @@
 """Looks of flows at all their nodes: what no advance has done, and what has become of the flow."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 
-from tests.support.builders import NOW, SECOND
+import pytest
+
+from tests.support.builders import NOW, SECOND, TENANT
 from tests.support.in_memory_flows import FLOW_ID, InMemoryFlows, a_fan_in, nodes
 from tidemill.application import flow_advance
+from tidemill.application.flow_look import FlowLook
+from tidemill.application.flow_nodes import NodeDocuments
+from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError
 from tidemill.domain.flow_graph import LAST
 from tidemill.domain.flows import Resolution
 from tidemill.domain.job import Redrive
@@ -111,6 +117,45 @@ def test_a_look_leaves_a_node_that_died_when_the_flow_was_redriven() -> None:
     flows.documents[FLOW_ID] = replace(flows.flow, redrives=(Redrive(token="t", at=NOW, by="owner"),))
     flows.look_at_all()
     assert flows.states()["a"] == "dead"
+
+
+def test_a_look_without_a_document_of_its_flow_comes_again() -> None:
+    look = FlowLook(InMemoryFlows(nodes(a=[])).parts, new_token=lambda: "token")
+    with pytest.raises(StoreUnavailableError, match="is gone"):
+        look.flow(TENANT, "another")
+
+
+def test_a_look_at_a_node_whose_group_is_busy_comes_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def busy(*_: object) -> None:
+        raise TransactionConflictError("others write the group")
+
+    monkeypatch.setattr(NodeDocuments, "carry_out", busy)
+    assert InMemoryFlows(nodes(a=[])).look_at_all().again
+
+
+def _a_start() -> InMemoryFlows:
+    return InMemoryFlows(nodes(a=[], b=["a"]))
+
+
+def _a_mark() -> InMemoryFlows:
+    flows = InMemoryFlows(nodes(a=[], b=["a"], s=[]))
+    flows.look_at_all()
+    flows.end("a", State.DEAD)
+    return flows
+
+
+def _a_redrive() -> InMemoryFlows:
+    flows = _a_mark()
+    flows.advance("a")
+    asked = Redrive(token="t", at=NOW + SECOND, by="owner")
+    flows.documents[FLOW_ID] = replace(flows.flow, redrives=(asked,))
+    return flows
+
+
+@pytest.mark.parametrize("due", [_a_start, _a_mark, _a_redrive])
+def test_a_look_that_runs_out_of_time_comes_again(due: Callable[[], InMemoryFlows]) -> None:
+    flows = due()
+    assert FlowLook(flows.parts, new_token=lambda: "token")(flows.flow, lambda: False).again
 
 
 def test_a_look_knows_nodes_that_were_added() -> None:
