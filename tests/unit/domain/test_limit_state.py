@@ -10,6 +10,7 @@ from tests.support.builders import NOW, SECOND
 from tidemill.domain.limit_state import (
     AHEAD,
     MOST_AT_ONCE,
+    NEAR,
     LimitState,
     burst,
     earliest,
@@ -19,6 +20,7 @@ from tidemill.domain.limit_state import (
 )
 from tidemill.domain.limits import Limit, Rate
 from tidemill.domain.time_constants import EPOCH
+from tidemill.names import WAKE_INTERVAL_SECONDS
 
 MICROSECOND = timedelta(microseconds=1)
 TWO = Limit(concurrency=2)
@@ -133,6 +135,7 @@ def test_an_interval_is_rounded_up_so_that_rounding_never_adds_a_run() -> None:
 
     assert interval(thirds) == timedelta(microseconds=3_333_334)
     assert interval(Rate(count=4, period=10 * SECOND)) == timedelta(seconds=2.5)
+    assert interval(Rate(count=3, period=20 * SECOND)) == timedelta(microseconds=6_666_667)
     assert burst(thirds) == 2 * interval(thirds)
     assert burst(Rate(count=1, period=SECOND)) == timedelta(0)
 
@@ -149,3 +152,8 @@ def test_names_are_short_and_tell_slots_apart() -> None:
     assert all(re.fullmatch(r"[\w-]{8}", name) for name in names[:2])
     assert all(re.fullmatch(r"\+[\w-]{8}", name) for name in names[2:])
     assert run_name("token") == names[0]
+
+
+def test_wake_releases_jobs_for_later_times_than_a_newcomer_takes_until_its_next_call() -> None:
+    """So a newcomer finds the near times taken while anybody is parked, and does not overtake."""
+    assert NEAR + timedelta(seconds=WAKE_INTERVAL_SECONDS) < AHEAD

@@ -89,6 +89,14 @@ def test_an_error_message_is_cut_and_can_be_stored(message: str) -> None:
     error.message.encode()
 
 
+def test_an_error_keeps_the_first_500_characters_of_its_message() -> None:
+    """The errors of a job must leave room in its document for the rest."""
+    error = _settled(Failed(error_class="ValueError", message="x" * 499 + "yz")).error
+
+    assert error is not None
+    assert error.message == "x" * 499 + "y"
+
+
 def test_half_a_surrogate_pair_in_a_message_is_replaced() -> None:
     error = _settled(Failed(error_class="ValueError", message="caf\ud83d")).error
 

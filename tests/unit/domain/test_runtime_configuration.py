@@ -148,3 +148,8 @@ def test_a_past_pause_without_an_end_hinders_no_change() -> None:
     past = {"name": "pauses.type=t", **paused("type=t").encoded()}
 
     assert configured(A_FLAG, past_pauses=[past]).document["past_pauses"] == []
+
+
+def test_a_call_of_the_scheduler_comes_within_a_day_and_six_hours() -> None:
+    """It is tried for a day until Lambda accepts it, and Lambda retries it for six hours."""
+    assert timedelta(days=1, hours=6) == LATEST_CALL
