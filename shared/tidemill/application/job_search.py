@@ -63,7 +63,10 @@ class JobSearch:
     def steps(
         self, wanted: JobFilter, *, now: datetime, after: str | None, most_jobs: int | None, most_units: float
     ) -> Iterator[SearchStep]:
-        """Ends with the table, with `most_jobs` jobs, or when it has taken `most_units`. Expired jobs are left out."""
+        """Ends with the table, with `most_jobs` jobs, 1 or more, or when it has taken `most_units`.
+
+        Expired jobs are left out.
+        """
         items, units, found, cursor = 0, 0.0, 0, after
         while True:
             page = self._scan.page(wanted, after=cursor)
@@ -71,7 +74,7 @@ class JobSearch:
             jobs = [job for job in page.jobs if job in wanted and not job.retention_over(now)]
             if most_jobs is not None and found + len(jobs) > most_jobs:
                 jobs = jobs[: most_jobs - found]
-                cursor = self._scan.cursor_after(jobs[-1]) if jobs else cursor
+                cursor = self._scan.cursor_after(jobs[-1])
             found += len(jobs)
             yield SearchStep(jobs=jobs, unreadable=page.unreadable, cursor=cursor, items=items, read_units=units)
             if cursor is None or found == most_jobs or units >= most_units:
