@@ -6,12 +6,12 @@ from typing import Final
 
 import pytest
 
-from tidemill.application import nudge, owed, pace, pass_state, reconcile, table_pass
-from tidemill.domain import outcomes, pass_bounds, pauses, retry, strain
+from tidemill.application import model_check, nudge, owed, pace, pass_state, reconcile, table_pass, validation
+from tidemill.domain import outcomes, pass_bounds, pauses, retry, signals, skipped_work, strain
 
 _DOCS: Final = Path(__file__).parents[3] / "docs"
 _RECONCILE: Final = "operations/reconcile.md"
-_WORDS: Final = {3: "three", 6: "six", 8: "eight", 10: "ten"}
+_WORDS: Final = {3: "three", 5: "five", 6: "six", 8: "eight", 10: "ten"}
 _MINUTE: Final = timedelta(minutes=1)
 _SPANS: Final = {
     timedelta(weeks=1): "a week",
@@ -51,6 +51,11 @@ def _word(number: int) -> str:
             "reference/job-types.md",
             f"for {strain._SHORTEST_DEFERRAL // _MINUTE} to {strain._LONGEST_DEFERRAL // _MINUTE} minutes later",
         ),
+        ("guides/strain.md", f"{skipped_work.MOST_SKIPPED} names; a name that is not in `backfill`"),
+        ("guides/signals.md", f"JSON of at most {signals.LARGEST_SIGNAL_BYTES:,} bytes"),
+        ("guides/signals.md", f"A job gets at most {signals.MOST_SIGNALS} signals."),
+        ("reference/http.md", f"at most {_word(validation.MOST_TAGS)} labels to find the job by"),
+        ("reference/cli.md", f"compares at most {model_check.MOST_OF_A_TYPE} payloads of each type"),
         ("operations/operate.md", f"the last {_word(outcomes.ERRORS_KEPT)} errors"),
         ("operations/runtime-configuration.md", f"without a deployment, within {_span(pauses.ACTS_WITHIN)}"),
     ],
