@@ -21,6 +21,7 @@ from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
 from tidemill.local.wait import wait_until
 from tidemill.names import SETTLE_RESERVE_SECONDS
+from tidemill.worker.message_run import MessageRun
 
 BATCH = 10
 SHORT = timedelta(seconds=0.2)
@@ -270,6 +271,29 @@ def test_one_of_two_suspected_jobs_in_a_batch_is_released_without_using_an_attem
 
     states = sorted((mill.job(job_id).state, mill.job(job_id).attempt) for job_id in job_ids)
     assert states == [(State.QUEUED, 1), (State.SUCCEEDED, 2)]
+
+
+def test_a_fault_in_the_thread_of_a_message_is_logged_and_harms_no_other_job(
+    mill: Mill, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing that a job does comes so far, so the fault is one of the engine."""
+    job_ids, event = _batch(mill, 2)
+    run = MessageRun.run
+
+    def broken(self: MessageRun, invocation: Any) -> None:
+        if self.reference and self.reference.job_id == job_ids[0]:
+            raise RuntimeError("a fault")
+        run(self, invocation)
+
+    monkeypatch.setattr(MessageRun, "run", broken)
+    capsys.readouterr()
+
+    assert len(mill.work(event)) == 1
+
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    (line,) = [line for line in lines if line["message"] == "the thread of a message failed"]
+    assert line["exception"].endswith("RuntimeError: a fault")
+    assert [mill.job(job_id).state for job_id in job_ids] == [State.QUEUED, State.SUCCEEDED]
 
 
 def _killed_before(mill: Mill, job_id: str) -> None:

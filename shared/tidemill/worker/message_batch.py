@@ -144,10 +144,13 @@ class Batch(BatchProcessor):
                 self._changed.wait(timeout=max((min(deadlines) - now).total_seconds(), 0.0) if deadlines else None)
         pool.shutdown(wait=False)
 
-    def _ended(self, message: MessageRun, _future: object) -> None:
+    def _ended(self, message: MessageRun, future: "Future[None]") -> None:
         if self._grouped and message.reference:
             self._grouped.leave(message.reference)
         self._changed.set()
+        # Only a fault of the engine comes here. Its job ends as if its time were over, and nothing else says why.
+        if isinstance(error := future.exception(), Exception):
+            logger().error("the thread of a message failed", exc_info=error)
 
     def _expire(self, messages: Sequence[MessageRun]) -> None:
         """Expire the messages in parallel, and wait for all of them at most half of the settle reserve."""
