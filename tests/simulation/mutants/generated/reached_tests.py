@@ -1,7 +1,8 @@
 """Which tests reach the block of a mutant, and how fast they are. No other test can notice the mutant.
 
 One run of all tests on the unbroken engine notes it. A block that runs while modules are imported, or code outside
-functions, counts as reached by each test that reaches another block of its module.
+functions, counts as reached by each test that reaches another block of its module, and by those that compare numbers
+with the pages that state them.
 """
 
 import json
@@ -21,6 +22,8 @@ OPTIONS: Final = ("-p", "no:cacheprovider", "-q", "-n", "0", "-m", "not emulator
 _FOLDERS: Final = ("unit", "contract", "integration")
 #: These test the example, the documents and the command line.
 _OTHER: Final = frozenset(("shortener", "docs", "cli"))
+#: These read constants, and call nothing.
+_OF_NUMBERS: Final = ("tests/unit/docs/test_limits_page.py", "tests/unit/docs/test_stated_numbers.py")
 
 
 class ReachedTests:
@@ -34,11 +37,12 @@ class ReachedTests:
         self._of_module: dict[str, set[str]] = defaultdict(set)
         for block, tests in reached.items():
             self._of_module[block[0]].update(tests)
+        self._of_numbers = {name for name in seconds if name.partition("::")[0] in _OF_NUMBERS}
 
     def of(self, mutant: GeneratedMutant) -> list[str]:
         """Those in a file with the name of the module come first, then the fastest."""
         block = self._blocks.around(mutant)
-        found = set(self._reached[block] if block else ()) or self._of_module[mutant.module]
+        found = set(self._reached[block] if block else ()) or self._of_module[mutant.module] | self._of_numbers
         stem = mutant.module.rpartition(".")[2]
 
         def rank(name: str) -> tuple[bool, float]:
@@ -121,3 +125,4 @@ def _test_files() -> Iterator[str]:
         for path in sorted((ROOT / "tests" / folder).rglob("test_*.py")):
             if not _OTHER & set(path.relative_to(ROOT).parts):
                 yield str(path.relative_to(ROOT))
+    yield from _OF_NUMBERS
