@@ -252,7 +252,7 @@ def test_a_run_that_finds_no_room_costs_two_writes(limits: DynamoLimits, client:
     assert len(writes) == 2
 
 
-def test_a_released_job_for_which_a_lowered_limit_has_no_room_costs_two_writes(
+def test_a_released_job_for_which_a_lowered_limit_has_no_room_gives_its_reservation_back_with_two_writes(
     limits: DynamoLimits, client: FaultyClient
 ) -> None:
     """It does not try again and again to enter with its reservation."""
@@ -266,6 +266,8 @@ def test_a_released_job_for_which_a_lowered_limit_has_no_room_costs_two_writes(
 
     assert limits.acquire(released, now=NOW) == LINE
     assert len(writes) == 2
+    assert limits.acquire(released, now=NOW) == LINE
+    assert set(limits.look(LINE).held or ()) == {run_name(stays.token)}
 
 
 def test_a_run_tries_four_times_while_others_are_faster_and_then_waits(

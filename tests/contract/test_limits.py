@@ -106,20 +106,6 @@ def test_a_released_job_whose_reservation_has_ended_takes_that_of_another(limits
     assert limits.acquire(a_slot(ONE, released=True), now=NOW) == Entered(line_stands=True)
 
 
-def test_a_released_job_for_which_a_lowered_limit_has_no_room_gives_its_reservation_back(limits: DynamoLimits) -> None:
-    stays, leaves = a_slot(TWO), a_slot(TWO)
-    for slot in (stays, leaves, a_slot(TWO)):
-        limits.acquire(slot, now=NOW)
-    released = a_slot(ONE, released=True)
-    turn = Turn(reservation=released.reservation, due=NOW)
-    limits.reserve(LINE, limits.look(LINE), [turn], leaving=run_name(leaves.token), now=NOW)
-
-    for _ in range(2):
-        assert limits.acquire(released, now=NOW) == LINE
-
-    assert set(limits.look(LINE).held or ()) == {run_name(stays.token)}
-
-
 def test_a_slot_is_free_when_its_lease_expires(limits: DynamoLimits) -> None:
     limits.acquire(a_slot(ONE), now=NOW)
 
