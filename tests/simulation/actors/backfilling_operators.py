@@ -4,11 +4,10 @@ from random import Random
 from typing import Final
 
 from tests.simulation.actors.callers import PlannedSubmission, run_tool
+from tests.simulation.actors.operator_objects import backfiller
 from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import World
 from tidemill import composition
-from tidemill.application.backfill import Backfiller
-from tidemill.system import clock
 
 #: Of one job.
 _MOST_OPERATORS: Final = 4
@@ -44,6 +43,6 @@ class BackfillingOperators:
             done = store.get(planned.tenant, planned.ids[-1])
             self._world.scheduler.sleep(stale_ms)
             if done:
-                Backfiller(store=store, payloads=composition.payloads(), clock=clock.now).backfill(done, name)
+                backfiller().backfill(done, name)
 
         run_tool(self._world, "eve", act)

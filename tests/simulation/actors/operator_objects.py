@@ -1,7 +1,9 @@
 """What the commands of operators work with. Call these from a task: its process has the settings of the deployment."""
 
 from tidemill import composition
+from tidemill.application.backfill import Backfiller
 from tidemill.application.configuration import Configurator
+from tidemill.application.purge import Purger
 from tidemill.application.redrive import Redriver
 from tidemill.aws import clients
 from tidemill.dynamodb.configuration_item import DynamoConfiguration
@@ -13,6 +15,14 @@ from tidemill.system import clock, ids
 def configurator() -> Configurator:
     store = DynamoConfiguration(clients.dynamodb(), table=setting(Env.JOBS_TABLE))
     return Configurator(store=store, clock=clock.now)
+
+
+def purger() -> Purger:
+    return Purger(store=composition.store(), clock=clock.now)
+
+
+def backfiller() -> Backfiller:
+    return Backfiller(store=composition.store(), payloads=composition.payloads(), clock=clock.now)
 
 
 def redriver() -> Redriver:

@@ -7,13 +7,13 @@ from functools import partial
 from typing import Final
 
 from tests.simulation.actors.callers import TENANTS, run_tool
+from tests.simulation.actors.operator_objects import purger
 from tests.simulation.checks.violation import Item, number_of, require_in_task, state_of
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import World
 from tidemill import composition
-from tidemill.application.purge import Purger
 from tidemill.application.reconcile import Reconciler
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import Job
@@ -91,7 +91,7 @@ class StaleOperators:
         world.log("cleo", f"acts on {job.id}, {job.state} as they saw it at generation {job.generation}")
         with suppress(WriteRefusedError):
             if _may_be_purged(job, clock.now()) and world.faults.occurs(Fault.PURGED):
-                Purger(store=store, clock=clock.now).purge(job)
+                purger().purge(job)
                 return
             match job.state:
                 case State.DEAD:

@@ -16,7 +16,7 @@ from tidemill.application.audit import Auditor
 from tidemill.application.explain import explain
 from tidemill.application.job_story import story
 from tidemill.aws import clients
-from tidemill.domain.errors import WriteRefusedError
+from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import Job
 from tidemill.domain.waiting import Cause
 from tidemill.dynamodb.attention_counts import AttentionCounts
@@ -87,16 +87,17 @@ def payments_are_down(stage: Stage, seconds: float, *, slower: int | None = None
     stage.world.downstreams[PAYMENTS].troubles.append(trouble)
 
 
+def tried(act: Callable[..., object], *arguments: object, **more: object) -> object:
+    """What the call gives, or the error of the engine that it raises."""
+    try:
+        return act(*arguments, **more)
+    except TidemillError as error:
+        return error
+
+
 def each(jobs: Iterable[Job], act: Callable[[Job], object]) -> list[object]:
     """For each job its id and what comes of it."""
-
-    def tried(job: Job) -> object:
-        try:
-            return act(job)
-        except WriteRefusedError as refused:
-            return refused
-
-    return [[job.id, tried(job)] for job in jobs]
+    return [[job.id, tried(act, job)] for job in jobs]
 
 
 def breakers(stage: Stage, *names: str) -> None:

@@ -58,6 +58,8 @@ class RecordedSdk(Sdk):
         except ClientError as error:
             self._record.note(who, f"is refused: {error.response['Error']['Code']}")
             raise
+        finally:
+            self._first_tries.discard(self._task)
 
     def _tried(self, client: BaseClient, service: str, operation: str, request: Any, *, unanswered: bool) -> Answer:
         who = function_of(self._task.process.name)

@@ -4,7 +4,7 @@ import difflib
 import importlib
 import pkgutil
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from typing import Final
 
@@ -12,7 +12,6 @@ from tests.simulation.stories import RECORDS, sent_twice, tales
 from tests.simulation.stories.stage import Stage, stage
 
 _LINES_OF_A_DIFFERENCE: Final = 40
-_SENT_TWICE: Final = "-with-writes-sent-twice"
 
 Story = Callable[[Stage], None]
 
@@ -24,19 +23,19 @@ def stories() -> Mapping[str, Story]:
     for module in pkgutil.iter_modules(tales.__path__):
         for name, told in vars(importlib.import_module(f"{tales.__name__}.{module.name}")).items():
             if getattr(told, "__module__", "") == f"{tales.__name__}.{module.name}" and not name.startswith("_"):
-                found[name.replace("_", "-")] = told
-    again = {
-        f"{told.__name__.replace('_', '-')}{_SENT_TWICE}": _with_writes_sent_twice(told) for told in sent_twice.STORIES
-    }
-    return found | again
+                found[_readable(name)] = told
+    for story in sent_twice.STORIES:
+        found[f"{_readable(story.__name__)}-with-writes-sent-twice"] = partial(_with_writes_sent_twice, story)
+    return found
 
 
-def _with_writes_sent_twice(story: Story) -> Story:
-    def again(stage: Stage) -> None:
-        stage.sends_writes_twice()
-        story(stage)
+def _readable(name: str) -> str:
+    return name.replace("_", "-")
 
-    return again
+
+def _with_writes_sent_twice(story: Story, stage: Stage) -> None:
+    stage.sends_writes_twice()
+    story(stage)
 
 
 def told(name: str) -> str:

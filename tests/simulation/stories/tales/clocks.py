@@ -101,10 +101,10 @@ def a_pass_whose_repairs_fail(stage: Stage) -> None:
     stage.world.lanes["default"].messages.clear()
     stage.passes(_LIMIT_SECONDS)
     url = stage.world.dead_letters["default"].url
-    letters = stage.world.sqs.queues.pop(url)
+    dead_letters = stage.world.sqs.queues.pop(url)
     stage.world.throttled_items.throttle(f"{TENANT}#{job['id']}", for_ms=60_000)
     stage.reconciles()
-    stage.world.sqs.queues[url] = letters
+    stage.world.sqs.queues[url] = dead_letters
     stage.passes(60)
     stage.reconciles()
 

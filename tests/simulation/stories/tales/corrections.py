@@ -2,12 +2,10 @@
 
 from typing import Any
 
+from tests.simulation.actors.operator_objects import backfiller, purger
 from tests.simulation.stories.stage import BOB, TENANT, Mishap, Stage
 from tidemill import composition
-from tidemill.application.backfill import Backfiller
-from tidemill.application.purge import Purger
 from tidemill.cli.dead_job_report import report
-from tidemill.system import clock
 
 
 def _books(stage: Stage, key: str = "one", group: str | None = None, **plan: Any) -> str:
@@ -162,9 +160,8 @@ def corrections_of_ended_jobs(stage: Stage) -> None:
 
 
 def _purged(job_id: str) -> object:
-    store = composition.store()
-    job = store.get(TENANT, job_id)
-    return job and Purger(store=store, clock=clock.now).purge(job)
+    job = composition.store().get(TENANT, job_id)
+    return job and purger().purge(job)
 
 
 def work_that_a_job_skipped(stage: Stage) -> None:
@@ -172,10 +169,9 @@ def work_that_a_job_skipped(stage: Stage) -> None:
     stage.passes(4)
 
     def backfill(name: str) -> list[Any]:
-        backfiller = Backfiller(store=composition.store(), payloads=composition.payloads(), clock=clock.now)
         done = composition.store().get(TENANT, job)
         assert done
-        return [backfiller.backfill(done, name)]
+        return [backfiller().backfill(done, name)]
 
     stage.operate("backfills the receipt", lambda: backfill("receipt"))
     stage.operate("backfills the receipt again", lambda: backfill("receipt"))

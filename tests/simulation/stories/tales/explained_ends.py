@@ -1,11 +1,10 @@
 """What `explain` says of batches, flows and bookings, of jobs that have ended, and of odd waits."""
 
+from tests.simulation.actors.operator_objects import backfiller
 from tests.simulation.stories.operator_tools import explains, spaced
 from tests.simulation.stories.stage import TENANT, Stage
 from tidemill import composition
-from tidemill.application.backfill import Backfiller
 from tidemill.application.job_ids import node_job_id
-from tidemill.system import clock
 
 
 def explained_nodes_that_have_no_job(stage: Stage) -> None:
@@ -54,10 +53,9 @@ def an_explained_booking(stage: Stage) -> None:
     explains(stage, job["id"])
 
     def backfill() -> object:
-        backfiller = Backfiller(store=composition.store(), payloads=composition.payloads(), clock=clock.now)
         done = composition.store().get(TENANT, job["id"])
         assert done
-        return backfiller.backfill(done, "receipt")
+        return backfiller().backfill(done, "receipt")
 
     stage.operate("backfills the receipt", backfill)
     stage.post(f"/jobs/{job['id']}/undo")

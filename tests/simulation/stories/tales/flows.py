@@ -2,11 +2,10 @@
 
 from typing import Any
 
+from tests.simulation.actors.operator_objects import purger
 from tests.simulation.stories.stage import BOB, TENANT, Stage
 from tidemill import composition
 from tidemill.application.job_ids import node_job_id
-from tidemill.application.purge import Purger
-from tidemill.system import clock
 
 
 def _node(name: str, *after: Any, fails: Any = 0, **more: Any) -> dict[str, Any]:
@@ -140,7 +139,7 @@ def a_flow_whose_nodes_are_purged(stage: Stage) -> None:
         started = store.get(TENANT, flow["id"])
         assert started
         found = [store.get(TENANT, node_job_id(started, name)) for name in ("blocked", "skipped", "goes-on")]
-        return [Purger(store=store, clock=clock.now).purge(job) for job in found if job]
+        return [purger().purge(job) for job in found if job]
 
     stage.operate("purges nodes", purge)
     stage.post(f"/flows/{flow['id']}/nodes", {"nodes": [_node("more", "slow")]})

@@ -2,11 +2,9 @@
 
 from typing import Any
 
-from tests.simulation.actors.operator_objects import redriver
+from tests.simulation.actors.operator_objects import purger, redriver
 from tests.simulation.stories.stage import TENANT, Stage
 from tidemill import composition
-from tidemill.application.purge import Purger
-from tidemill.system import clock
 
 
 def the_jobs_of_a_group_run_in_order(stage: Stage) -> None:
@@ -44,7 +42,7 @@ def a_dead_job_that_blocks_its_group_is_purged(stage: Stage) -> None:
         store = composition.store()
         job = store.get(TENANT, first["id"])
         assert job
-        return Purger(store=store, clock=clock.now).purge(job)
+        return purger().purge(job)
 
     stage.operate("purges the head of the group", purge)
     stage.passes(0.5)

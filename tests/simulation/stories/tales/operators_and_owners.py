@@ -4,12 +4,11 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
-from tests.simulation.actors.operator_objects import redriver
+from tests.simulation.actors.operator_objects import purger, redriver
 from tests.simulation.stories.stage import TENANT, Stage
 from tidemill import composition
 from tidemill.application.dead_letter_sweep import sweep
 from tidemill.application.job_filter import ANY_JOB, JobFilter
-from tidemill.application.purge import Purger
 from tidemill.aws import clients
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import Job
@@ -130,8 +129,7 @@ def an_operator_purges_an_ended_job(stage: Stage) -> None:
     def purge() -> object:
         found = composition.store().get(TENANT, job["id"])
         assert found
-        purger = Purger(store=composition.store(), clock=clock.now)
-        return [purger.purge(found), purger.purge(found)]
+        return [purger().purge(found), purger().purge(found)]
 
     stage.operate("purges", purge)
     stage.passes(5)
@@ -173,12 +171,12 @@ def the_messages_of_dead_jobs_are_swept(stage: Stage) -> None:
     stage.post("/jobs", {"type": "sim.permanent"}, key="dead")
     stranded = stage.post("/jobs", {"type": "sim.effect", "delay_seconds": 100}, key="stranded")
     stage.passes(5)
-    lane, letters = stage.world.lanes["default"], stage.world.dead_letters["default"]
+    lane, dead_letters = stage.world.lanes["default"], stage.world.dead_letters["default"]
     message = next(each for each in lane.messages if stranded["id"] in each.body)
     lane.messages.remove(message)
-    letters.send(message.body)
-    letters.send(letters.messages[0].body.replace('"generation":1', '"generation":0'))
-    letters.send("{no json")
+    dead_letters.send(message.body)
+    dead_letters.send(dead_letters.messages[0].body.replace('"generation":1', '"generation":0'))
+    dead_letters.send("{no json")
     stage.passes(154)
     stage.operate("sweeps too early for a nudge", _swept)
     stage.passes(1)
@@ -191,10 +189,10 @@ def messages_of_stranded_jobs_of_which_one_cannot_be_written(stage: Stage) -> No
     """It stays, the other one is sent again. While no time is left, nothing is hidden or swept."""
     jobs = [stage.post("/jobs", {"type": "sim.effect", "delay_seconds": 100}, key=key) for key in "ab"]
     stage.passes(5)
-    lane, letters = stage.world.lanes["default"], stage.world.dead_letters["default"]
+    lane, dead_letters = stage.world.lanes["default"], stage.world.dead_letters["default"]
     for message in list(lane.messages):
         lane.messages.remove(message)
-        letters.send(message.body)
+        dead_letters.send(message.body)
     stage.passes(160)
     stage.world.throttled_items.throttle(f"{TENANT}#{jobs[0]['id']}", for_ms=60_000)
     stage.operate("sweeps without time", lambda: _swept(timedelta(0)))
@@ -207,11 +205,11 @@ def the_message_of_a_dead_job_is_moved_back_to_its_lane(stage: Stage) -> None:
     """As the console of SQS does it. The first move redrives the job; another one, too late, finds it redriven."""
     job = stage.post("/jobs", {"type": "sim.permanent"}, key="dead")
     stage.passes(5)
-    lane, letters = stage.world.lanes["default"], stage.world.dead_letters["default"]
-    (letter,) = letters.messages
-    letters.messages.clear()
+    lane, dead_letters = stage.world.lanes["default"], stage.world.dead_letters["default"]
+    (message,) = dead_letters.messages
+    dead_letters.messages.clear()
     for _ in range(2):
-        lane.send(letter.body, attributes=letter.attributes)
+        lane.send(message.body, attributes=message.attributes)
         stage.passes(6)
     stage.get(f"/jobs/{job['id']}")
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from tests.simulation.actors.api_gateway import ask
-from tests.simulation.actors.operator_objects import configurator, redriver
+from tests.simulation.actors.operator_objects import configurator, purger, redriver
 from tests.simulation.deployment import JOBS_TABLE
 from tests.simulation.stories.operator_tools import auditor, each, set_setting, spaced
 from tests.simulation.stories.stage import BOB, TENANT, Stage
@@ -20,7 +20,6 @@ from tidemill.application.job_search import JobSearch
 from tidemill.application.migration import Migration, Progress
 from tidemill.application.pace import Pace
 from tidemill.application.probes import Probes, cause_of
-from tidemill.application.purge import Purger
 from tidemill.aws import clients
 from tidemill.domain.job import DeathReason
 from tidemill.domain.states import State
@@ -148,10 +147,10 @@ def ended_jobs_that_are_purged(stage: Stage) -> None:
     stage.passes(20)
 
     def act() -> object:
-        purger = Purger(store=composition.store(), clock=clock.now)
+        purge = purger().purge
         dead = [*composition.store().dead()]
         fits = JobFilter(ended_until=clock.now(), deaths=[DeathReason.EXHAUSTED])
-        return [job in fits for job in dead], each(dead, purger.purge), each(dead, purger.purge)
+        return [job in fits for job in dead], each(dead, purge), each(dead, purge)
 
     stage.operate("purges the dead job", act)
     stage.passes(3)

@@ -64,56 +64,6 @@ def a_tenant_with_a_cap_of_its_own(stage: Stage) -> None:
     stage.passes(12)
 
 
-def settings_of_each_kind_that_are_refused(stage: Stage) -> None:
-    """Each with the rule that it breaks."""
-    wrong: tuple[tuple[str, Any], ...] = (
-        ("types.sim.plain.backoff_seconds", -1),
-        ("types.sim.plain.backoff_seconds", "soon"),
-        ("types.sim.plain.backoff_cap_seconds", 10**9),
-        ("types.sim.plain.timeout_seconds", 0),
-        ("types.sim.plain.timeout_seconds", 901),
-        ("types.sim.plain.timeout_seconds", 10**400),
-        ("types.sim.plain.concurrency_per_key", 0),
-        ("types.sim.plain.concurrency_per_key", 101),
-        ("types.sim.plain.concurrency_per_key", 1.5),
-        ("types.sim.plain.rate_per_key", {"count": 0, "period_seconds": 60}),
-        ("types.sim.plain.rate_per_key", {"count": 1, "period_seconds": 0.5}),
-        ("types.sim.plain.rate_per_key", {"count": True, "period_seconds": 60}),
-        ("types.sim.plain.max_attempts", 26),
-        ("types.Sim.max_attempts", 1),
-        ("limits.carrier.max_attempts", 1),
-        ("limits.Carrier.concurrency_per_key", 1),
-        ("pauses.lane=slow", {}),
-        ("pauses.group=orders", {}),
-        ("pauses.type=sim.plain", []),
-        ("pauses.type=sim.plain", {"reject_new": 1}),
-        ("quotas.x y", {"count": 1, "period_seconds": 60}),
-        ("quotas.default", {"count": -1, "period_seconds": 60}),
-        ("quotas.default", {"count": 1, "period_seconds": 0.5}),
-        ("quotas.default", {"count": 1, "period_seconds": "long"}),
-        ("caps.x y", 1),
-        ("caps.default", 101),
-        ("caps.default", "all"),
-        ("weights.x y", 1),
-        (f"weights.{TENANT}", 0),
-        (f"weights.{TENANT}", "heavy"),
-        ("strain.level", "high"),
-        ("governor", {"off": "yes"}),
-    )
-
-    def act() -> object:
-        changes = configurator()
-        seen, told = changes.read(), list[object]()
-        for name, value in wrong:
-            try:
-                told.append(changes.set(seen, name, value, by="eve", reason="").version)
-            except Exception as error:  # noqa: BLE001 - the answer
-                told.append([name, str(error)])
-        return told
-
-    stage.operate("tries settings", act)
-
-
 def live_jobs_that_a_new_version_is_compared_with(stage: Stage) -> None:
     """As `tidemill check`. Two payloads do not fit their model, one is gone, and the new code lacks one type."""
     bodies: list[dict[str, Any]] = [

@@ -1,18 +1,17 @@
 """Callbacks, nodes, events and settings that are refused, each with the path and the reason of its fault."""
 
-from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
 from tests.simulation.actors.operator_objects import configurator
-from tests.simulation.stories.stage import TENANT, Stage
+from tests.simulation.stories.operator_tools import tried
+from tests.simulation.stories.stage import BOB, TENANT, Stage
 from tidemill import composition
 from tidemill.application.batches import open_batch
 from tidemill.application.events import publish
 from tidemill.application.flows import start_flow
 from tidemill.domain.batches import Batch
-from tidemill.domain.errors import TidemillError
 from tidemill.domain.events import LONGEST_EVENT_KEY, Event
 from tidemill.domain.flows import Flow, Node
 from tidemill.domain.submission import Submission, Unique
@@ -40,7 +39,7 @@ def callbacks_that_are_refused(stage: Stage) -> None:
     def opened(callback: Submission) -> object:
         return open_batch(Batch(on_success=callback), composition.submit(), tenant=TENANT, trace="pia")
 
-    _tries(stage, "opens batches", [partial(opened, each) for each in _later_jobs()])
+    stage.operate("opens batches", lambda: [tried(opened, each) for each in _later_jobs()])
 
 
 def nodes_that_are_refused(stage: Stage) -> None:
@@ -59,7 +58,7 @@ def nodes_that_are_refused(stage: Stage) -> None:
 
     asked = [[], [Node(name="Bad name", submission=Submission(type="sim.plain"))]]
     asked += [[Node(name="a", submission=each)] for each in _later_jobs()]
-    _tries(stage, "starts flows", [partial(started, each) for each in asked])
+    stage.operate("starts flows", lambda: [tried(started, each) for each in asked])
 
 
 def events_that_are_refused(stage: Stage) -> None:
@@ -75,55 +74,64 @@ def events_that_are_refused(stage: Stage) -> None:
     asked: list[dict[str, Any]] = [{"key": ""}, {"key": 1}, {"group": 1}, {"group": "g" * 64}, {"group": "g" * 63}]
     asked += [{"key": "k" * length} for length in (LONGEST_EVENT_KEY, LONGEST_EVENT_KEY + 1)]
     asked += [{"data": {1}}, {"data": {"count": "x"}}, {"version": 7}]
-    _tries(stage, "publishes", [partial(published, **each) for each in asked])
+    stage.operate("publishes", lambda: [tried(published, **each) for each in asked])
+
+
+def settings_of_each_kind_that_are_refused(stage: Stage) -> None:
+    """Each with the rule that it breaks. Three are taken, and then a change of the copy of before them is refused."""
+    wrong: tuple[tuple[str, Any], ...] = (
+        ("types.sim.plain.backoff_seconds", -1),
+        ("types.sim.plain.backoff_seconds", "soon"),
+        ("types.sim.plain.backoff_cap_seconds", 10**9),
+        ("types.sim.plain.timeout_seconds", 0),
+        ("types.sim.plain.timeout_seconds", 901),
+        ("types.sim.plain.timeout_seconds", 10**400),
+        ("types.sim.plain.concurrency_per_key", 0),
+        ("types.sim.plain.concurrency_per_key", 101),
+        ("types.sim.plain.concurrency_per_key", 1.5),
+        ("types.sim.plain.rate_per_key", {"count": 0, "period_seconds": 60}),
+        ("types.sim.plain.rate_per_key", {"count": 1, "period_seconds": 0.5}),
+        ("types.sim.plain.rate_per_key", {"count": True, "period_seconds": 60}),
+        ("types.sim.plain.max_attempts", 26),
+        ("types.Sim.max_attempts", 1),
+        ("limits.carrier.max_attempts", 1),
+        ("limits.Carrier.concurrency_per_key", 1),
+        ("pauses.lane=slow", {}),
+        ("pauses.group=orders", {}),
+        ("pauses.type=sim.plain", []),
+        ("pauses.type=sim.plain", {"reject_new": 1}),
+        ("quotas.x y", {"count": 1, "period_seconds": 60}),
+        ("quotas.default", {"count": -1, "period_seconds": 60}),
+        ("quotas.default", {"count": 1, "period_seconds": 0.5}),
+        ("quotas.default", {"count": 1, "period_seconds": "long"}),
+        ("caps.x y", 1),
+        ("caps.default", 101),
+        ("caps.default", "all"),
+        ("weights.x y", 1),
+        (f"weights.{TENANT}", 0),
+        (f"weights.{TENANT}", "heavy"),
+        ("strain.level", "high"),
+        ("governor", {"off": "yes"}),
+        (f"weights.{TENANT}", 101),
+        ("weights.", 1),
+        ("caps.", 1),
+        ("breakers.Payments!", {"force": "open"}),
+        ("breakers.payments", "open"),
+        ("breakers.payments", {"force": "open", "for": 5}),
+    )
+
+    right = (("caps.default", 100), (f"caps.{BOB}", None), (f"weights.{BOB}", 100))
+
+    def act() -> object:
+        changes = configurator()
+        change = partial(changes.set, by="eve", reason="")
+        stale = changes.read()
+        refused = [[name, tried(change, stale, name, value)] for name, value in wrong]
+        taken = [change(changes.read(), name, value).version for name, value in right]
+        return [*refused, taken, tried(change, stale, "flags.a", 1)]
+
+    stage.operate("tries settings", act)
 
 
 def _later_jobs() -> list[Submission]:
     return [Submission(**{"type": "sim.plain", name: value}) for name, value in _NOT_OF_LATER_JOBS.items()]
-
-
-def _tries(stage: Stage, what: str, acts: list[Callable[[], object]]) -> None:
-    def tried(act: Callable[[], object]) -> object:
-        try:
-            return act()
-        except TidemillError as error:
-            return error
-
-    stage.operate(what, lambda: [tried(act) for act in acts])
-
-
-def settings_of_tenants_and_breakers_that_are_refused(stage: Stage) -> None:
-    tenant = "111122223333:AROACCC"
-    asked: list[tuple[str, Any]] = [
-        ("caps.", 1),
-        ("caps.default", "two"),
-        ("caps.default", 101),
-        (f"weights.{tenant}", 0),
-        (f"weights.{tenant}", 101),
-        (f"weights.{tenant}", "much"),
-        ("weights.", 1),
-        ("breakers.Payments!", {"force": "open"}),
-        ("breakers.payments", "open"),
-        ("breakers.payments", {"force": "open", "for": 5}),
-        ("caps.default", 100),
-        (f"caps.{tenant}", None),
-        (f"weights.{tenant}", 100),
-    ]
-
-    def act() -> object:
-        changes = configurator()
-
-        def tried(name: str, value: Any) -> object:
-            try:
-                return changes.set(changes.read(), name, value, by="eve", reason="", until=None).version
-            except TidemillError as error:
-                return error
-
-        seen = changes.read()
-        told = [tried(name, value) for name, value in asked]
-        try:
-            return [*told, changes.set(seen, "flags.a", 1, by="eve", reason="", until=None)]
-        except TidemillError as error:
-            return [*told, error]
-
-    stage.operate("tries settings, the last with a stale copy", act)

@@ -1,10 +1,11 @@
 """Signals: jobs that wait for something outside."""
 
+from functools import partial
 from typing import Any
 
+from tests.simulation.stories.operator_tools import tried
 from tests.simulation.stories.stage import BOB, TENANT, Stage
 from tidemill import composition
-from tidemill.domain.errors import TidemillError
 
 
 def _waits(stage: Stage, count: int, **more: Any) -> str:
@@ -99,13 +100,11 @@ def a_signal_that_is_refused(stage: Stage) -> None:
 def a_signal_of_a_program_that_is_no_json(stage: Stage) -> None:
     job = stage.post("/jobs", {"type": "sim.waits", "payload": {}, "delay_seconds": 60}, key="one")["id"]
 
-    def tried(data: Any) -> object:
-        try:
-            return composition.control().signal(TENANT, job, "answer-0", data)
-        except TidemillError as error:
-            return error
+    def act() -> object:
+        signal = partial(composition.control().signal, TENANT, job, "answer-0")
+        return [tried(signal, data) for data in (float("nan"), {1}, b"1")]
 
-    stage.operate("sends what JSON cannot hold", lambda: [tried(data) for data in (float("nan"), {1}, b"1")])
+    stage.operate("sends what JSON cannot hold", act)
 
 
 def a_signal_with_a_large_value(stage: Stage) -> None:
