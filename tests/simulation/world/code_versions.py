@@ -9,10 +9,12 @@ version it runs, so that no switch is needed when another process runs.
 """
 
 import json
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, Final
 
@@ -32,6 +34,7 @@ MARK: Final = "mark_of_next"
 #: This operator deploys, and has the next version before any function.
 FIRST: Final = "ada"
 
+_ROOT: Final = str(Path(__file__).parents[3])
 _SCHEMA: Final = "SCHEMA_VERSION"
 _DOCUMENTS_AHEAD: Final = "SIMULATED_DOCUMENTS_AHEAD"
 _MESSAGES_AHEAD: Final = "SIMULATED_MESSAGES_AHEAD"
@@ -191,7 +194,12 @@ def types_of(environment: Mapping[str, str]) -> JobTypes:
 @cache
 def _loaded(packages: str) -> JobTypes:
     """Loaded once, since loading takes longer than a seed."""
-    return job_type_loader.load_sound(packages.split(","))
+    # A fault names its file from the first root that holds it: the same one, however this process was started.
+    sys.path.insert(0, _ROOT)
+    try:
+        return job_type_loader.load_sound(packages.split(","))
+    finally:
+        sys.path.remove(_ROOT)
 
 
 @dataclass(frozen=True, slots=True)
