@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-from tests.support import faster_moto
+from tests.support import faster_botocore, faster_moto
 from tests.support.builders import RETENTION
 from tests.support.faulty_client import FaultyClient
 from tests.support.job_tables import Table, table_on_moto
@@ -21,6 +21,7 @@ from tidemill.local.lifecycle import App, deployed
 from tidemill.telemetry import handler_output
 from tidemill.telemetry.outcome_log import logger
 
+faster_botocore.install()
 faster_moto.install()
 
 TESTS: Final = Path(__file__).parent

@@ -29,7 +29,6 @@ from tidemill.http.cursors import Cursors
 from tidemill.sqs import messages
 
 _TERMINAL = {"COLUMNS", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"}
-_RECEIVE = "before-parameter-build.sqs.ReceiveMessage"
 
 
 @pytest.fixture
@@ -187,8 +186,6 @@ def cloud(server: Loopback, environment: pytest.MonkeyPatch) -> Iterator[Cloud]:
             environment.setattr(clients, service, partial(client, service))
         table = create_table(clients.dynamodb())
         sqs = clients.sqs()
-        # A long poll of an empty queue would cost each test a second.
-        sqs.meta.events.register(_RECEIVE, _poll_shortly)
         urls = {name: sqs.create_queue(QueueName=name)["QueueUrl"] for name in ("queue", "dead_letters")}
         server.stacks = [pipeline(table.name, json.dumps({"default": urls})), shortener()]
         store = DynamoJobStore(clients.dynamodb(), table=table.name, retention=timedelta(days=30))
@@ -196,8 +193,3 @@ def cloud(server: Loopback, environment: pytest.MonkeyPatch) -> Iterator[Cloud]:
         environment.setattr(clients, "lambda_", lambda: resources)
         environment.setattr(clients, "scheduler", lambda: resources)
         yield Cloud(server, table, store, urls["queue"], urls["dead_letters"], resources)
-        sqs.meta.events.unregister(_RECEIVE, _poll_shortly)
-
-
-def _poll_shortly(params: dict[str, Any], **_: object) -> None:
-    params["WaitTimeSeconds"] = 0
