@@ -94,7 +94,7 @@ def test_a_handler_that_outlives_its_time_costs_the_others_of_its_batch_nothing(
         assert deployed.until(job_id, state="succeeded")["attempt"] == 1
     deployed.until(late, state="dead")
     deployed.drained()
-    assert worker_log(deployed, "stray thread", late)
+    wait_until(lambda: worker_log(deployed, "stray thread", late), PATIENCE_SECONDS, "the line about the thread")
     # The process that ended itself deleted its messages: none came back for its document to refuse.
     assert worker_log(deployed, "refused", *others, late) == []
 

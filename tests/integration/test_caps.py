@@ -11,6 +11,7 @@ from tests.integration.test_limits import deliver, finish, live
 from tests.support.deployed_functions import TENANT, Mill
 from tests.support.http_events import call
 from tests.support.jobs.limited import meetings
+from tests.support.patience import PATIENCE_SECONDS
 from tidemill import composition
 from tidemill.application.configuration import Configurator
 from tidemill.domain.states import State
@@ -18,6 +19,7 @@ from tidemill.domain.waiting import Line
 from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.dynamodb.limit_item import LIMIT_PREFIX
 from tidemill.entrypoints import submit
+from tidemill.local.wait import wait_until
 from tidemill.names import JOB_KEY, Lane
 
 
@@ -133,15 +135,21 @@ def test_wake_knows_the_raised_cap_of_a_tenant_whose_hash_names_its_line(mill: M
     change(mill, f"caps.{tenant}", 1)
     body = json.dumps({"type": "test.scripted", "payload": {}})
     jobs = [str(mill.post_text(body, iam=iam).body["id"]) for _ in range(4)]
+
+    def states() -> Counter[State]:
+        return Counter(job.state for job_id in jobs if (job := composition.store().get(tenant, job_id)))
+
     mill.publish()
-    # One runs and hands its slot on, and the others are parked.
+    # One runs until the others are parked, and hands its slot on.
+    mill.script.handler = lambda *_: wait_until(
+        lambda: states()[State.PARKED] == len(jobs) - 1, PATIENCE_SECONDS, "the others to be parked"
+    )
     mill.work(mill.receive())
     change(mill, f"caps.{tenant}", 5)
 
     mill.wake()
 
-    states = Counter(job.state for job_id in jobs if (job := composition.store().get(tenant, job_id)))
-    assert states == {State.SUCCEEDED: 1, State.QUEUED: 3}
+    assert states() == {State.SUCCEEDED: 1, State.QUEUED: 3}
 
 
 def test_the_limit_of_a_type_counts_instead_of_the_cap(mill: Mill) -> None:
