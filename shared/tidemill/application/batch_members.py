@@ -107,10 +107,14 @@ class BatchMembers:
 
 
 def _parts(pages: Sequence[Page]) -> list[list[Page]]:
-    """The pages in parts whose documents take a few calls to read. One part at least."""
+    """The pages in parts whose documents take a few calls to read. One part at least, and no part without documents.
+
+    A look may have time for one part only: it must come further than the looks before it.
+    """
     parts: list[list[Page]] = [[]]
     for page in pages:
-        if parts[-1] and sum(len(each.unfinished) for each in [*parts[-1], page]) > _READ_TOGETHER:
+        before = sum(len(each.unfinished) for each in parts[-1])
+        if before and before + len(page.unfinished) > _READ_TOGETHER:
             parts.append([])
         parts[-1].append(page)
     return parts
