@@ -30,25 +30,34 @@ MARKS: Final[Mapping[str, pytest.MarkDecorator]] = {
     "app": pytest.mark.e2e,
     "emulated": pytest.mark.emulator,
 }
-#: The tests of each of these folders share what takes long to make: the deployed app, or the templates and the asset.
-#: The first that fits counts: the tests of alarms evaluate one template of their own for minutes, beside the others.
-FOLDERS_IN_ONE_PROCESS: Final = ("tests/e2e/", "tests/infrastructure/alarms/", "tests/infrastructure/")
+#: The tests below each of these paths share what takes long to make: the deployed app, the templates and the asset, all
+#: generated mutants, or a flood in the simulator. The first that fits counts: the tests of alarms evaluate one template
+#: of their own for minutes, beside the others.
+IN_ONE_PROCESS: Final = (
+    "tests/e2e/",
+    "tests/infrastructure/alarms/",
+    "tests/infrastructure/",
+    "tests/simulation/test_generated_mutants.py",
+    "tests/simulation/test_hot_batch.py",
+    "tests/simulation/test_hot_debounce.py",
+    "tests/simulation/test_hot_group.py",
+)
 
 
-class ByFolder(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
-    """Gives every free process the next test, or all tests of a folder in `FOLDERS_IN_ONE_PROCESS`.
+class ByPath(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
+    """Gives every free process the next test, or all tests below a path of `IN_ONE_PROCESS`.
 
     In place of the groups of pytest-xdist 3.8, which do nothing with pytest 9.2: they rename tests by an attribute that
     pytest no longer reads.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        return next((folder for folder in FOLDERS_IN_ONE_PROCESS if nodeid.startswith(folder)), nodeid)
+        return next((path for path in IN_ONE_PROCESS if nodeid.startswith(path)), nodeid)
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFolder:
-    return ByFolder(config, log)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByPath:
+    return ByPath(config, log)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

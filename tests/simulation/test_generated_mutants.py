@@ -187,7 +187,7 @@ def test_a_run_of_the_unbroken_engine_notes_which_plays_reach_what(tmp_path: Pat
         "from pathlib import Path\n"
         "from tests.simulation.mutants.generated.generate import mutant_named\n"
         "from tests.simulation.mutants.generated.reached_plays import reached_plays\n"
-        "reached = reached_plays(Path(sys.argv[1]), seeds=6, processes=2)\n"
+        "reached = reached_plays(Path(sys.argv[1]), seeds=2, processes=2)\n"
         "for name in sys.argv[2:]:\n"
         "    print(*reached.of(mutant_named(name)))\n"
     )
@@ -196,8 +196,8 @@ def test_a_run_of_the_unbroken_engine_notes_which_plays_reach_what(tmp_path: Pat
     run = subprocess.run(command, capture_output=True, text=True, check=True)
     # Every seed ends a run, as some stories do, and job types are declared while modules are imported.
     ends_runs, declared = (line.split() for line in run.stdout.splitlines())
-    assert declared == [*recorded(), *"012345"]
-    assert ends_runs[-6:] == [*"012345"]
+    assert declared == [*recorded(), *"01"]
+    assert ends_runs[-2:] == [*"01"]
     assert "a-job-that-succeeds" in ends_runs
 
 
@@ -209,7 +209,7 @@ def test_a_mutant_is_simulated_until_a_check_or_a_story_fails() -> None:
         "broken = mutant_named('dynamodb.job_writes:_end_run:drop-clause:0')\n"
         "print(caught_by(broken, range(40)))\n"
         "print(caught_by(broken, ['a-job-that-succeeds']))\n"
-        "print(caught_by(mutant_named('domain.retry:(module):swap-number:0'), range(9)))\n"
+        "print(caught_by(mutant_named('domain.retry:(module):swap-number:0'), range(2)))\n"
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     by_seed, by_story, passed = run.stdout.splitlines()

