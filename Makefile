@@ -28,6 +28,9 @@ ARGS ?=
 LOCK := UV_CUSTOM_COMPILE_COMMAND='make lock' $(PY) -m uv pip compile -q --universal --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --no-emit-find-links
 
+# The set-up compiles no packages, so Python must keep what it compiles: otherwise each process compiles it all again.
+unexport PYTHONDONTWRITEBYTECODE
+
 SOURCES := app.py demo functions shared stacks tests tools
 
 .DEFAULT_GOAL := help

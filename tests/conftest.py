@@ -30,10 +30,14 @@ MARKS: Final[Mapping[str, pytest.MarkDecorator]] = {
     "app": pytest.mark.e2e,
     "emulated": pytest.mark.emulator,
 }
-#: The tests below each of these paths share what takes long to make: the deployed app, the templates and the asset, all
-#: generated mutants, or a flood in the simulator. The first that fits counts: the tests of alarms evaluate one template
-#: of their own for minutes, beside the others.
+#: The tests below each of these paths share what takes long to make: a deployed app, the templates and the asset, all
+#: generated mutants, or a flood in the simulator. The first that fits counts: some deploy an app of their own, and the
+#: tests of alarms evaluate one template of their own for minutes, beside the others.
 IN_ONE_PROCESS: Final = (
+    "tests/e2e/test_restore.py",
+    "tests/e2e/test_second_deployment.py",
+    "tests/e2e/test_without_the_example.py",
+    "tests/e2e/test_event_sources.py",
     "tests/e2e/",
     "tests/infrastructure/alarms/",
     "tests/infrastructure/",
