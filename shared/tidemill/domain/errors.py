@@ -333,9 +333,8 @@ class QuotaExceededError(TidemillError):
 
     def __init__(self, *, count: int, period: timedelta, known: int, retry_after: timedelta) -> None:
         """`known` is the count of this period, as far as the refusing function knows it."""
-        super().__init__(
-            f"the quota of {count} jobs in {period.total_seconds():g} s is used up; submit the job again later"
-        )
+        jobs = "1 job" if count == 1 else f"{count} jobs"
+        super().__init__(f"the quota of {jobs} in {period.total_seconds():g} s is used up; submit the job again later")
         self.count = count
         self.period = period
         self.known = known
