@@ -72,6 +72,7 @@ simulate: setup-dev ## run the real handlers in a simulated AWS that tries to lo
 
 mutants: setup-dev ## break the protocol on purpose, and see each break caught (SAMPLE=100 SEED=1 adds generated ones)
 	@$(PY) -m tests.simulation mutants $(if $(MUTANT),'$(MUTANT)')
+	$(if $(MUTANT),,@$(PY) -m tools.run_tests -m mutant -n auto)
 	$(if $(SAMPLE),@$(PY) -m tests.simulation mutants --sample '$(SAMPLE)' $(if $(SEED),--seed '$(SEED)'))
 
 scope: setup-dev ## play every schedule of two jobs, two workers and at most three faults

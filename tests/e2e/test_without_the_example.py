@@ -3,8 +3,6 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from tests.e2e.copied_app import copy_app, run_python
 
 JOB_TYPE = """
@@ -22,27 +20,24 @@ def count(payload: Text, run: Run) -> int:
     return len(payload.text.split())
 """
 RUN_ONE_JOB = """
+import json
+
 from tidemill.local.lifecycle import deployed
 
 with deployed() as app:
-    print(app.tidemill("submit", "text.count", '{"text": "to be or not"}', "--wait").stdout)
+    templates = {path.name: path.read_text() for path in (app.folder / "cdk.out").glob("*.template.json")}
+    job = app.tidemill("submit", "text.count", '{"text": "to be or not"}', "--wait").stdout
+    print(json.dumps({"templates": templates, "job": json.loads(job)}))
 """
 
 
-@pytest.fixture
-def app_folder(tmp_path: Path) -> Path:
+def test_it_is_deployed_and_runs_a_job_and_no_template_names_the_example(tmp_path: Path) -> None:
     copy_app(tmp_path)
     (tmp_path / "functions" / "jobs" / "text_count.py").write_text(JOB_TYPE)
-    return tmp_path
 
+    found = json.loads(run_python(tmp_path, "-c", RUN_ONE_JOB))
 
-def test_it_is_synthesised_and_no_template_names_the_example(app_folder: Path) -> None:
-    run_python(app_folder, "-m", "tidemill.local", "synth", "--stage", "dev", "--context", "python_version=3.11")
-    (template,) = (app_folder / "cdk.out").glob("*.template.json")
-    assert template.name == "Tidemill-dev-Pipeline.template.json"
-    assert "shortener" not in template.read_text().lower()
-
-
-def test_it_is_deployed_and_runs_a_job(app_folder: Path) -> None:
-    job = json.loads(run_python(app_folder, "-c", RUN_ONE_JOB))
-    assert (job["state"], job["result"]) == ("succeeded", 4)
+    assert (found["job"]["state"], found["job"]["result"]) == ("succeeded", 4)
+    ((name, template),) = found["templates"].items()
+    assert name == "Tidemill-local-Pipeline.template.json"
+    assert "shortener" not in template.lower()

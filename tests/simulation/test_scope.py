@@ -11,6 +11,7 @@ from tests.simulation.scope.explore import explore, scenario
 from tests.simulation.scope.run_one_schedule import run_schedule
 from tests.simulation.scope.scenarios import SCENARIOS
 from tests.simulation.scope.touched_items import QUEUES, Footprint
+from tests.support.mutant_cases import first_of
 
 #: The scenarios with the most choices: explored without faults here, or not at all.
 LARGE: Final = (
@@ -93,7 +94,7 @@ def test_steps_without_common_items_are_independent(one: Footprint, other: Footp
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("mutant", "name", "faults"), CAUGHT)
+@pytest.mark.parametrize(("mutant", "name", "faults"), first_of(CAUGHT, kept=3))
 def test_a_mutant_is_caught_with_few_faults(mutant: str, name: str, faults: int) -> None:
     run = subprocess.run(
         [sys.executable, "-m", "tests.simulation.scope.run_mutant_in_scope", mutant, str(faults), name],

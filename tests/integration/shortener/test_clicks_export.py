@@ -225,7 +225,7 @@ def test_killed_at_any_call_the_file_has_every_click_once(
 
 def killed(world: World, kill_at: int, monkeypatch: pytest.MonkeyPatch, *, after: bool) -> bool:
     """Kill the worker of an export at this call of S3, then finish the export. False if the export made fewer calls."""
-    job = world.submit("clicks.export", code="spring", format="jsonl", page=2)
+    job = world.submit("clicks.export", code="spring", format="jsonl", page=CLICKS // 3)
     dying = Interrupted(clients.s3(), at=kill_at, after=after)
     with monkeypatch.context() as for_now:
         for_now.setattr(clients, "s3", lambda: dying)
