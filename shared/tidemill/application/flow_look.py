@@ -93,11 +93,7 @@ class FlowLook:
         if is_cancelled(flow):
             documents.cancel(range(len(graph)), in_time=in_time)
             return self._looked(documents, again=True)
-        try:
-            again = not (self._redrive(documents, in_time) and self._act(documents, in_time))
-        except TransactionConflictError:
-            # The group of a node is busy, or an operator acts on it.
-            again = True
+        again = not (self._redrive(documents, in_time) and self._act(documents, in_time))
         if not again:
             mover = Mover(documents, self._parts.flows)
             cursor = self._parts.flows.cursors(flow, [LAST])[LAST] if len(graph.last_parents) > 1 else None
@@ -137,25 +133,39 @@ class FlowLook:
         return True
 
     def _act(self, documents: NodeDocuments, in_time: InTime) -> bool:
-        """Start and mark nodes, each after its parents, and move the cursors that are behind. False as above."""
+        """Start and mark nodes, each after its parents, and move the cursors that are behind.
+
+        False as above, or if others keep the group of a node busy. Only the nodes that follow it wait for that.
+        """
         graph, mover = documents.nodes.graph, Mover(documents, self._parts.flows)
         starts, marks, waiting = self._due(documents)
+        busy = set[int]()
+
+        def carry_out(number: int, due: NodeVerdict) -> None:
+            try:
+                documents.carry_out(number, due)
+            except TransactionConflictError:
+                busy.add(number)
+
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             for some in in_parts(starts, _AT_ONCE):
-                list(pool.map(lambda number: documents.carry_out(number, NodeVerdict.START), some))
+                list(pool.map(lambda number: carry_out(number, NodeVerdict.START), some))
                 if not in_time():
                     return False
         moves = [(number, NodeVerdict.WAIT) for number in self._behind(documents, waiting)]
         for number, said in [*marks.items(), *moves]:
             due = said
+            if any(each.number in busy for each in graph.parents[number]):
+                busy.add(number)
+                continue
             if due is not NodeVerdict.SKIP and len(graph.parents[number]) > 1:
                 # As an advance does it: the parents may be redriven at this moment.
                 due = mover.due(number, self._parts.flows.cursors(documents.flow, [number])[number], ended=None)
             if due is not NodeVerdict.WAIT:
-                documents.carry_out(number, due)
+                carry_out(number, due)
             if not in_time():
                 return False
-        return True
+        return not busy
 
     def _due(self, documents: NodeDocuments) -> tuple[Sequence[int], Mapping[int, NodeVerdict], Sequence[int]]:
         """The nodes to start, those to mark or to start after a mark, and those that wait for one of several parents.

@@ -14,7 +14,7 @@ from tidemill.application.flow_nodes import NodeDocuments
 from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError
 from tidemill.domain.flow_graph import LAST
 from tidemill.domain.flows import Resolution
-from tidemill.domain.job import Redrive
+from tidemill.domain.job import Job, Redrive
 from tidemill.domain.states import State
 
 
@@ -131,6 +131,52 @@ def test_a_look_at_a_node_whose_group_is_busy_comes_again(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(NodeDocuments, "carry_out", busy)
     assert InMemoryFlows(nodes(a=[])).look_at_all().again
+
+
+def _many_starts() -> InMemoryFlows:
+    return InMemoryFlows(nodes(**{f"busy{number}": [] for number in range(8)}, free=[]))
+
+
+def _many_moves() -> InMemoryFlows:
+    flows = InMemoryFlows(nodes(a=[], b=[], busy=["a", "b"], free=["a", "b"]))
+    flows.look_at_all()
+    for name in ("a", "b"):
+        flows.end(name)
+    return flows
+
+
+@pytest.mark.parametrize("due", [_many_starts, _many_moves])
+def test_a_look_starts_the_nodes_behind_those_whose_groups_are_busy(
+    due: Callable[[], InMemoryFlows], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flows = due()
+    _refuse_busy_nodes(monkeypatch)
+    assert flows.look_at_all().again
+    assert flows.states().get("free") == "queued"
+
+
+def test_no_node_starts_before_its_skipped_parent_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    tolerant = {"node": "busy", "on_failure": "continue"}
+    flows = InMemoryFlows(nodes(a=[], busy=[{"node": "a", "on_failure": "skip"}], c=[tolerant], d=["c"]))
+    flows.look_at_all()
+    flows.end("a", State.DEAD)
+    with monkeypatch.context() as busy:
+        _refuse_busy_nodes(busy)
+        assert flows.look_at_all().again
+    assert flows.states() == {"a": "dead"}
+    flows.look_at_all()
+    assert flows.states() == {"a": "dead", "busy": "skipped", "c": "queued"}
+
+
+def _refuse_busy_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    insert = InMemoryFlows.insert_if_absent
+
+    def insert_if_free(self: InMemoryFlows, job: Job, *, batch: Job | None = None) -> Job:
+        if job.flow and job.flow.node.startswith("busy"):
+            raise TransactionConflictError("others write the group")
+        return insert(self, job, batch=batch)
+
+    monkeypatch.setattr(InMemoryFlows, "insert_if_absent", insert_if_free)
 
 
 def _a_start() -> InMemoryFlows:
