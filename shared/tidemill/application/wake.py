@@ -13,7 +13,7 @@ from enum import Enum, auto
 from typing import Final
 
 from tidemill.application.ports import WHOLE, Clock, Part, WakeStore
-from tidemill.domain.errors import StoreUnavailableError, TidemillError, WriteRefusedError
+from tidemill.domain.errors import StoreUnavailableError, TidemillError, TransactionConflictError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.names import WAKE_INTERVAL_SECONDS, WAKE_WINDOW_SECONDS, Lane
@@ -47,7 +47,7 @@ class _Result(Enum):
     WOKEN = auto()
     #: The job was cancelled or claimed, or another wake was faster.
     REFUSED = auto()
-    #: The store did not respond.
+    #: The store did not respond, or a transaction of another job held the document.
     FAILED = auto()
     #: No time was left.
     LEFT = auto()
@@ -107,6 +107,6 @@ class Waker:
                 self._store.wake(job, now=self._clock())
         except WriteRefusedError:
             return _Result.REFUSED
-        except StoreUnavailableError:
+        except (StoreUnavailableError, TransactionConflictError):
             return _Result.FAILED
         return _Result.WOKEN

@@ -11,7 +11,12 @@ from tests.support.builders import NOW, SECOND, TENANT, a_job, brought_to, store
 from tests.support.single_job import Clock
 from tidemill.application.ports import WHOLE, JobStore, Part
 from tidemill.application.wake import MOST_PER_SECOND, WAKE_RESERVE, Waker, Woken
-from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError, WriteRefusedError
+from tidemill.domain.errors import (
+    MalformedDocumentError,
+    StoreUnavailableError,
+    TransactionConflictError,
+    WriteRefusedError,
+)
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
@@ -133,9 +138,12 @@ def test_a_concurrent_cancel_does_not_stop_the_wake_of_others() -> None:
     assert (sum(woken.jobs.values()), woken.finished) == (2, True)
 
 
-def test_a_job_that_the_store_failed_to_wake_is_left_to_the_next_call_and_stops_no_other() -> None:
+@pytest.mark.parametrize(
+    "error", [StoreUnavailableError("throttled"), TransactionConflictError("another job supersedes it")]
+)
+def test_a_job_that_the_store_failed_to_wake_is_left_to_the_next_call_and_stops_no_other(error: Exception) -> None:
     jobs = overdue(3 * MOST_PER_SECOND)
-    store = Scheduled(jobs, faults={jobs[7].id: StoreUnavailableError("throttled")})
+    store = Scheduled(jobs, faults={jobs[7].id: error})
     waker, _ = waker_of(store, Clock())
 
     first = waker.wake(time_left=INVOCATION)
