@@ -56,6 +56,14 @@ def test_owed_work_is_pending_at_once(owed_work: OwedWork) -> None:
     assert _seen(pending[WORK]) == (NOW, NOW, 0, "busy", False)
 
 
+def test_the_earliest_work_comes_first(owed_work: OwedWork) -> None:
+    works = [Work(kind=Kind.ADVANCE, tenant=TENANT, name=f"group {number}") for number in range(12)]
+    for number, work in enumerate(works):
+        owed_work.owe(work, now=NOW + number * SECOND, error="busy")
+
+    assert list(_pending(owed_work, before=LATER)) == works
+
+
 @pytest.mark.parametrize("count", [1, 3, 8])
 def test_each_work_is_in_one_part(owed_work: OwedWork, count: int) -> None:
     works = {replace(WORK, name=str(number)) for number in range(20)}

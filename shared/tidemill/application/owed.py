@@ -82,7 +82,7 @@ class OwedWork(Protocol):
         """Store the work. If it is stored already, its first failure stays."""
 
     def pending(self, *, before: datetime, part: Part = WHOLE) -> Iterator[Owed]:
-        """The works of the part whose next try is not after `before`, each read consistently."""
+        """The works of the part whose next try is not after `before`, the earliest first, each read consistently."""
 
     def put_off(self, owed: Owed, *, until: datetime, error: str | None) -> None:
         """Try again at `until`. `error` is None if the message was sent again. No-op if it has changed meanwhile."""

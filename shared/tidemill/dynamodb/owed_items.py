@@ -1,5 +1,6 @@
 """The owed work of publish, in the jobs table: an item for each work, found through the attention index."""
 
+import heapq
 import json
 from collections.abc import Iterator
 from datetime import datetime
@@ -69,12 +70,19 @@ class DynamoOwedWork:
             )
 
     def pending(self, *, before: datetime, part: Part = WHOLE) -> Iterator[Owed]:
-        """The index lags behind the items, so read each item. With more parts than shards, some parts are empty."""
-        for shard in range(_SHARDS)[part.number :: part.count]:
+        """The earliest first, so that no shard waits for the end of another.
+
+        The index lags behind the items, so read each item. With more parts than shards, some parts are empty.
+        """
+
+        def entries(shard: int) -> Iterator[Any]:
             pages = entry_pages(self._client, table=self._table, partition=_partition(shard), before=before)
-            for entry in chain.from_iterable(pages):
-                if (owed := self._read(entry[JOB_KEY])) and owed.next_try <= before:
-                    yield owed
+            return chain.from_iterable(pages)
+
+        shards = range(_SHARDS)[part.number :: part.count]
+        for entry in heapq.merge(*map(entries, shards), key=lambda entry: int(entry[ATTENTION_SORT_KEY]["N"])):
+            if (owed := self._read(entry[JOB_KEY])) and owed.next_try <= before:
+                yield owed
 
     def find(self, work: Work) -> Owed | None:
         return self._read(owed_key(work)[JOB_KEY])
