@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 
 from tidemill.application.pace import Pace
 from tidemill.application.ports import Clock, OpenGroup, UnreadableItem
-from tidemill.domain.errors import WriteRefusedError
+from tidemill.domain.errors import MalformedDocumentError, WriteRefusedError
 from tidemill.domain.history import Why
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
@@ -167,10 +167,7 @@ class Recoverer:
                 tenant, _, job_id = found.key.rpartition("#")
                 return Recovered(tenant=tenant, job_id=job_id, type="", state="", fate=Fate.UNREADABLE)
             case OpenGroup():
-                if self._change:
-                    # Its head may have ended just before the restore point. No stream has the record of that.
-                    self._store.advance(found.tenant, found.group, now=self._clock())
-                return None
+                return self._advance(found) if self._change else None
         fate = _fate(found)
         if self._change and not self._done(found):
             self._dispatch(found, fate)
@@ -182,6 +179,15 @@ class Recoverer:
             fate=fate,
             may_run_again=fate is not Fate.DEAD and (found.tenant, found.id) in ran,
         )
+
+    def _advance(self, found: OpenGroup) -> Recovered | None:
+        """Its head may have ended just before the restore point. No stream has the record of that."""
+        try:
+            self._store.advance(found.tenant, found.group, now=self._clock())
+        except MalformedDocumentError:
+            # Its head or next job. A repeat of the command would end here, too.
+            return Recovered(tenant=found.tenant, job_id=found.group, type="", state="", fate=Fate.UNREADABLE)
+        return None
 
     def _dispatch(self, job: Job, fate: Fate) -> None:
         now = self._clock()

@@ -28,8 +28,10 @@ from tidemill.domain.history import Why
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.configuration_item import DynamoConfiguration
+from tidemill.dynamodb.document import SCHEMA_ATTRIBUTE, key
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.restored_table import DynamoRecoveryLog
+from tidemill.names import STATE_ATTRIBUTE
 from tidemill.system import clock
 
 RESTORED = "jobs-restored"
@@ -213,6 +215,23 @@ def test_a_group_whose_head_had_just_ended_goes_on(cloud: Cloud, restored: Resto
 
     assert restored.job(waiting).state is State.QUEUED
     assert cloud.store.get(waiting.tenant, waiting.id) is None
+
+
+@pytest.mark.usefixtures("paused")
+def test_a_group_whose_head_cannot_be_read_does_not_stop_the_recovery(restored: Restored) -> None:
+    head = restored.store.insert_if_absent(a_job(group="a"))
+    restored.store.insert_if_absent(a_job(group="a"))
+    others = behind_an_ended_head(restored.store)
+    clients.dynamodb().update_item(
+        TableName=RESTORED,
+        Key=key(head.tenant, head.id),
+        UpdateExpression="SET #schema = :newer, #state = :ended",
+        ExpressionAttributeNames={"#schema": SCHEMA_ATTRIBUTE, "#state": STATE_ATTRIBUTE},
+        ExpressionAttributeValues={":newer": {"N": "99"}, ":ended": {"S": str(State.SUCCEEDED)}},
+    )
+
+    assert _recovered()["unreadable"] == 1
+    assert restored.job(others).state is State.QUEUED
 
 
 @pytest.mark.usefixtures("paused")
