@@ -18,9 +18,10 @@ from tests.integration.test_batches import (
     redriven,
     seen,
 )
+from tests.support.builders import reference_to
 from tests.support.deployed_functions import TENANT, Mill, forget
 from tests.support.http_events import Answer, call
-from tidemill import GiveUp
+from tidemill import GiveUp, composition
 from tidemill.application import batch_members
 from tidemill.application.explain import explain
 from tidemill.application.explanation import Facts
@@ -91,6 +92,30 @@ def test_a_cancel_reaches_the_jobs_of_inner_batches(mill: Mill) -> None:
 
     assert {mill.job(job_id).state for job_id in (outer, inner, job)} == {State.CANCELLED}
     assert called(mill, inner) == called(mill, outer) == []
+
+
+def test_a_cancel_reaches_each_inner_batch_although_each_run_has_time_for_one(
+    mill: Mill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job, "_RESERVE", timedelta(days=1))
+    monkeypatch.setattr(job, "_BETWEEN_CANCELS", timedelta(hours=1))
+    outer = an_open_batch()
+    inners = [str(opened({**CALLBACKS, "batch": outer}).body["id"]) for _ in range(3)]
+    for inner in inners:
+        # It runs on for days.
+        member = mill.job(mill.accepted(batch=inner))
+        composition.store().claim(
+            reference_to(member), token=inner, now=mill.now(), lease_end=mill.now() + timedelta(days=2)
+        )
+    mill.run()
+
+    cancelled(outer)
+    for _ in inners:
+        mill.run()
+        mill.late += timedelta(hours=1)
+        mill.wake()
+
+    assert all(batches.is_cancelled(mill.job(inner)) for inner in inners)
 
 
 def test_a_batch_that_has_ended_cannot_be_cancelled(mill: Mill) -> None:

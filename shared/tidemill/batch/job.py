@@ -21,6 +21,7 @@ from tidemill.domain.batches import (
     Look,
     closed_at,
     is_cancelled,
+    is_cancelling,
     pause,
     to_redrive,
 )
@@ -123,8 +124,9 @@ def _cancelled(members: "BatchMembers", batch: Job, look: Look, waited: Waited, 
     members.record(batch, look, last=at_rest)
     if at_rest:
         return Cancelled()
-    asked = (job for job in unfinished if job.cancel_requested_at is None)
-    members.cancel(batch, asked, until=run.deadline - _RESERVE)
+    # The time may be too short for all, so begin with those that were not reached before.
+    unasked = (job for job in unfinished if job.cancel_requested_at is None and not is_cancelling(job))
+    members.cancel(batch, unasked, until=run.deadline - _RESERVE)
     return Continue(waited.model_dump(mode="json"), after=_BETWEEN_CANCELS)
 
 

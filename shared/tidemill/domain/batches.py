@@ -183,6 +183,12 @@ def is_batch(job: Job) -> bool:
     return job.type == BATCH_TYPE
 
 
+def is_cancelling(job: Job) -> bool:
+    """Whether the job is a batch that has all that it needs to cancel its members."""
+    names = {signal.name for signal in job.signals}
+    return is_batch(job) and job.state is not State.DEAD and {CANCELLED, CLOSED} <= names
+
+
 def to_redrive(batch: Job, jobs: Iterable[Job]) -> list[Job]:
     """The members that were dead at the last redrive of the batch, and have not been redriven since."""
     if not batch.redrives:
