@@ -205,8 +205,7 @@ def _parked(facts: Facts) -> Answer:
         return _unloaded(facts, job.wait)
     if job.wait and job.wait.cause is Cause.BREAKER:
         place = "" if facts.before_it is None else f" {_before(facts.before_it)}"
-        stopped = _stopped("wake", facts) or ""
-        return parked_by_breaker(facts, job.wait.key, place=place, wake_stopped=stopped)
+        return parked_by_breaker(facts, job.wait.key, place=place, wake_stopped=_stopped("wake", facts))
     wait, limit = job.wait, state.limit if state else None
     name = f"The {wait.line}" if wait else "Its limit"
     place = "" if facts.before_it is None else f" {_before(facts.before_it)}"
