@@ -19,7 +19,7 @@ from tidemill.application.time_text import moment
 from tidemill.domain.adaptive_limit import Adapted, Adaptive, Trouble
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import Job
-from tidemill.domain.limit_state import earliest
+from tidemill.domain.limit_state import LimitState, earliest
 from tidemill.domain.overrides import Override
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause, Wait
@@ -198,7 +198,7 @@ def _distance(job: Job, head: Job) -> str:
 
 
 def _parked(facts: Facts) -> Answer:
-    job, now, state = facts.job, facts.now, facts.limit
+    job, now, state = facts.job, facts.now, facts.limit or LimitState()
     if job.wait and job.wait.cause is Cause.PAUSE:
         return _paused(facts, job.wait)
     if job.wait and job.wait.cause is Cause.TYPE:
@@ -206,27 +206,27 @@ def _parked(facts: Facts) -> Answer:
     if job.wait and job.wait.cause is Cause.BREAKER:
         place = "" if facts.before_it is None else f" {_before(facts.before_it)}"
         return parked_by_breaker(facts, job.wait.key, place=place, wake_stopped=_stopped("wake", facts))
-    wait, limit = job.wait, state.limit if state else None
+    wait, limit = job.wait, state.limit
     name = f"The {wait.line}" if wait else "Its limit"
     place = "" if facts.before_it is None else f" {_before(facts.before_it)}"
     latest = f"It is released {moment(job.due, now)} at the latest."
-    slots = limit.slots(state.adapted) if state and limit else None
-    if state and limit and slots is not None and len(state.taken(now)) >= slots:
+    if limit and (slots := limit.slots(state.adapted)) is not None and len(state.taken(now)) >= slots:
         return _said(
             Reason.NO_SLOT,
             f"{name} has {_all_slots(slots)} in use.{_adapts(limit.adaptive, state.adapted, now)}{place}",
             f"The next run that ends, or wake, releases the first job of the line. {latest}",
             until=job.due,
         )
-    state = state.under(limit.rate, now) if state and limit and limit.rate else state
-    if state and limit and limit.rate and (begins := max(earliest(limit.rate, state.arrival), state.promised)) > now:
-        rate = f"{limit.rate.count} in {limit.rate.period.total_seconds():g} s"
-        return _said(
-            Reason.NO_RATE,
-            f"{name} lets {rate} start, and the next one {moment(begins, now)}.{place}",
-            f"Wake releases the jobs of the line in order. {latest}",
-            until=job.due,
-        )
+    if limit and limit.rate:
+        state = state.under(limit.rate, now)
+        if (begins := max(earliest(limit.rate, state.arrival), state.promised)) > now:
+            rate = f"{limit.rate.count} in {limit.rate.period.total_seconds():g} s"
+            return _said(
+                Reason.NO_RATE,
+                f"{name} lets {rate} start, and the next one {moment(begins, now)}.{place}",
+                f"Wake releases the jobs of the line in order. {latest}",
+                until=job.due,
+            )
     return _said(
         Reason.LINE_MOVES,
         f"{name} has room.{place} Wake releases the first jobs of the line within a minute.",

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from tests.support.builders import NOW, SECOND, a_job
 from tidemill.application.explain import explain
 from tidemill.application.explanation import Facts, Reason
@@ -53,11 +55,20 @@ def test_it_says_that_the_breaker_has_closed() -> None:
     assert answer.sentences[0].startswith("The breaker payments has closed.")
 
 
-def test_it_names_the_operator_who_forces_it() -> None:
-    forced = Setting(name="breakers.payments", value={"force": "open"}, at=NOW, by="eve", reason="maintenance")
+@pytest.mark.parametrize(
+    ("force", "reason"),
+    [("open", Reason.BREAKER_OPEN), ("closed", Reason.BREAKER_CLOSED)],
+)
+@pytest.mark.parametrize(("given", "shown"), [("maintenance", ": maintenance"), ("", "")])
+def test_it_names_the_operator_who_forces_it(force: str, reason: Reason, given: str, shown: str) -> None:
+    forced = Setting(name="breakers.payments", value={"force": force}, at=NOW, by="eve", reason=given)
 
     answer = explain(replace(FACTS, forced=forced))
 
-    assert answer.reason is Reason.BREAKER_OPEN
-    assert answer.sentences[0].startswith("eve has forced the breaker payments open since ")
-    assert answer.sentences[1] == "`tidemill config set breakers.payments --remove` ends that."
+    assert (answer.reason, answer.until) == (reason, JOB.due)
+    since = f"since 2045-03-04 05:06:07Z (0s ago){shown}"
+    assert answer.sentences == (
+        f"eve has forced the breaker payments {force} {since}. 2 jobs of its line are before it.",
+        "`tidemill config set breakers.payments --remove` ends that.",
+        "It is released 2045-03-05 05:06:07Z (in 1d) at the latest.",
+    )

@@ -113,6 +113,8 @@ def test_a_parked_job_learns_its_place_and_what_releases_it(
 
 
 PAUSE = Pause(target=Target(scope=Scope.LANE, name="bulk"), since=NOW, until=DUE, by="ada", reason="a fire")
+PAUSED = "lane=bulk is paused by ada since 2045-03-04 05:06:07Z (5m ago)"
+DRAINS = "Wake releases the jobs of its line in order, at a rate."
 ENDLESS = replace(PAUSE, until=None, reason="")
 PROBED = Breaker(name="pay", state=BreakerState.OPEN, since=NOW, probe=("t", "j"), probe_at=LATER + SECOND)
 OPEN_SINCE = "The breaker pay is open since 2045-03-04 05:06:07Z (5m ago)."
@@ -128,8 +130,7 @@ STARTS = "the jobs of its line start in order, at a rate that grows."
             {"pause": PAUSE},
             Reason.PAUSED,
             (
-                "lane=bulk is paused by ada since 2045-03-04 05:06:07Z (5m ago), until 2045-03-04 06:11:07Z (in 1h): "
-                "a fire.",
+                f"{PAUSED}, until 2045-03-04 06:11:07Z (in 1h): a fire.",
                 "`tidemill resume lane=bulk` ends the pause.",
             ),
         ),
@@ -138,8 +139,7 @@ STARTS = "the jobs of its line start in order, at a rate that grows."
             {"pause": ENDLESS, "before_it": 0},
             Reason.PAUSED,
             (
-                "lane=bulk is paused by ada since 2045-03-04 05:06:07Z (5m ago), until it is resumed. "
-                "It is the first of its line.",
+                f"{PAUSED}, until it is resumed. It is the first of its line.",
                 "`tidemill resume lane=bulk` ends the pause.",
             ),
         ),
@@ -147,15 +147,14 @@ STARTS = "the jobs of its line start in order, at a rate that grows."
             Cause.PAUSE,
             {},
             Reason.RESUMED,
-            ("The pause pay has ended. Wake releases the jobs of its line in order, at a rate.", LATEST),
+            (f"The pause pay has ended. {DRAINS}", LATEST),
         ),
         (
             Cause.PAUSE,
             {"stopped": {"wake"}, "before_it": 2},
             Reason.RESUMED,
             (
-                "The pause pay has ended. 2 jobs of its line are before it. "
-                "Wake releases the jobs of its line in order, at a rate.",
+                f"The pause pay has ended. 2 jobs of its line are before it. {DRAINS}",
                 WAKE_STOPPED,
             ),
         ),
