@@ -145,19 +145,23 @@ def test_a_run_that_was_killed_is_repeated_without_harm(mill: Mill) -> None:
     assert [_payload(job) for job in jobs] == [{"n": 1, "unit": "m"}] * 4
 
 
-def test_the_progress_is_saved_while_the_run_lasts(mill: Mill) -> None:
+@pytest.mark.parametrize(("seconds", "rewritten"), [(6, [1, 2, 3]), (5, [1, 2, 3]), (4.5, [2])])
+def test_the_progress_is_saved_each_five_seconds_while_the_run_lasts(
+    mill: Mill, seconds: float, rewritten: list[int]
+) -> None:
     for _ in range(3):
         _put(mill)
     mill.stop_clock()
     saved: list[Progress] = []
 
     def slow(payload: dict[str, Any]) -> dict[str, Any]:
-        mill.late += timedelta(seconds=3)
+        # Each payload is changed twice, to see that its result stays.
+        mill.late += timedelta(seconds=seconds / 2)
         return add_unit(payload)
 
     _run(change=slow, saved=saved)
 
-    assert [progress.rewritten for progress in saved] == [1, 2, 3]
+    assert [progress.rewritten for progress in saved] == rewritten
 
 
 def test_the_progress_fits_into_a_checkpoint(mill: Mill) -> None:

@@ -25,7 +25,7 @@ from tidemill.application.attempt_report import Ending, Report
 from tidemill.application.job_types import Run
 from tidemill.application.settle import SETTLE_TRIES
 from tidemill.domain.claim_verdict import Verdict
-from tidemill.domain.errors import JobTimeoutError, TransactionConflictError, WriteRefusedError
+from tidemill.domain.errors import JobTimeoutError, StoreUnavailableError, TransactionConflictError, WriteRefusedError
 from tidemill.domain.job import DeadLetter, Job, Reference
 from tidemill.domain.outcomes import Succeeded
 from tidemill.domain.states import State
@@ -297,3 +297,24 @@ def test_a_claim_that_fails_never_runs_the_handler(
     carried_out(attempt_at(reference_to(queued), lambda _payload, _run: runs.append(1)))
 
     assert runs == []
+
+
+@pytest.mark.parametrize("ending", [Ending.UNAVAILABLE, Ending.RETRYING])
+def test_no_handler_begins_once_another_thread_has_ended_the_attempt(
+    store: DynamoJobStore, clock: Clock, queued: Job, ending: Ending
+) -> None:
+    called = []
+
+    def slow_parse(payload: Any) -> Any:
+        """The other thread ends the attempt meanwhile."""
+        if ending is Ending.UNAVAILABLE:
+            attempt.unavailable(StoreUnavailableError("throttled"))
+        else:
+            attempt.expire()
+        return payload
+
+    job_type = a_job_type(lambda _payload, _run: called.append("called"), parse=slow_parse)
+    attempt = Attempt(reference_to(queued), tools(store, types_of(job_type), clock), deadline=NOW + INVOCATION)
+
+    assert carried_out(attempt).ending is ending
+    assert called == []

@@ -9,10 +9,10 @@ import pytest
 from tests.support.builders import NOW, SECOND, TENANT
 from tests.support.in_memory_flows import FLOW_ID, InMemoryFlows, a_fan_in, nodes
 from tidemill.application import flow_advance
-from tidemill.application.flow_look import FlowLook
+from tidemill.application.flow_look import FlowLook, Looked
 from tidemill.application.flow_nodes import NodeDocuments
 from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError
-from tidemill.domain.flow_graph import LAST
+from tidemill.domain.flow_graph import LAST, Graph
 from tidemill.domain.flows import Resolution
 from tidemill.domain.job import Job, Redrive
 from tidemill.domain.states import State
@@ -225,3 +225,22 @@ def test_a_node_behind_a_skipped_one_starts_after_that_is_written() -> None:
     flows.look_at_all()
     assert (flows.inserted[0], sorted(flows.inserted)) == ("b", ["b", "c", "d"])
     assert flows.states()["b"] == "skipped"
+
+
+@pytest.mark.parametrize(
+    ("resolution", "at_rest", "final", "ended"),
+    [
+        (Resolution.SUCCEEDED, True, True, 2),
+        (Resolution.FAILED, True, True, 2),
+        (Resolution.SKIPPED, True, True, 2),
+        # A redrive of the node that blocks it lets it start.
+        (Resolution.BLOCKED, True, False, 2),
+        (Resolution.PENDING, False, False, 1),
+    ],
+)
+def test_a_flow_is_final_once_no_node_can_start_any_more(
+    resolution: Resolution, at_rest: bool, final: bool, ended: int
+) -> None:
+    looked = Looked(resolutions=[Resolution.SUCCEEDED, resolution], graph=Graph([]), again=False)
+
+    assert (looked.at_rest, looked.final, looked.ended) == (at_rest, final, ended)

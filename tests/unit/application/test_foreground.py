@@ -184,8 +184,9 @@ def test_under_strain_starts_in_time_are_reported_too(lane: Lane) -> None:
         lambda job: replace(job, attempt=2),
         lambda job: replace(job, wait=A_WAIT),
         lambda job: replace(job, ready_at=None),
+        lambda job: replace(job, claimed_at=None),
     ],
-    ids=["retry", "parked", "unknown"],
+    ids=["retry", "parked", "never ready", "never claimed"],
 )
 def test_only_a_first_run_that_waited_for_its_turn_counts(lane: Lane, change: Callable[[Job], Job]) -> None:
     lane.start(after=3 * SECOND, change=change)

@@ -1,5 +1,6 @@
 """Which claims and settles of a batch are made together, and what is left to the calls of single jobs."""
 
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -10,6 +11,7 @@ import pytest
 
 from tests.support.builders import LEASE, NOW, SECOND, SETTLEMENTS, a_job, a_job_type
 from tests.support.configurations import configured, overridden
+from tidemill.application import grouped_commit
 from tidemill.application.configuration import nothing_set
 from tidemill.application.grouped_commit import Answer, FirstClaim, GroupedCommit
 from tidemill.application.job_types import JobTypes
@@ -275,3 +277,20 @@ def test_a_message_that_was_left_out_leaves_the_claims_of_others(
     _claim_all(commit, references)
 
     assert (sorted(store.claimed), writes.claims) == (_ids(references), [])
+
+
+def test_the_others_do_not_wait_for_a_job_that_is_claimed_before_its_time(
+    commit: GroupedCommit, store: Store, writes: Writes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock of the publisher was ahead of the clock of this worker."""
+    monkeypatch.setattr(grouped_commit, "LONGEST_WAIT_SECONDS", 5)
+    early, *others = [*_references(1, due=NOW + SECOND), *_references(2)]
+    commit.expect([early, *others])
+    began = time.monotonic()
+
+    _claim_all(commit, [early])
+    jobs = _claim_all(commit, others)
+    _settle_all(commit, jobs, SETTLEMENTS[State.SUCCEEDED])
+
+    assert time.monotonic() - began < 4
+    assert (store.claimed, writes.claims, writes.successes) == ([early.job_id], [_ids(others)], [_ids(others)])

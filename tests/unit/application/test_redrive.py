@@ -1,12 +1,15 @@
 """The redrive use case: the plan, and one redrive by one operator or by two."""
 
+from dataclasses import replace
 from itertools import count
 
 import pytest
 
 from tests.support.builders import (
+    NOW,
     RETENTION,
     SECOND,
+    a_job,
     brought_to,
     stored,
 )
@@ -44,6 +47,19 @@ def test_the_plan_names_the_dead_jobs_of_a_type_or_an_id_and_changes_nothing(
     assert planned(JobFilter(ids=[one.id, "no such job"])) == {one.id}
     assert planned(JobFilter(types=["test.other"], ids=[one.id])) == set()
     assert stored(store, one) == one
+
+
+def test_the_plan_of_some_ids_begins_with_the_earliest_death(redriver: Redriver, table: Table) -> None:
+    """The one whose death has no time counts from its submission, and the id decides between two of the same time."""
+    deaths = {"b": NOW, "d": NOW + SECOND, "a": NOW + 2 * SECOND, "c": NOW}
+    for name, at in deaths.items():
+        table.put(a_job(id=name, state=State.DEAD, due=None, created_at=NOW, finished_at=at))
+    old = a_job(id="old", state=State.DEAD, due=None, created_at=NOW - SECOND)
+    table.put(old)
+    table.put(replace(old, id="queued", state=State.QUEUED, due=NOW))
+    ids = [*deaths, "queued", "old"]
+
+    assert [job.id for job in redriver.plan(JobFilter(tenant=old.tenant, ids=ids))] == ["old", "b", "c", "d", "a"]
 
 
 def test_the_plan_omits_expired_jobs(redriver: Redriver, store: JobStore, clock: Clock) -> None:

@@ -10,7 +10,7 @@ from tests.support.builders import MILLISECOND, NOW, SECOND, TENANT, a_job_type,
 from tests.support.job_tables import Table
 from tests.support.single_job import Clock, Inline
 from tidemill.application.submit import Submit
-from tidemill.application.validation import LONGEST_KEY, LONGEST_NAME_BYTES
+from tidemill.application.validation import LONGEST_ID, LONGEST_KEY, LONGEST_NAME_BYTES, faults
 from tidemill.domain.errors import InvalidPayloadError
 from tidemill.domain.submission import Submission, Unique
 from tidemill.domain.tenants import is_tenant
@@ -97,6 +97,41 @@ def _nested(levels: int) -> Any:
 )
 def test_an_invalid_member_is_refused_with_its_path(paths: Paths, asked: dict[str, Any], path: str) -> None:
     assert paths(**asked) == [path]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"delay": timedelta(0)},
+        {"delay": LONGEST_SPAN},
+        {"run_at": NOW - timedelta(minutes=1)},
+        {"run_at": NOW + LONGEST_SPAN},
+        {"max_age": MILLISECOND},
+        {"max_age": LONGEST_SPAN},
+        {"deadline": NOW + MILLISECOND},
+        {"deadline": NOW + HOUR + MILLISECOND, "delay": HOUR},
+        {"deadline": NOW + HOUR + MILLISECOND, "run_at": NOW + HOUR},
+        {"deadline": NOW + MILLISECOND, "run_at": NOW - SECOND},
+        {"group": "x"},
+        {"group": "x" * LONGEST_NAME_BYTES},
+        {"tags": ["a", "b", "c", "d", "x" * 32]},
+        {"lane": Lane.DEFAULT},
+        {"lane": Lane.BULK},
+        {"key": "x"},
+        {"key": "x" * LONGEST_KEY},
+        {"unique": Unique(period=SECOND)},
+        {"unique": Unique(period=LONGEST_SPAN, key="x" * LONGEST_NAME_BYTES)},
+        {"supersedes": "x"},
+        {"supersedes": "x" * LONGEST_KEY},
+        {"batch": "x"},
+        {"batch": "x" * LONGEST_ID},
+        {"debounce": timedelta(0)},
+        {"debounce": LONGEST_SPAN, "debounce_max": LONGEST_SPAN},
+        {"debounce": HOUR, "debounce_max": HOUR, "debounce_key": "x", "replace": "payload"},
+    ],
+)
+def test_a_member_at_the_end_of_its_range_is_accepted(asked: dict[str, Any]) -> None:
+    assert faults(Submission(type="test.job", payload={}, **asked), a_job_type(), now=NOW) == []
 
 
 def test_all_faults_are_reported_at_once(paths: Paths) -> None:
