@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from tests.support.builders import LEASE, NOW, SETTLEMENTS, a_job, reference_to, stored
+from tests.support.builders import LEASE, NOW, SETTLEMENTS, a_job, a_run, reference_to, stored
 from tidemill import (
     Cancelled,
     Continue,
@@ -360,3 +360,11 @@ def test_a_run_of_a_batch_handler_has_one_payload_and_one_run() -> None:
     ran = run_job(_type(_doubled, batch=100), {"n": 3 - 1})
 
     assert ran.result == {"n": 4, "id": "job", "jobs": 1}
+
+
+def test_a_run_that_a_test_makes_without_more_is_the_first_of_its_job() -> None:
+    run = a_run()
+
+    assert (run.attempt, run.hops, run.resumed_from, run.waited_for) == (1, 0, None, None)
+    assert (run.parent, run.group, run.flow, run.traceparent) == (None, None, None, None)
+    assert (dict(run.parents), dict(run.signals)) == ({}, {})

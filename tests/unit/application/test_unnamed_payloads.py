@@ -127,3 +127,23 @@ def test_the_payload_of_a_second_backfill_at_once_goes(store: DynamoJobStore, pa
     job = store.get(TENANT, backfill_id(done, "geo"))
     assert job
     assert (job.payload_at, payloads.deleted) == ("file/1", ["file/0"])
+
+
+def test_a_correction_may_run_at_once_if_another_delivery_has_undone_the_effect_meanwhile(
+    store: DynamoJobStore, payloads: RecordedPayloads
+) -> None:
+    superseder = Superseder(store=store, payloads=payloads, clock=a_clock())
+    done = succeeded(store)
+    correction = superseder.accept(a_job(supersedes=done.id)).job
+
+    def undo_it() -> None:
+        assert not superseder.ready(correction)
+        undo = store.get(TENANT, correction.after_undo or "")
+        assert undo
+        running = claimed(store, undo, now=undo.created_at)
+        store.settle(running, SETTLEMENTS[State.SUCCEEDED], now=undo.created_at)
+
+    payloads.during = undo_it
+
+    assert superseder.ready(correction)
+    assert payloads.deleted == ["file/1"]
