@@ -90,6 +90,28 @@ def test_only_a_job_that_was_accepted_for_later_counts_as_deferred(
     assert "SubmissionsDeferred" not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("strained_before", "counted"), [(False, 0), (True, 1)])
+def test_the_same_submission_again_under_strain_is_not_counted_as_deferred(
+    mill: Mill,
+    changes: Configurator,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    strained_before: bool,
+    counted: int,
+) -> None:
+    if strained_before:
+        declare(mill, changes, 1)
+    first = mill.post(job_type="test.later", key="k")
+    if not strained_before:
+        declare(mill, changes, 1)
+
+    again = mill.post(job_type="test.later", key="k")
+
+    assert (first.status, again.status, again.body["id"]) == (202, 200, first.body["id"])
+    assert again.body["run_at"] == first.body["run_at"]
+    assert capsys.readouterr().out.count("submission deferred") == counted
+
+
 def test_strain_defers_no_job_of_a_group(mill: Mill, changes: Configurator) -> None:
     declare(mill, changes, 1)
     first = mill.post(job_type="test.later", group="g")
