@@ -1,7 +1,7 @@
 """The audit log: one entry for each command of an operator that changes jobs. Who, why, which jobs, and how many."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol
@@ -42,7 +42,7 @@ class AuditLog(Protocol):
     def begin(self, entry: AuditEntry) -> None:
         """Raises `StoreUnavailableError`: then the command must change nothing."""
 
-    def end(self, entry: AuditEntry) -> None:
+    def end(self, entry: AuditEntry, *, at: datetime, outcome: Outcome, counts: Mapping[str, int]) -> None:
         """Add the end to an entry. Does nothing if the entry has expired."""
 
     def entries(self, *, since: datetime | None = None, before: datetime | None = None) -> Iterator[AuditEntry]:
@@ -65,4 +65,4 @@ class Auditor:
         return entry
 
     def end(self, entry: AuditEntry, outcome: Outcome, counts: Mapping[str, int]) -> None:
-        self._log.end(replace(entry, ended_at=self._clock(), outcome=outcome, counts=counts))
+        self._log.end(entry, at=self._clock(), outcome=outcome, counts=counts)

@@ -76,8 +76,7 @@ class Line:
         """The tenant of a cap; None for others. A hash in its place is that of `last`: the tenant of the last job."""
         if self.capped:
             return self.capped[0]
-        hashed = self.cause is Cause.LIMIT and self._parts is None
-        return last if hashed and last and any(Line.for_cap(last, lane) == self for lane in Lane) else None
+        return last if last and any(Line.for_cap(last, lane) == self for lane in Lane) else None
 
     @property
     def _parts(self) -> Any:

@@ -1,7 +1,7 @@
 """The audit log in the jobs table: one item for each command, in a partition of the attention index by its time."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -60,7 +60,7 @@ class DynamoAuditLog:
             ExpressionAttributeNames={"#pk": JOB_KEY},
         )
 
-    def end(self, entry: AuditEntry) -> None:
+    def end(self, entry: AuditEntry, *, at: datetime, outcome: Outcome, counts: Mapping[str, int]) -> None:
         self._unless_refused(
             self._client.update_item,
             Key=_key(entry),
@@ -74,9 +74,9 @@ class DynamoAuditLog:
                 "#counts": "counts",
             },
             ExpressionAttributeValues={
-                ":ended_at": milliseconds(entry.ended_at or entry.began_at),
-                ":outcome": text(entry.outcome or Outcome.FAILED),
-                ":counts": text(json.dumps(entry.counts)),
+                ":ended_at": milliseconds(at),
+                ":outcome": text(outcome),
+                ":counts": text(json.dumps(counts)),
             },
         )
 
@@ -102,10 +102,9 @@ class DynamoAuditLog:
     def _read(self, keys: Any) -> Sequence[AuditEntry]:
         found: list[AuditEntry] = []
         while keys:
-            with translated():
-                answer: Any = self._client.batch_get_item(
-                    RequestItems={self._table: {"Keys": keys, "ConsistentRead": True}}
-                )
+            answer: Any = self._client.batch_get_item(
+                RequestItems={self._table: {"Keys": keys, "ConsistentRead": True}}
+            )
             found += map(_decoded, answer["Responses"].get(self._table, []))
             keys = answer["UnprocessedKeys"].get(self._table, {}).get("Keys", [])
         return sorted(found, key=lambda entry: (entry.began_at, entry.id), reverse=True)

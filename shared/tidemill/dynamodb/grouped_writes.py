@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tidemill.application.grouped_commit import Answer, FirstClaim
 from tidemill.application.ports import Settling
-from tidemill.aws.clients import Item, translated
+from tidemill.aws.clients import Item
 from tidemill.domain.errors import TidemillError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.states import Write
@@ -120,8 +120,7 @@ class DynamoGroupedWrites:
                 time.sleep(_PAUSE_SECONDS * 2 ** (attempt - 1))
             request: Any = [statements[index] for index in left]
             try:
-                with translated():
-                    responses: Sequence[Any] = self._client.batch_execute_statement(Statements=request)["Responses"]
+                responses: Sequence[Any] = self._client.batch_execute_statement(Statements=request)["Responses"]
             except Exception as error:  # noqa: BLE001 - denied, throttled, unknown to this region: one call a job then
                 self._failed(str(error))
                 return outcomes
@@ -153,8 +152,7 @@ class DynamoGroupedWrites:
         keys = [key(each.reference.tenant, each.reference.job_id) for each in claims]
         request: Any = {self._table: {"Keys": keys, "ConsistentRead": True}}
         try:
-            with translated():
-                items = self._client.batch_get_item(RequestItems=request)["Responses"].get(self._table, [])
+            items = self._client.batch_get_item(RequestItems=request)["Responses"].get(self._table, [])
         except Exception as error:  # noqa: BLE001 - as above
             self._failed(str(error))
             return {}

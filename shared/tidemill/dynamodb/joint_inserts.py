@@ -9,7 +9,6 @@ https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchStatemen
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from tidemill.aws.clients import translated
 from tidemill.domain.job import Job
 from tidemill.dynamodb import job_writes
 from tidemill.dynamodb.indexes import Indexes
@@ -46,8 +45,7 @@ class JointInserts:
         items = [job_writes.insert(job, indexes=self._indexes)["Item"] for job in jobs]
         request: Any = [insertion(self._table, item) for item in items]
         try:
-            with translated():
-                responses: Sequence[Any] = self._client.batch_execute_statement(Statements=request)["Responses"]
+            responses: Sequence[Any] = self._client.batch_execute_statement(Statements=request)["Responses"]
         except Exception as error:  # noqa: BLE001 - denied, throttled, unknown to this region: one call a job then
             self._failed(str(error))
             return [False] * len(jobs)

@@ -13,6 +13,7 @@ from tidemill.domain.errors import InvalidSettingError
 from tidemill.domain.limits import Limit
 from tidemill.domain.runtime_configuration import NOTHING_SET, RuntimeConfiguration
 from tidemill.domain.waiting import Cause, Line
+from tidemill.names import Lane
 
 TWO = Limit(concurrency=2)
 
@@ -105,10 +106,13 @@ def test_a_long_tenant_has_a_line_too() -> None:
         (Line.for_cap("a", "bulk"), "b", "a"),
         (Line.for_cap("t" * 512, "bulk"), "t" * 512, "t" * 512),
         (Line.for_cap("t" * 512, "bulk"), "b", None),
+        *((Line.for_cap("t" * 512, lane), "t" * 512, "t" * 512) for lane in Lane),
         (Line.for_cap("t" * 512, "bulk"), None, None),
         (Line.for_limit('["mail.send", "a"]'), "a", None),
         (Line.for_limit("k" * 512), "k" * 512, None),
         (Line.for_pause("lane=bulk"), "a", None),
+        (Line.for_pause("t" * 512), "t" * 512, None),
+        (Line(Cause.PAUSE, Line.for_cap("t" * 512, "bulk").key), "t" * 512, None),
     ],
 )
 def test_the_last_job_tells_the_tenant_whose_hash_names_the_line(line: Line, last: str | None, tenant: str) -> None:
