@@ -111,6 +111,10 @@ def test_the_rules_of_the_type_come_first() -> None:
     assert classify(TimeoutError(), lambda _error: None) is ErrorClass.TRANSIENT
 
 
+def test_the_rules_of_the_type_are_not_asked_about_the_end_of_the_process() -> None:
+    assert classify(KeyboardInterrupt(), lambda _error: "transient") is ErrorClass.DEFECT
+
+
 def test_a_rule_that_fails_counts_nothing() -> None:
     def broken(_error: Exception) -> str:
         raise ValueError

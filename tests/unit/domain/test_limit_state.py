@@ -11,12 +11,15 @@ from tidemill.domain.limit_state import (
     AHEAD,
     MOST_AT_ONCE,
     NEAR,
+    RESERVED,
     LimitState,
+    Turn,
     burst,
     earliest,
     interval,
     reservation_name,
     run_name,
+    slack,
 )
 from tidemill.domain.limits import Limit, Rate
 from tidemill.domain.time_constants import EPOCH
@@ -40,6 +43,18 @@ def test_an_item_without_slots_has_none_taken(held: dict[str, object] | None) ->
 
     assert (state.over(NOW), state.taken(NOW), state.reservations()) == ([], set(), 0)
     assert state.reservation_for_use("+a") is None
+
+
+def test_an_item_that_was_never_written_has_no_last_job_and_no_mark() -> None:
+    state = LimitState()
+
+    assert (state.last_tenant, state.marked, state.blind) == (None, False, False)
+    assert LimitState(last=("tenant", "job")).last_tenant == "tenant"
+    assert Turn(reservation="+a", due=NOW).reserved is False
+
+
+def test_a_released_job_has_a_minute_and_a_newcomer_waits_half_of_one_at_most() -> None:
+    assert (RESERVED, NEAR) == (60 * SECOND, 30 * SECOND)
 
 
 def test_a_released_job_takes_its_own_reservation_and_otherwise_one_that_waits() -> None:
@@ -143,6 +158,14 @@ def test_an_interval_is_rounded_up_so_that_rounding_never_adds_a_run() -> None:
 def test_a_rate_lets_a_run_start_a_burst_before_its_arrival_time_and_at_once_if_none_has_used_it() -> None:
     assert earliest(EVERY_50_S, NOW) == NOW - 50 * SECOND
     assert earliest(EVERY_50_S, EPOCH) == EPOCH
+
+
+@pytest.mark.parametrize(
+    ("period", "expected"),
+    [(SECOND / 10, SECOND / 20), (SECOND, SECOND / 2), (2 * SECOND, SECOND), (3 * SECOND, SECOND)],
+)
+def test_a_job_may_start_half_an_interval_sooner_and_at_most_a_second(period: timedelta, expected: timedelta) -> None:
+    assert slack(Rate(count=10, period=10 * period)) == expected
 
 
 def test_names_are_short_and_tell_slots_apart() -> None:

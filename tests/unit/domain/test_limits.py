@@ -7,7 +7,7 @@ import pytest
 from tests.support.builders import NOW, SECOND
 from tidemill.domain.adaptive_limit import LARGEST_CONCURRENCY, Adaptive
 from tidemill.domain.limits import Limit, Rate
-from tidemill.domain.waiting import Cause, Line, Wait
+from tidemill.domain.waiting import LONGEST_PARKED, Cause, Line, Wait
 
 DAY = timedelta(days=1)
 
@@ -66,3 +66,12 @@ def test_a_long_limit_key_is_replaced_by_its_hash() -> None:
 
 def test_a_wait_names_its_line() -> None:
     assert Wait(cause=Cause.LIMIT, key="k", since=NOW).line == Line(Cause.LIMIT, "k")
+
+
+@pytest.mark.parametrize("cause", Cause)
+def test_a_job_waits_alone_for_a_signal_and_for_its_input(cause: Cause) -> None:
+    assert Wait(cause=cause, key="k", since=NOW).alone is (cause in {Cause.SIGNAL, Cause.INPUT})
+
+
+def test_a_parked_job_is_released_after_a_day_if_nothing_else_releases_it() -> None:
+    assert LONGEST_PARKED == DAY

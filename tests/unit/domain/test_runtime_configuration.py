@@ -1,6 +1,6 @@
 """The runtime configuration: settings by name, what a version knows of them, and what it keeps of others."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import timedelta
 from typing import Any
 
@@ -153,3 +153,11 @@ def test_a_past_pause_without_an_end_hinders_no_change() -> None:
 def test_a_call_of_the_scheduler_comes_within_a_day_and_six_hours() -> None:
     """It is tried for a day until Lambda accepts it, and Lambda retries it for six hours."""
     assert timedelta(days=1, hours=6) == LATEST_CALL
+
+
+def test_what_is_read_from_the_document_cannot_be_given() -> None:
+    """So no copy, such as one that is stale, says anything else than its document."""
+    given = {"version", "document", "stale"}
+    for derived in {field.name for field in fields(RuntimeConfiguration)} - given:
+        with pytest.raises(TypeError, match=derived):
+            RuntimeConfiguration(**{derived: {}})
