@@ -63,6 +63,14 @@ def parked(entries: dict[Line, int]) -> ParkedJobs:
     return counts(Index({line_partition(line): number for line, number in entries.items()})).parked(of)
 
 
+def test_a_count_finds_one_line_more_than_it_reads() -> None:
+    rest = iter(lines(MOST_LINES + 5))
+
+    counts(Index({})).parked(lambda _part: rest)
+
+    assert len(list(rest)) == 4
+
+
 def test_the_longest_line_comes_first_and_those_without_a_job_are_apart() -> None:
     short, empty, longest = lines(3)
 
