@@ -68,8 +68,8 @@ OUTSIDE: Final = (
     Mutant(
         "reconcile does not report unreadable items",
         modules.RECONCILE,
-        "                    unreadable.append(result)\n",
-        "                    continue\n",
+        "                unreadable.append(result)\n",
+        "                pass\n",
     ),
     # Callers and owners.
     Mutant("a session is a tenant", modules.CALLER, 'principal = user.partition(":")[0]', "principal = user"),

@@ -9,9 +9,9 @@ PASS: Final = (
     Mutant(
         "a cursor moves before its page is worked",
         modules.TABLE_PASS,
-        "                complete = work(page.found)\n",
+        "                worked, complete = _worked(page.found, work)\n",
         "                self._store.save(segment.past(page.cursor, page.items))\n"
-        "                complete = work(page.found)\n",
+        "                worked, complete = _worked(page.found, work)\n",
     ),
     Mutant(
         "a cursor moves past failed items",

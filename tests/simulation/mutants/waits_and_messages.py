@@ -52,8 +52,8 @@ WAITING: Final = (
     Mutant(
         "reconcile counts no repairs",
         modules.RECONCILE,
-        "                    actions[result] += 1\n",
-        "                    pass\n",
+        "                actions[result] += 1\n",
+        "                pass\n",
     ),
     Mutant(
         "all jobs of a tenant are listed in one shard",
