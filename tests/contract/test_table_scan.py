@@ -97,6 +97,21 @@ def test_non_empty_groups_are_found(store: JobStore, table_scan: DynamoTableScan
     assert [found for found in everything(table_scan) if isinstance(found, OpenGroup)] == []
 
 
+def test_a_page_begins_after_any_item_of_an_earlier_one(
+    table: Table, store: JobStore, table_scan: DynamoTableScan, payloads: DynamoPayloads
+) -> None:
+    store.insert_if_absent(a_job(group="g"))
+    payloads.put_away(a_job(payload='"' + "x" * 5_000 + '"'))
+    table.client.put_item(TableName=table.name, Item={"pk": {"S": "!head#malformed"}})
+    found = everything(table_scan)
+    assert {type(one) for one in found} == {Job, OpenGroup, PayloadItem, UnreadableItem}
+
+    cursors = [table_scan.cursor_after(one) for one in found]
+    for number, cursor in enumerate(cursors, 1):
+        page = table_scan.page(0, of=1, after=cursor, overdue_since=NOW + LEASE)
+        assert [table_scan.cursor_after(one) for one in page.found] == cursors[number:]
+
+
 def test_payloads_are_found_with_their_owner_and_discarded(
     store: JobStore, table_scan: DynamoTableScan, payloads: DynamoPayloads
 ) -> None:

@@ -259,6 +259,9 @@ class TableScan(Protocol):
         must be conditional on what was read, or read again.
         """
 
+    def cursor_after(self, found: Found) -> str:
+        """A cursor that begins after this item of a page."""
+
     def discard(self, payload: PayloadItem) -> None:
         """Delete an orphan."""
 

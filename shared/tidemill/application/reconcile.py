@@ -5,7 +5,7 @@ conditional on what the scan returned, or reads the item again consistently.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
@@ -120,21 +120,18 @@ class Reconciler:
         actions: Counter[tuple[RepairAction, Lane | None]] = Counter()
         unreadable: list[UnreadableItem] = []
 
-        def work(page: Sequence[Found]) -> bool:
-            failed = False
-            for found in page:
-                if time_left() <= RESERVE:
-                    raise TimeoutError
-                result = found if isinstance(found, UnreadableItem) else self._repair(passes.scan, found)
-                if isinstance(result, UnreadableItem):
-                    unreadable.append(result)
-                elif result:
-                    actions[result] += 1
-                    failed = failed or result == _FAILED
-                    if self._writes:
-                        # A refusal, for lack of time, needs no answer: the next item finds that no time is left.
-                        self._writes.spend(1, within=time_left() - RESERVE)
-            return not failed
+        def work(found: Found) -> bool:
+            if time_left() <= RESERVE:
+                raise TimeoutError
+            result = found if isinstance(found, UnreadableItem) else self._repair(passes.scan, found)
+            if isinstance(result, UnreadableItem):
+                unreadable.append(result)
+            elif result:
+                actions[result] += 1
+                if self._writes:
+                    # A refusal, for lack of time, needs no answer: the next item finds that no time is left.
+                    self._writes.spend(1, within=time_left() - RESERVE)
+            return result != _FAILED
 
         progress = passes.run(work, late_by=self._limit, time_left=time_left)
         if progress.failed:

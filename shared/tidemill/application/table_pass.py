@@ -1,8 +1,8 @@
 """`TablePasses`: reads the whole table in passes, page by page, at a limited rate. A run goes on where the last ended.
 
-A page is worked first, and then the cursor moves past it. So a run that is killed, or a cursor that is lost, only makes
-a later run repeat a page. A cursor moves only from the place at which the page began, so of two runs that read the same
-page one moves it on, and the other leaves the segment.
+A page is worked first, and then the cursor moves past it, or past what there was time for. So a run that is killed, or
+a cursor that is lost, only makes a later run repeat a page. A cursor moves only from the place at which the page began,
+so of two runs that read the same page one moves it on, and the other leaves the segment.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from typing import Final
 
 from tidemill.application.pace import Pace
 from tidemill.application.pass_state import PassStore, Segment, TablePass, first_pass
-from tidemill.application.ports import Clock, Draw, Found, NewToken, TableScan
+from tidemill.application.ports import Clock, Draw, Found, NewToken, ScanPage, TableScan
 from tidemill.domain.errors import StoreUnavailableError
 
 #: The number of segments that one run reads at a time.
@@ -30,8 +30,8 @@ _LONGEST_HOLD: Final = timedelta(minutes=15)
 #: How often a write of the pass is tried against concurrent writes.
 _WRITE_TRIES: Final = 10
 
-#: Work the items of a page. False if an item failed. Raises `TimeoutError` if no time is left for the rest.
-PageWork = Callable[[Sequence[Found]], bool]
+#: Work an item of a page. False if it failed. Raises `TimeoutError` if no time is left for it.
+PageWork = Callable[[Found], bool]
 
 
 class SegmentEnd(Enum):
@@ -189,20 +189,26 @@ class TablePasses:
                 page = self.scan.page(
                     number, of=table_pass.segments, after=segment.cursor, overdue_since=self._clock() - late_by
                 )
-                complete = work(page.found)
+                worked, complete = _worked(page.found, work)
                 if not complete and segment.tries + 1 < MOST_TRIES:
                     self._store.save(replace(segment, tries=segment.tries + 1))
                     return SegmentEnd.FAILED, segment.items - before.items, segment.items
-                saved = self._store.save(segment.past(page.cursor, page.items))
-                if saved is None:
+                in_time = worked == len(page.found)
+                if in_time:
+                    saved = self._store.save(segment.past(page.cursor, page.items))
+                else:
+                    saved = self._store.save(self._past_some(segment, page, worked)) if worked else None
+                segment = saved or segment
+                if not saved or not in_time:
                     return SegmentEnd.UNFINISHED, segment.items - before.items, segment.items
-                segment = saved
                 paid = self._pace.spend(page.read_units, within=left())
         except StoreUnavailableError:
             return SegmentEnd.FAILED, segment.items - before.items, segment.items
-        except TimeoutError:
-            return SegmentEnd.UNFINISHED, segment.items - before.items, segment.items
         return SegmentEnd.DONE, segment.items - before.items, segment.items
+
+    def _past_some(self, segment: Segment, page: ScanPage, worked: int) -> Segment:
+        """The segment after the first items of the page."""
+        return segment.past(self.scan.cursor_after(page.found[worked - 1]), worked)
 
     def _change(self, change: Callable[[TablePass | None], TablePass | None]) -> TablePass | None:
         """Write what `change` makes of the present pass. None if it makes nothing of it."""
@@ -211,6 +217,16 @@ class TablePasses:
             if changed is None or self._store.write(changed):
                 return changed
         raise StoreUnavailableError("other writes kept replacing the state of the pass")
+
+
+def _worked(page: Sequence[Found], work: PageWork) -> tuple[int, bool]:
+    """The number of items that were worked before the time ended, and whether none of them failed."""
+    worked, complete = 0, True
+    with suppress(TimeoutError):
+        for found in page:
+            complete = work(found) and complete
+            worked += 1
+    return worked, complete
 
 
 def _let_go(found: TablePass | None, token: str) -> TablePass | None:

@@ -8,8 +8,9 @@ from tidemill.application.ports import Found, OpenGroup, PayloadItem, ScanPage, 
 from tidemill.aws.attribute_values import milliseconds, text
 from tidemill.aws.clients import Item, translated
 from tidemill.domain.errors import MalformedDocumentError
-from tidemill.dynamodb.document import decode
-from tidemill.dynamodb.group_items import HEAD_PREFIX
+from tidemill.domain.job import Job
+from tidemill.dynamodb.document import decode, key
+from tidemill.dynamodb.group_items import HEAD_PREFIX, head_key
 from tidemill.dynamodb.groups import DynamoGroups
 from tidemill.dynamodb.payloads import payload_item
 from tidemill.names import JOB_KEY, PAYLOAD_PREFIX
@@ -55,6 +56,19 @@ class DynamoTableScan:
             read_units=answer["ConsumedCapacity"]["CapacityUnits"],
         )
 
+    @staticmethod
+    def cursor_after(found: Found) -> str:
+        match found:
+            case Job():
+                cursor: str = key(found.tenant, found.id)[JOB_KEY]["S"]
+            case OpenGroup():
+                cursor = head_key(found.tenant, found.group)[JOB_KEY]["S"]
+            case PayloadItem():
+                cursor = found.item_key
+            case UnreadableItem():
+                cursor = found.key
+        return cursor
+
     def discard(self, payload: PayloadItem) -> None:
         with translated():
             self._client.delete_item(TableName=self._table, Key={JOB_KEY: text(payload.item_key)})
@@ -62,9 +76,9 @@ class DynamoTableScan:
 
 def found_in(item: Item) -> Iterator[Found]:
     """At most one. None for the head of a group without jobs."""
-    key: str = item[JOB_KEY]["S"]
+    name: str = item[JOB_KEY]["S"]
     try:
-        if key.startswith(HEAD_PREFIX):
+        if name.startswith(HEAD_PREFIX):
             for tenant, group in DynamoGroups.open([item]):
                 yield OpenGroup(tenant, group)
         elif payload := payload_item(item):
@@ -72,6 +86,6 @@ def found_in(item: Item) -> Iterator[Found]:
         else:
             yield decode(item)
     except MalformedDocumentError as error:
-        yield UnreadableItem(key, error)
+        yield UnreadableItem(name, error)
     except (KeyError, TypeError, ValueError) as error:
-        yield UnreadableItem(key, MalformedDocumentError(f"not an item of Tidemill: {error!r}"))
+        yield UnreadableItem(name, MalformedDocumentError(f"not an item of Tidemill: {error!r}"))

@@ -1,6 +1,6 @@
 """A pass reads the whole table over many runs. It survives kills, failures and concurrent runs, and keeps its rate."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -15,7 +15,7 @@ from tidemill.application import table_pass
 from tidemill.application.pace import Pace
 from tidemill.application.pass_state import PASS_INTERVAL
 from tidemill.application.ports import Found, PayloadItem, ScanPage
-from tidemill.application.table_pass import MOST_TRIES, RESERVE, PassReport, TablePasses
+from tidemill.application.table_pass import MOST_TRIES, RESERVE, PageWork, PassReport, TablePasses
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import Job
 from tidemill.dynamodb.passes import DynamoPasses
@@ -38,6 +38,9 @@ class Pages:
         cursor = f"{segment}/{number}" if number + 1 < PAGES else None
         return ScanPage(found=[a_job(id=f"{segment}/{number}")], cursor=cursor, items=1, read_units=1.0)
 
+    def cursor_after(self, found: Found) -> str:
+        raise AssertionError("no page has a second job")
+
     def discard(self, payload: PayloadItem) -> None:
         raise AssertionError("the table holds no payload")
 
@@ -49,14 +52,12 @@ class Worked:
         self.jobs: list[str] = []
         self.act = act
 
-    def __call__(self, found: Sequence[Found]) -> bool:
-        results = []
-        for job in found:
-            assert isinstance(job, Job)
-            results.append(self.act(job.id))
-            if results[-1]:
-                self.jobs.append(job.id)
-        return all(results)
+    def __call__(self, job: Found) -> bool:
+        assert isinstance(job, Job)
+        result = self.act(job.id)
+        if result:
+            self.jobs.append(job.id)
+        return result
 
 
 class Killed(BaseException):
@@ -79,7 +80,7 @@ def passes(table: Table, clock: Clock, pages: Pages) -> TablePasses:
     return passes_of(table, clock, scan=pages)
 
 
-def run(passes: TablePasses, worked: Worked, time_left: Callable[[], timedelta] = lambda: INVOCATION) -> PassReport:
+def run(passes: TablePasses, worked: PageWork, time_left: Callable[[], timedelta] = lambda: INVOCATION) -> PassReport:
     return passes.run(worked, late_by=timedelta(0), time_left=time_left)
 
 
@@ -253,6 +254,36 @@ def test_an_item_that_always_fails_is_left_to_the_next_pass(passes: TablePasses)
     assert [report.failed for report in reports] == [1] * (MOST_TRIES - 1) + [0]
     assert reports[-1].completed
     assert len(worked.jobs) == SEGMENTS * PAGES - 1
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_runs_whose_time_ends_amid_each_page_end_the_pass(
+    table: Table, clock: Clock, monkeypatch: pytest.MonkeyPatch, *, fails: bool
+) -> None:
+    monkeypatch.setattr("tidemill.application.pass_state.SEGMENTS", 1)
+    jobs = [a_job(due=NOW) for _ in range(5)]
+    for job in jobs:
+        table.put(job)
+    passes = passes_of(table, clock)
+    worked: list[str] = []
+    runs = 0
+    while (found := passes.find()) is None or found.open:
+        left = [1]
+
+        def work_one(job: Found, left: list[int] = left) -> bool:
+            if not left[0]:
+                raise TimeoutError
+            left[0] -= 1
+            assert isinstance(job, Job)
+            worked.append(job.id)
+            return not fails
+
+        run(passes, work_one)
+        runs += 1
+        assert runs <= len(jobs) * MOST_TRIES
+
+    assert set(worked) == {job.id for job in jobs}
+    assert len(worked) == len(jobs) * (MOST_TRIES if fails else 1)
 
 
 def test_a_page_that_cannot_be_read_is_read_by_the_next_run(

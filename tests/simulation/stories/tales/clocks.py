@@ -110,18 +110,19 @@ def a_pass_whose_repairs_fail(stage: Stage) -> None:
 
 
 def a_pass_over_the_table_that_another_run_has(stage: Stage) -> None:
-    """One run meets it at a page of the other, and reads nothing."""
+    """One run meets it at a job of the other, and reads nothing."""
     stage.post("/jobs", {"type": "sim.effect", "payload": {}, "delay_seconds": 3_000}, key="1")
 
     def act() -> object:
         passes, seen = reconcile_composition.table_passes(), list[object]()
         reconciler, left = reconcile_composition.reconciler(), timedelta(seconds=60)
 
-        def work(_page: object) -> bool:
+        def work(_job: object) -> bool:
             seen.append(reconciler.run(passes, time_left=lambda: left).progress)
             return True
 
-        done = passes.run(work, late_by=timedelta(hours=3), time_left=lambda: left)
+        # The job is not due yet, so a pass by the ordinary limit would not find it.
+        done = passes.run(work, late_by=-timedelta(hours=1), time_left=lambda: left)
         return seen, done, passes.find()
 
     stage.operate("runs twice at once", act)
