@@ -39,7 +39,7 @@ def test_a_whole_number_is_kept(value: int) -> None:
 
 
 @pytest.mark.parametrize("value", [True, False, 1.0, "1", None])
-def test_what_is_no_whole_number_is_refused(value: Any) -> None:
+def test_a_value_that_is_not_a_whole_number_is_refused(value: Any) -> None:
     with pytest.raises(ValueError, match=r"attempts is .*; it must be a whole number"):
         option_values.whole("attempts", value)
 
@@ -50,7 +50,7 @@ def test_a_number_is_kept(value: float) -> None:
 
 
 @pytest.mark.parametrize("value", [True, False, float("nan"), float("inf"), "1", None, 10**400])
-def test_what_is_no_number_is_refused(value: Any) -> None:
+def test_a_value_that_is_not_a_number_is_refused(value: Any) -> None:
     with pytest.raises(ValueError, match=r"rate (is .*; it must be a number|has too many digits)"):
         option_values.number("rate", value)
 

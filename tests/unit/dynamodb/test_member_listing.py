@@ -65,7 +65,7 @@ def an_event(*consumers: str) -> Job:
     return a_job(type=EVENT_TYPE, state=State.SUCCEEDED, result=json.dumps({"consumers": consumers}))
 
 
-def test_a_job_that_has_replaced_an_expired_member_is_no_member() -> None:
+def test_a_job_that_has_replaced_an_expired_member_does_not_belong_to_the_batch() -> None:
     others = (member(2, batch=None), member(3, batch="another"), member(4, batch=None, parent=BATCH.id))
     assert listed(Documents(member(1), *others)) == ["00001"]
 
