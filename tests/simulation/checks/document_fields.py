@@ -321,8 +321,8 @@ def _matches(ending: Ending, before: Item, after: Item) -> bool:
         case Ending.PARKED:
             fits = (attempt, hops, state_of(after)) == (-1, 0, State.PARKED) and "wait" in after
         case Ending.RELEASED:
-            # Its own settle, whose response was lost, may have caused the conflict.
-            settled = state_of(after) is State.SUCCEEDED
+            # Its own settle, whose response was lost, may have caused the conflict. So may that of a batch.
+            settled = state_of(after) is State.SUCCEEDED or text_of(after, "death") == DeathReason.GAVE_UP
             fits = settled or (attempt, hops, _step("releases", before, after)) == (-1, 0, 1)
         case Ending.RETRYING:
             fits = (attempt, hops) == (0, 0) and _list(before, "errors") != _list(after, "errors")
