@@ -1,6 +1,6 @@
 """Batches that are cancelled as a whole, and batches that died before their close."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from itertools import count
 from typing import Any
@@ -48,9 +48,9 @@ def _batch_type(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
 _numbers = count()
 
 
-def keys_on(page: int) -> Iterator[str]:
-    """New idempotency keys of jobs on this page of their batch."""
-    return (key for key in map(str, _numbers) if batches.page_number(keyed_job_id(TENANT, key)) == page)
+def key_on(page: int) -> str:
+    """A new idempotency key, of a job on this page of its batch."""
+    return next(key for key in map(str, _numbers) if batches.page_number(keyed_job_id(TENANT, key)) == page)
 
 
 def cancelled(batch_id: str) -> Answer:
@@ -184,7 +184,7 @@ def test_a_batch_ends_although_no_look_has_time_for_all_its_jobs(mill: Mill, mon
     monkeypatch.setattr(job, "_SHARE_OF_LOOK", 0)
     batch = an_open_batch()
     for page in (4, 9, 9, 9, 20):
-        mill.accepted(batch=batch, key=next(keys_on(page)))
+        mill.accepted(batch=batch, key=key_on(page))
     closed(batch)
     mill.run()
     assert (mill.job(batch).state, called(mill, batch)) == (State.SUCCEEDED, ["complete", "success"])

@@ -193,22 +193,21 @@ class TablePasses:
                 if not complete and segment.tries + 1 < MOST_TRIES:
                     self._store.save(replace(segment, tries=segment.tries + 1))
                     return SegmentEnd.FAILED, segment.items - before.items, segment.items
-                in_time = worked == len(page.found)
-                if in_time:
-                    saved = self._store.save(segment.past(page.cursor, page.items))
-                else:
-                    saved = self._store.save(self._past_some(segment, page, worked)) if worked else None
+                moved = self._past(segment, page, worked)
+                saved = moved and self._store.save(moved)
                 segment = saved or segment
-                if not saved or not in_time:
+                if not saved or worked < len(page.found):
                     return SegmentEnd.UNFINISHED, segment.items - before.items, segment.items
                 paid = self._pace.spend(page.read_units, within=left())
         except StoreUnavailableError:
             return SegmentEnd.FAILED, segment.items - before.items, segment.items
         return SegmentEnd.DONE, segment.items - before.items, segment.items
 
-    def _past_some(self, segment: Segment, page: ScanPage, worked: int) -> Segment:
-        """The segment after the first items of the page."""
-        return segment.past(self.scan.cursor_after(page.found[worked - 1]), worked)
+    def _past(self, segment: Segment, page: ScanPage, worked: int) -> Segment | None:
+        """The segment after the first items of the page. None if there are none."""
+        if worked == len(page.found):
+            return segment.past(page.cursor, page.items)
+        return segment.past(self.scan.cursor_after(page.found[worked - 1]), worked) if worked else None
 
     def _change(self, change: Callable[[TablePass | None], TablePass | None]) -> TablePass | None:
         """Write what `change` makes of the present pass. None if it makes nothing of it."""
