@@ -204,7 +204,7 @@ class TablePasses:
         return SegmentEnd.DONE, segment.items - before.items, segment.items
 
     def _past(self, segment: Segment, page: ScanPage, worked: int) -> Segment | None:
-        """The segment after the first items of the page. None if there are none."""
+        """The segment after the items of the page that were worked, or None without any."""
         if worked == len(page.found):
             return segment.past(page.cursor, page.items)
         return segment.past(self.scan.cursor_after(page.found[worked - 1]), worked) if worked else None

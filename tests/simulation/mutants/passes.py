@@ -22,8 +22,8 @@ PASS: Final = (
     Mutant(
         "a cursor is not saved",
         modules.TABLE_PASS,
-        "saved = self._store.save(segment.past(page.cursor, page.items))",
-        "saved = segment.past(page.cursor, page.items)",
+        "saved = moved and self._store.save(moved)",
+        "saved = moved",
     ),
     Mutant(
         "a page is passed over",
