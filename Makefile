@@ -42,13 +42,13 @@ help: ## say what there is to make
 demo: setup-app ## deploy to an embedded AWS, run real jobs, check every figure (LOG=access.log.gz LIMIT=1000)
 	@$(PY) -m demo $(if $(LOG),--log "$$LOG") $(if $(LIMIT),--limit "$$LIMIT")
 
-test: setup-dev ## run every test (ARGS='-k fence' for some of them)
+test: setup-dev ## run the tests (ARGS='-k fence' for some of them)
 	@$(PY) -m tools.run_tests $(ARGS)
 
 test-fast: setup-dev ## run the tests that take at most two minutes together and need no embedded AWS
 	@$(PY) -m tools.run_tests --fast $(ARGS)
 
-cover: setup-dev ## run every test and print the lines that no test reaches
+cover: setup-dev ## run the tests and print the lines that none reaches
 	@$(PY) -m tools.run_tests --cov --cov-report=term-missing:skip-covered --cov-fail-under=95 $(ARGS)
 
 up: setup-app ## deploy to an embedded AWS and leave it running to play with (MINUTE=5 hastens its alarms)

@@ -44,11 +44,13 @@ def _run(
     change: Callable[[dict[str, Any]], dict[str, Any]] = add_unit,
     *,
     jobs: int = 1_000,
+    page_time: timedelta = timedelta(seconds=-1),
+    read_units: int = 1_000,
     saved: list[Progress] | None = None,
 ) -> Progress:
-    """A run of a migration whose time ends after so many jobs."""
-    left = iter([timedelta(seconds=10)] * jobs)
-    return composition.migrator(rate=1_000, read_units=1_000).run(
+    """A run of a migration whose time ends after so many jobs, and that has `page_time` left after their page."""
+    left = iter([*[timedelta(seconds=10)] * jobs, page_time])
+    return composition.migrator(rate=1_000, read_units=read_units).run(
         _MIGRATION,
         change,
         progress or Progress(),
@@ -132,6 +134,21 @@ def test_a_run_goes_on_where_the_last_one_ended(mill: Mill) -> None:
     assert runs == 3
     assert (progress.rewritten, progress.unchanged) == (7, 0)
     assert [_payload(job)["unit"] for job in jobs] == ["m"] * 7
+
+
+def test_a_run_ends_before_a_wait_that_is_longer_than_its_time(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be killed in the wait for the read units of its page, and so would each of its repeats."""
+    monkeypatch.setattr("tidemill.dynamodb.job_scan._ITEMS", 1)
+    pauses: list[float] = []
+    monkeypatch.setattr("time.sleep", pauses.append)
+    _put(mill)
+    _put(mill)
+
+    progress = _run(jobs=1, page_time=timedelta(seconds=0.1), read_units=1)
+
+    assert (progress.rewritten, progress.complete) == (1, False)
+    assert all(pause < 0.1 for pause in pauses)
+    assert _run(progress).rewritten == 2
 
 
 def test_a_run_that_was_killed_is_repeated_without_harm(mill: Mill) -> None:

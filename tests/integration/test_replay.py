@@ -150,7 +150,9 @@ def test_a_replay_of_no_time_is_complete_without_a_query(length: timedelta) -> N
     events = ListedEvents(no_client, table="jobs", tenant=TENANT, read=no_read)
     begin = clock.now().replace(microsecond=300)
 
-    (page,) = events.pages(wanted(since=begin, until=begin + length), after=None, now=begin)
+    (page,) = events.pages(
+        wanted(since=begin, until=begin + length), after=None, now=begin, time_left=lambda: timedelta.max
+    )
 
     assert (page.events, page.cursor) == ([], None)
 

@@ -4,7 +4,8 @@ For questions that no index answers, because an index entry would cost each job 
 each page, so that a search can stop at any time and be continued.
 """
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -61,11 +62,18 @@ class JobSearch:
         self._pace = pace
 
     def steps(
-        self, wanted: JobFilter, *, now: datetime, after: str | None, most_jobs: int | None, most_units: float
+        self,
+        wanted: JobFilter,
+        *,
+        now: datetime,
+        after: str | None,
+        most_jobs: int | None = None,
+        most_units: float = math.inf,
+        time_left: Callable[[], timedelta] = lambda: timedelta.max,
     ) -> Iterator[SearchStep]:
         """Ends with the table, with `most_jobs` jobs, 1 or more, or when it has taken `most_units`.
 
-        Expired jobs are left out.
+        It also ends if `time_left` is too short to pay for a page. Expired jobs are left out.
         """
         items, units, found, cursor = 0, 0.0, 0, after
         while True:
@@ -79,4 +87,5 @@ class JobSearch:
             yield SearchStep(jobs=jobs, unreadable=page.unreadable, cursor=cursor, items=items, read_units=units)
             if cursor is None or found == most_jobs or units >= most_units:
                 return
-            self._pace.spend(page.read_units, within=timedelta.max)
+            if not self._pace.spend(page.read_units, within=time_left()):
+                return

@@ -6,7 +6,6 @@ result: the new version already submits payloads in the new form, and a run that
 """
 
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
@@ -145,9 +144,7 @@ class Migrator:
     ) -> Progress:
         """Go on with a pass until it is complete, or no time is left."""
         saved_at = self._clock()
-        steps = self._search.steps(
-            migration.wanted, now=saved_at, after=progress.cursor, most_jobs=None, most_units=math.inf
-        )
+        steps = self._search.steps(migration.wanted, now=saved_at, after=progress.cursor, time_left=time_left)
         for step in steps:
             for item in step.unreadable:
                 progress = _failure(progress, "", item.key, str(item.error), failed)
@@ -160,8 +157,6 @@ class Migrator:
                     save(progress)
                     saved_at = self._clock()
             progress = replace(progress, cursor=step.cursor, complete=step.cursor is None)
-            if time_left() <= timedelta(0):
-                break
         return progress
 
     def _migrated(self, migration: Migration, change: Change, progress: Progress, job: Job, failed: Failed) -> Progress:

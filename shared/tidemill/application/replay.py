@@ -87,7 +87,10 @@ class StoredEvents(Protocol):
     #: Whether they come in the order of their times.
     ordered: bool
 
-    def pages(self, wanted: Replay, *, after: str | None, now: datetime) -> Iterator[EventPage]: ...
+    def pages(
+        self, wanted: Replay, *, after: str | None, now: datetime, time_left: Callable[[], timedelta]
+    ) -> Iterator[EventPage]:
+        """Ends with the events, or once no time is left for a further page."""
 
     def cursor_after(self, event: Job) -> str:
         """A cursor that goes on after this event."""
@@ -165,7 +168,7 @@ class Replayer:
         """
         consumer = _consumer(wanted, self._submit.job_types)
         saved_at = self._clock()
-        for page in self._events.pages(wanted, after=progress.cursor, now=saved_at):
+        for page in self._events.pages(wanted, after=progress.cursor, now=saved_at, time_left=time_left):
             for item in page.unreadable:
                 progress = progress.after(ReplayVerdict.UNREADABLE, event=item.key, error=str(item.error))
             for event in page.events:
@@ -177,8 +180,6 @@ class Replayer:
                     save(progress)
                     saved_at = self._clock()
             progress = replace(progress, cursor=page.cursor, complete=page.cursor is None)
-            if time_left() <= timedelta(0):
-                break
         return progress
 
     def _given(self, wanted: Replay, consumer: JobType, event: Job, progress: Progress) -> Progress:

@@ -1,8 +1,7 @@
 """The events of all tenants, in no order, by a scan of the whole table at a limited rate."""
 
-import math
-from collections.abc import Iterator
-from datetime import datetime
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 
 from tidemill.application.job_filter import JobFilter
 from tidemill.application.job_search import JobScan, JobSearch
@@ -21,9 +20,11 @@ class ScannedEvents:
         self._scan = scan
         self._search = JobSearch(scan, reads)
 
-    def pages(self, wanted: Replay, *, after: str | None, now: datetime) -> Iterator[EventPage]:
+    def pages(
+        self, wanted: Replay, *, after: str | None, now: datetime, time_left: Callable[[], timedelta]
+    ) -> Iterator[EventPage]:
         events = JobFilter(types=(EVENT_TYPE,), tenant=wanted.tenant, since=wanted.since, until=wanted.until)
-        for step in self._search.steps(events, now=now, after=after, most_jobs=None, most_units=math.inf):
+        for step in self._search.steps(events, now=now, after=after, time_left=time_left):
             yield EventPage(events=step.jobs, unreadable=step.unreadable, cursor=step.cursor)
 
     def cursor_after(self, event: Job) -> str:

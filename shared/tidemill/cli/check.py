@@ -114,7 +114,7 @@ def _checked(installation: Installation, app: SynthesisedApp, read_units: int, m
     models = ModelCheck(job_types, installation.payloads)
     items, cursor = 0, None
     for step in installation.search(read_units).steps(
-        _LIVE, now=clock.now(), after=None, most_jobs=None, most_units=float(most_read_units)
+        _LIVE, now=clock.now(), after=None, most_units=float(most_read_units)
     ):
         items, cursor = step.items, step.cursor
         for item in step.unreadable:

@@ -88,7 +88,7 @@ def read_units_option(command: Command) -> Command:
     """Adds `read_units`."""
     return click.option(
         "--read-units",
-        type=click.IntRange(min=1),
+        type=click.IntRange(min=10),
         default=RECONCILE_READ_UNITS,
         show_default=True,
         metavar="NUMBER",

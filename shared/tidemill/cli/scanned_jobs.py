@@ -1,6 +1,5 @@
 """The jobs that match, read by a scan of the table at a limited rate."""
 
-import math
 from collections.abc import Callable, Iterator
 
 from tidemill.application.job_filter import JobFilter
@@ -14,9 +13,7 @@ def scanned_jobs(
     installation: Installation, wanted: JobFilter, read_units: int, unreadable: Callable[[UnreadableItem], None]
 ) -> Iterator[Job]:
     """`read_units` are those per second. Holds one page at a time. Jobs that have expired are left out."""
-    steps = installation.search(read_units).steps(
-        wanted, now=clock.now(), after=None, most_jobs=None, most_units=math.inf
-    )
+    steps = installation.search(read_units).steps(wanted, now=clock.now(), after=None)
     for step in steps:
         for item in step.unreadable:
             unreadable(item)

@@ -4,8 +4,8 @@ The index lags behind the documents, so an event of the last seconds may be miss
 """
 
 import json
-from collections.abc import Iterator
-from datetime import datetime
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -35,13 +35,17 @@ class ListedEvents:
         self._tenant = tenant
         self._read = read
 
-    def pages(self, wanted: Replay, *, after: str | None, now: datetime) -> Iterator[EventPage]:
+    def pages(
+        self, wanted: Replay, *, after: str | None, now: datetime, time_left: Callable[[], timedelta]
+    ) -> Iterator[EventPage]:
         begin = _position(after) if after else Position(wanted.since)
         found = self._entries.between(begin.at, wanted.until - MILLISECOND, tenant=self._tenant)
         entries = (entry for entry in found if entry > begin)
         batch = list(islice(entries, _BATCH))
         while further := list(islice(entries, _BATCH)):
             yield self._page(batch, now, cursor=_cursor(batch[-1]))
+            if time_left() <= timedelta(0):
+                return
             batch = further
         yield self._page(batch, now, cursor=None)
 

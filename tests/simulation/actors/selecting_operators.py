@@ -1,6 +1,5 @@
 """Operators who search and count jobs, and ask which of them a purge or a redrive would take. They change nothing."""
 
-import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -129,7 +128,7 @@ class SelectingOperators:
     def _found(self, wanted: JobFilter) -> Iterator[Job]:
         pace = Pace(_READ_UNITS, clock=clock.now, pause=time.sleep)
         search = JobSearch(DynamoJobScan(clients.dynamodb(), table=JOBS_TABLE), pace)
-        steps = search.steps(wanted, now=clock.now(), after=None, most_jobs=None, most_units=math.inf)
+        steps = search.steps(wanted, now=clock.now(), after=None)
         return (job for step in steps for job in step.jobs)
 
     def _count(self) -> None:

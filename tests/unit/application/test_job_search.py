@@ -89,6 +89,16 @@ def test_a_search_waits_after_each_page_but_the_last() -> None:
         clock[0] += timedelta(seconds=seconds)
 
     search = JobSearch(Pages(), Pace(UNITS, clock=lambda: clock[0], pause=pause))
-    steps = list(search.steps(ANY_JOB, now=NOW, after=None, most_jobs=None, most_units=math.inf))
+    steps = list(search.steps(ANY_JOB, now=NOW, after=None))
 
     assert (len(steps), pauses) == (3, [1.0, 1.0])
+
+
+def test_a_search_ends_before_a_wait_that_is_longer_than_its_time() -> None:
+    """Otherwise a run would be killed in the wait, and its repeat would read the same page again."""
+    left = iter([timedelta(seconds=1), timedelta(seconds=0.9)])
+    pauses: list[float] = []
+    search = JobSearch(Pages(), Pace(UNITS, clock=lambda: NOW + timedelta(seconds=sum(pauses)), pause=pauses.append))
+    steps = list(search.steps(ANY_JOB, now=NOW, after=None, time_left=lambda: next(left)))
+
+    assert (found(steps), pauses) == ((["0", "1", "2", "3", "4", "5"], "5"), [1.0])
