@@ -1,4 +1,4 @@
-"""Mutants that change no behaviour, each with the reason, in `equivalent.toml`."""
+"""Mutants that change no behaviour, each with the reason, in the files of `equivalent`: one for each package."""
 
 import tomllib
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from typing import Final
 
 from tests.simulation.mutants.generated.generate import GeneratedMutant
 
-_FILE: Final = Path(__file__).with_name("equivalent.toml")
+_FOLDER: Final = Path(__file__).with_name("equivalent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,4 +25,5 @@ class Equivalent:
 
 def equivalents() -> Mapping[str, Equivalent]:
     """By id of the mutant."""
-    return {name: Equivalent(**entry) for name, entry in tomllib.loads(_FILE.read_text(encoding="utf-8")).items()}
+    files = (tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(_FOLDER.glob("*.toml")))
+    return {name: Equivalent(**entry) for file in files for name, entry in file.items()}

@@ -14,7 +14,7 @@ MOST_EQUIVALENT: Final = 0.10
 
 
 class Summary:
-    """Every mutant counts as changing behaviour unless `equivalent.toml` gives a reason."""
+    """Every mutant counts as changing behaviour unless a file of `equivalent` gives a reason."""
 
     def __init__(self, results: Sequence[Result], *, equivalent: int) -> None:
         self._results = results
