@@ -9,7 +9,7 @@ This module does not import aws-lambda-powertools.
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from tidemill.application.batches import cancel_batch, close_batch, open_batch
 from tidemill.application.control import Control
@@ -42,7 +42,7 @@ from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission, Unique
 from tidemill.domain.tenants import LONGEST_TENANT, is_tenant
-from tidemill.domain.time_constants import EPOCH
+from tidemill.domain.time_constants import EPOCH, JOB_RETENTION_DAYS
 from tidemill.domain.trace_context import from_traceparent, trace_of, traceparent_of
 from tidemill.dynamodb import job_writes
 from tidemill.dynamodb.batch_pages import DynamoBatchPages
@@ -84,9 +84,6 @@ __all__ = [
     "job_id_of",
 ]
 
-#: A client only submits and never ends a job, so the store does not use its retention.
-_NO_RETENTION: Final = timedelta(0)
-
 
 class TenantError(TidemillError):
     """The name is not valid as a tenant."""
@@ -112,13 +109,14 @@ class Tidemill:
         job_packages: Sequence[str],
         bucket: Callable[[], Bucket],
         indexes: Indexes,
+        retention: timedelta,
     ) -> None:
         """Use `here` or `at`."""
         if not is_tenant(tenant):
             rule = f"use 1 to {LONGEST_TENANT} visible ASCII characters, and do not start with '!'"
             raise TenantError(f"invalid tenant {tenant!r}: {rule}")
         self._payloads = DynamoPayloads(client, table=table, bucket=bucket, new_token=ids.new_token)
-        store = DynamoJobStore(client, table=table, retention=_NO_RETENTION, indexes=indexes)
+        store = DynamoJobStore(client, table=table, retention=retention, indexes=indexes)
         self._control = Control(store=store, clock=clock.now, new_token=ids.new_token)
         self._members = MemberListing(DynamoBatchPages(client, table=table), read=store.get_many)
         self._undo = Undoer(store=store, payloads=self._payloads, clock=clock.now, find=self._control.find)
@@ -159,6 +157,7 @@ class Tidemill:
             # The first payload that must be a file needs the bucket. A function without such payloads does not.
             bucket=lambda: Bucket(clients.s3(), setting(Env.FILES_BUCKET)),
             indexes=Indexes(listed=bool(setting(Env.LISTING)), shards=int(setting(Env.INDEX_SHARDS))),
+            retention=timedelta(days=int(setting(Env.RETENTION_DAYS))),
         )
 
     @classmethod
@@ -172,13 +171,15 @@ class Tidemill:
         files: tuple[Any, str] | None = None,
         listed: bool = True,
         index_shards: int = INDEX_SHARDS,
+        retention_days: int = JOB_RETENTION_DAYS,
     ) -> "Tidemill":
         """In any program.
 
         `table` is the stack's output JobsTable. `client` is a low-level DynamoDB client, and `job_packages` are the
         packages that hold the job types. `files` is an S3 client and the stack's output FilesBucket; without it, a
         payload of more than 64 KiB raises `NoBucketError`. `listed` says whether the stage lists jobs.
-        `index_shards` should be the setting of the stage; readers find the jobs under any number.
+        `index_shards` should be the setting of the stage; readers find the jobs under any number. `retention_days` is
+        its `job_retention_days`, for a job that a correction supersedes.
         """
 
         def bucket() -> Bucket:
@@ -187,7 +188,15 @@ class Tidemill:
             return Bucket(*files)
 
         indexes = Indexes(listed=listed, shards=index_shards)
-        return cls(client, table=table, tenant=tenant, job_packages=job_packages, bucket=bucket, indexes=indexes)
+        return cls(
+            client,
+            table=table,
+            tenant=tenant,
+            job_packages=job_packages,
+            bucket=bucket,
+            indexes=indexes,
+            retention=timedelta(days=retention_days),
+        )
 
     def submit(self, submission: Submission, *, trace: str | None = None, traceparent: str | None = None) -> Accepted:
         """Make a job with one conditional write; `replayed` if an earlier submission made it.

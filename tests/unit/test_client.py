@@ -326,6 +326,7 @@ def test_a_program_submits_without_powertools() -> None:
         "AWS_SECRET_ACCESS_KEY": "testing",
         "AWS_DEFAULT_REGION": REGION,
         Env.JOB_PACKAGES: "tests.support.jobs",
+        Env.RETENTION_DAYS: "30",
         Env.LISTING: "",
         Env.INDEX_SHARDS: "4",
     }

@@ -18,6 +18,7 @@ from tidemill.cdk.lane_config import LONGEST_FUNCTION_TIMEOUT_SECONDS, LaneConfi
 from tidemill.cdk.synth_errors import SettingError, SynthError, require, require_form
 from tidemill.cost.aws_quotas import NEW_TABLE_WRITE_UNITS
 from tidemill.domain.pass_bounds import pass_duration
+from tidemill.domain.time_constants import JOB_RETENTION_DAYS
 from tidemill.names import (
     AUDIT_RETENTION_DAYS,
     BATCH_PACKAGE,
@@ -106,7 +107,7 @@ class StageConfig:
     #: How often the jobs were restored from a backup. Functions act on messages of their own epoch only.
     epoch: int = 0
     #: How long an ended job can be read.
-    job_retention_days: int = 30
+    job_retention_days: int = JOB_RETENTION_DAYS
     #: How long `tidemill audit` shows a command of an operator.
     audit_retention_days: int = AUDIT_RETENTION_DAYS
     #: How long users can fetch a file that a job wrote for them.

@@ -8,6 +8,8 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND: Final = timedelta(milliseconds=1)
 #: A year, leap or not: the longest delay, snooze, period of a unique job and retention of an ended job.
 LONGEST_SPAN: Final = timedelta(days=366)
+#: For how long an ended job is kept, unless its type or the stage says otherwise.
+JOB_RETENTION_DAYS: Final = 30
 
 
 def epoch_milliseconds(time: datetime) -> int:
