@@ -41,11 +41,12 @@ from tidemill.domain.flow_place import FlowPlace
 from tidemill.domain.flows import FlowStart, NodeStart
 from tidemill.domain.job import Job
 from tidemill.domain.outcomes import state_until
+from tidemill.domain.pauses import CATCH_UP_TAG
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission, Unique
 from tidemill.domain.time_constants import EPOCH, MILLISECOND
-from tidemill.names import BATCH_TYPE, EVENT_TYPE, FLOW_TYPE, Lane
+from tidemill.names import BATCH_TYPE, EVENT_TYPE, FLOW_TYPE, SCHEDULE_TENANT, Lane
 
 #: A repeated submission may raise these only because it is late: its times have passed, or its type was removed.
 _REFUSALS: Final = (InvalidPayloadError, UnknownJobTypeError)
@@ -320,8 +321,9 @@ class Submit:
             run_at = quiet_after(now, submission.debounce)
         due = max(run_at or now, now)
         deadline = _rounded_down(submission.deadline.astimezone(UTC)) if submission.deadline else None
-        # A correction follows the undo, so it must not expire after that.
-        max_age = None if submission.supersedes else submission.max_age or job_type.max_age
+        # A correction follows the undo, and a job that makes up for a pause follows its end: neither may expire before.
+        makes_up = tenant == SCHEDULE_TENANT and CATCH_UP_TAG in submission.tags
+        max_age = None if submission.supersedes or makes_up else submission.max_age or job_type.max_age
         return Job(
             tenant=tenant,
             id=job_id,

@@ -198,6 +198,19 @@ def test_a_disabled_schedule_stops_no_job_but_the_one_that_makes_up(mill: Mill) 
     assert composition.configuration().current().pause_of(job, now=mill.now()) is None
 
 
+def test_the_job_that_makes_up_for_a_pause_does_not_grow_too_old_in_it(
+    mill: Mill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short_lived = replace(composition.known_job_types().get("test.noop"), max_age=timedelta(minutes=5))
+    monkeypatch.setattr(composition, "known_job_types", lambda: JobTypes({"test.noop": short_lived}))
+    composition.submit.cache_clear()
+    _tick(_time(mill))
+    _pause(mill, "schedule=test.noop")
+    _tick(_time(mill))
+
+    assert {tuple(job.tags): job.useful_until is None for job in _jobs(mill)} == {(): False, ("catch-up",): True}
+
+
 def test_a_type_without_catch_up_skips_the_times_of_a_pause(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
     skips = replace(composition.known_job_types().get("test.noop"), catch_up=False)
     monkeypatch.setattr(composition, "known_job_types", lambda: JobTypes({"test.noop": skips}))
