@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import deployed_functions
 from tests.support.builders import TENANT
 from tests.support.deployed_functions import Mill, forget
 from tests.support.documented_job_types import job_types_of
@@ -129,6 +130,27 @@ def test_a_batch_with_dead_jobs_dies_and_its_redrive_redrives_them(mill: Mill) -
     mill.run()
     assert (mill.job(batch).state, mill.job(dead).state) == (State.SUCCEEDED, State.SUCCEEDED)
     assert called(mill, batch) == ["complete", "failure", "success"]
+
+
+def test_a_redrive_ends_though_a_dead_job_has_expired_and_is_not_deleted_yet(
+    mill: Mill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deployed_functions, "MOST_ROUNDS", 20)
+    mill.stop_clock()
+    mill.script.handler = fail_if_asked
+    batch = an_open_batch()
+    dead = mill.accepted({"fails": True}, batch=batch)
+    mill.run()
+    mill.late += timedelta(days=5)
+    closed(batch)
+    mill.run()
+    assert mill.job(batch).state is State.DEAD
+
+    mill.late += timedelta(days=27)
+    assert redriven(batch).status == 200
+    mill.run()
+
+    assert (mill.job(batch).state, mill.job(dead).redrives) == (State.DEAD, ())
 
 
 def test_a_callback_has_no_hops_and_names_its_batch(mill: Mill) -> None:

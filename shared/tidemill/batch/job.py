@@ -107,7 +107,7 @@ def watch(opened: OpenedBatch, run: Run) -> WaitFor | Continue | Done | GiveUp |
         return Continue(waited.model_dump(mode="json"), after=_BETWEEN_CLOSES)
     if is_cancelled(batch):
         return _cancelled(members, batch, look, waited, run)
-    dead = to_redrive(batch, look.jobs.values())
+    dead = to_redrive(batch, look.jobs.values(), now=look.at)
     if dead or not look.at_rest(waited.sealed_at):
         members.record(batch, look, last=False)
         members.redrive(batch, dead, until=run.deadline - _RESERVE)

@@ -189,12 +189,16 @@ def is_cancelling(job: Job) -> bool:
     return is_batch(job) and job.state is not State.DEAD and {CANCELLED, CLOSED} <= names
 
 
-def to_redrive(batch: Job, jobs: Iterable[Job]) -> list[Job]:
-    """The members that were dead at the last redrive of the batch, and have not been redriven since."""
+def to_redrive(batch: Job, jobs: Iterable[Job], *, now: datetime) -> list[Job]:
+    """The members that were dead at the last redrive of the batch, and have not been redriven since.
+
+    One that has expired stays dead: no redrive takes it, although DynamoDB deletes it days late.
+    """
     if not batch.redrives:
         return []
     asked = batch.redrives[-1].at
-    return [job for job in jobs if job.state is State.DEAD and job.finished_at and job.finished_at < asked]
+    dead = (job for job in jobs if job.state is State.DEAD and not job.retention_over(now))
+    return [job for job in dead if job.finished_at and job.finished_at < asked]
 
 
 def pause(batch: Job, closed: datetime, *, now: datetime) -> timedelta:

@@ -45,7 +45,7 @@ BATCHED: Final = (
     Mutant(
         "a redriven batch leaves its dead jobs",
         modules.BATCH_JOB,
-        "    dead = to_redrive(batch, look.jobs.values())\n",
+        "    dead = to_redrive(batch, look.jobs.values(), now=look.at)\n",
         "    dead = to_redrive(batch, [])\n",
     ),
     Mutant(
