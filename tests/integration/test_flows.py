@@ -1,6 +1,7 @@
 """Flows: each node starts once its parents have ended, by the rule of each edge; and the flow ends once all have."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -112,6 +113,32 @@ def test_a_redrive_of_the_flow_goes_on_from_the_failed_node(mill: Mill, nodes: N
     assert redriven(flow).status == 200
     mill.run()
     assert (mill.job(flow).state, nodes.ran) == (State.SUCCEEDED, ["a", "b", "b", "c", "d"])
+
+
+def test_a_flow_that_is_redriven_for_months_runs_no_node_again_whose_document_has_expired(
+    mill: Mill, nodes: Nodes
+) -> None:
+    mill.stop_clock()
+    nodes.failing = {"b"}
+    flow = a_flow(node("a"), node("b", "a"))
+    mill.run()
+    first = next(each["job_id"] for each in seen(flow).body["nodes"] if each["name"] == "a")
+    for _ in range(4):
+        mill.late += timedelta(days=29)
+        assert redriven(flow).status == 200
+        mill.run()
+    mill.late += timedelta(days=20)
+    expires_at = mill.job(first).expires_at
+    assert expires_at
+    assert expires_at < mill.now()
+    mill.table.client.delete_item(TableName=mill.table.name, Key={"pk": {"S": f"{TENANT}#{first}"}})
+
+    assert redriven(flow).status == 200
+    mill.run()
+
+    assert nodes.ran.count("a") == 1
+    assert mill.job(flow).state is State.DEAD
+    assert "120 days" in mill.job(flow).errors[-1].message
 
 
 def test_a_node_that_an_operator_redrives_counts_while_the_flow_is_alive(mill: Mill, nodes: Nodes) -> None:

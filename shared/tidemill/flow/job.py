@@ -6,16 +6,19 @@ it repairs what was lost. A redrive of the flow redrives the dead nodes because 
 
 from contextlib import suppress
 from datetime import timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel
 
 from tidemill import Cancelled, Continue, Done, GiveUp, Run, WaitFor, job_type
 from tidemill.domain.errors import TransactionConflictError
-from tidemill.domain.flows import LONGEST_FLOW, LOOK, is_cancelled, pause
+from tidemill.domain.flows import LONGEST_FLOW, LOOK, NODES_KEPT, is_cancelled, pause
 from tidemill.domain.retry import LARGEST_MAX_HOPS
 from tidemill.names import FLOW_TYPE, LARGEST_MAX_ATTEMPTS
 from tidemill.system import clock
+
+if TYPE_CHECKING:
+    from tidemill.application.flow_look import Looked
 
 #: Of a flow that was cancelled: between two looks, while nodes end.
 _BETWEEN_CANCELS: Final = timedelta(seconds=5)
@@ -48,6 +51,9 @@ def look_after(_flow: StartedFlow, run: Run) -> WaitFor | Continue | Done | Give
 
     look = flow_composition.flow_look()
     flow = look.flow(run.tenant, run.job_id)
+    if not is_cancelled(flow) and clock.now() - flow.created_at >= NODES_KEPT:
+        # A node whose document is gone would start once more.
+        return GiveUp(f"it began {NODES_KEPT.days} days ago, and its nodes are kept no longer: start a new flow")
     ends_at = clock.now() + (run.deadline - clock.now()) * _SHARE
     looked = look(flow, lambda: clock.now() < ends_at)
     if is_cancelled(flow):
@@ -56,14 +62,16 @@ def look_after(_flow: StartedFlow, run: Run) -> WaitFor | Continue | Done | Give
     with suppress(TransactionConflictError):
         run.checkpoint(done=looked.ended, total=len(looked.resolutions))
     if looked.at_rest and not looked.again:
-        if not looked.failed:
-            return Done(looked.counts)
-        named = ", ".join(looked.to_blame[:_MOST_NAMED])
-        more = ", …" if len(looked.to_blame) > _MOST_NAMED else ""
-        return GiveUp(f"failed nodes: {named}{more}; redrive the flow to redrive those that are dead, and to go on")
+        return _failed(looked) if looked.failed else Done(looked.counts)
     if clock.now() - flow.created_at > LONGEST_FLOW:
         return GiveUp(f"not all nodes have ended within {LONGEST_FLOW.days} days")
     if looked.again or run.attempt > 1:
         # A wait gives back one attempt, and this all of them: a long flow must not use them up.
         return Continue(None)
     return WaitFor(LOOK, timeout=pause(flow, now=clock.now()))
+
+
+def _failed(looked: "Looked") -> GiveUp:
+    named = ", ".join(looked.to_blame[:_MOST_NAMED])
+    more = ", …" if len(looked.to_blame) > _MOST_NAMED else ""
+    return GiveUp(f"failed nodes: {named}{more}; redrive the flow to redrive those that are dead, and to go on")
