@@ -23,6 +23,7 @@ from tidemill import (
     Snooze,
     StoreUnavailableError,
     Submission,
+    TransactionConflictError,
 )
 from tidemill.application import joint_calls
 from tidemill.domain.states import State
@@ -133,9 +134,10 @@ def test_wrong_outcomes_fail_each_job_of_the_call(mill: Mill, calls: BatchScript
     assert all(said in job.errors[0].message for job in jobs)
 
 
-def test_an_outage_in_the_handler_costs_no_attempt(mill: Mill, calls: BatchScript) -> None:
+@pytest.mark.parametrize("error", [StoreUnavailableError("no response"), TransactionConflictError("busy")])
+def test_an_outage_in_the_handler_costs_no_attempt(mill: Mill, calls: BatchScript, error: Exception) -> None:
     def handler(_payloads: list[Anything], _runs: list[Run]) -> None:
-        raise StoreUnavailableError("no response")
+        raise error
 
     calls.handler = handler
     job_ids, event = a_batch(mill, 3)

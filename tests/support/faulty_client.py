@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any, Final
 
-from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
+from botocore.exceptions import ClientError, ConnectTimeoutError, ReadTimeoutError
 
 _WRITES: Final = frozenset({"put_item", "update_item", "delete_item", "transact_write_items"})
 _URL: Final = "https://dynamodb.invalid"
@@ -24,6 +24,10 @@ class Fault(StrEnum):
     ANSWER_LOST = "answer lost"
     #: DynamoDB applies the write, the response is lost, and the SDK sends the request again.
     SENT_TWICE = "sent twice"
+    #: A transaction holds the item. Nothing is written.
+    IN_CONFLICT = "in conflict"
+    #: DynamoDB applies the write, the response is lost, and the repeat of the SDK meets a transaction.
+    REPEAT_IN_CONFLICT = "repeat in conflict"
     KILLED_BEFORE = "killed before"
     KILLED_AFTER = "killed after"
 
@@ -54,6 +58,8 @@ class FaultyClient:
             raise ConnectTimeoutError(endpoint_url=_URL)
         if fault is Fault.KILLED_BEFORE:
             raise KilledError
+        if fault is Fault.IN_CONFLICT:
+            raise _conflict()
         # DynamoDB checks a condition and writes in one step. moto takes two, and another thread may run between them.
         with self._lock:
             self.watch(False)
@@ -61,6 +67,13 @@ class FaultyClient:
             self.watch(True)
         if fault is Fault.ANSWER_LOST:
             raise ReadTimeoutError(endpoint_url=_URL)
+        if fault is Fault.REPEAT_IN_CONFLICT:
+            raise _conflict()
         if fault is Fault.KILLED_AFTER:
             raise KilledError
         return method(**request) if fault is Fault.SENT_TWICE else answer
+
+
+def _conflict() -> ClientError:
+    answer: Any = {"Error": {"Code": "TransactionConflictException", "Message": "Transaction is ongoing for the item"}}
+    return ClientError(answer, "UpdateItem")

@@ -22,7 +22,7 @@ from tidemill.application.settle import AttemptContext
 from tidemill.application.submit import Submit
 from tidemill.domain.changes import Change
 from tidemill.domain.dispatch import Dispatch
-from tidemill.domain.errors import StoreUnavailableError
+from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError
 from tidemill.domain.job import DeadLetter, Job, Reference
 from tidemill.domain.submission import Submission
 from tidemill.in_memory.single_job import Inline, Unlimited
@@ -181,7 +181,7 @@ class World:
         while True:
             try:
                 act()
-            except (KilledError, StoreUnavailableError):
+            except (KilledError, StoreUnavailableError, TransactionConflictError):
                 continue
             return
 

@@ -28,6 +28,7 @@ from tidemill.domain.errors import (
     JobTimeoutError,
     StoreUnavailableError,
     TidemillError,
+    TransactionConflictError,
     UnloadedJobTypeError,
     WriteRefusedError,
 )
@@ -156,9 +157,10 @@ class Attempt:
         except WriteRefusedError as refused:
             self._end(self._claim_refused(refused.current, now))
             return False
-        except StoreUnavailableError:
-            # The claim may have been applied. Take it back, or it uses up an attempt and holds a lease without a run.
-            with contextlib.suppress(StoreUnavailableError, WriteRefusedError):
+        except (StoreUnavailableError, TransactionConflictError):
+            # The claim may have been applied, also if only its repeat met a transaction. Take it back, or it uses up an
+            # attempt and holds a lease without a run.
+            with contextlib.suppress(StoreUnavailableError, TransactionConflictError, WriteRefusedError):
                 self._context.store.unclaim(self.reference, token=token, now=now)
             raise
         self._observer.claimed(job)
@@ -180,10 +182,10 @@ class Attempt:
         job = self._claimed()
         try:
             return self._run_or_park(job)
-        except StoreUnavailableError:
+        except (StoreUnavailableError, TransactionConflictError):
             if (holds := job.held_by(HoldCause.OUTAGE)) >= MOST_HOLDS_OF_AN_OUTAGE:
                 raise
-            # An outage is not the job's failure, so it costs no attempt.
+            # An outage is not the job's failure, nor is a transaction of others. So it costs no attempt.
             ceiling_seconds = min(FIRST_OUTAGE_HOLD_SECONDS * 2.0**holds, LONGEST_OUTAGE_HOLD_SECONDS)
             return self._context.held_below(ceiling_seconds, HoldCause.OUTAGE)
 

@@ -205,7 +205,7 @@ def _error_of_one(error: Exception, jobs: int) -> Exception:
     """The error with which one job of a failed call ends its attempt."""
     if jobs == 1:
         return error
-    if isinstance(error, StoreUnavailableError):
+    if isinstance(error, StoreUnavailableError | TransactionConflictError):
         # No job's failure, so it costs no attempt.
         return StoreUnavailableError(str(error))
     return BatchCallError(error, jobs)

@@ -15,6 +15,7 @@ from tidemill.domain.errors import (
     StepsChangedError,
     StoreUnavailableError,
     TidemillError,
+    TransactionConflictError,
     WriteRefusedError,
 )
 from tidemill.domain.holds import HoldCause
@@ -109,7 +110,7 @@ class Steps:
             # What cannot be read back is not recorded: no later run could go on behind it.
             known = result.value(text)
             self._record(Step(name=name, at=self._clock(), attempt=self._job.attempt, result=text))
-        except (StepError, LeaseLostError, StoreUnavailableError) as fault:
+        except (StepError, LeaseLostError, StoreUnavailableError, TransactionConflictError) as fault:
             self._fault = fault
             raise
         return known

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
@@ -29,7 +30,7 @@ from tidemill.dynamodb import (
     undo_writes,
 )
 from tidemill.dynamodb.document import decode
-from tidemill.dynamodb.groups import DynamoGroups
+from tidemill.dynamodb.groups import DynamoGroups, retried
 from tidemill.dynamodb.indexes import NOT_LISTED, Indexes
 from tidemill.dynamodb.job_reader import JobReader
 from tidemill.dynamodb.settle_transaction import settle_together
@@ -74,7 +75,7 @@ class DynamoJobStore(JobReader):
     def claim(self, reference: Reference, *, token: str, now: datetime, lease_end: datetime, worker: str = "") -> Job:
         def write(known: Sequence[Transition] | None = None) -> Job:
             request = job_writes.claim(reference, token=token, now=now, lease_end=lease_end, worker=worker, known=known)
-            return self._updated(Write.CLAIM, request, mine=lambda current: current.owner == token)
+            return self._updated_after_conflicts(Write.CLAIM, request, mine=lambda current: current.owner == token)
 
         try:
             return write()
@@ -125,14 +126,14 @@ class DynamoJobStore(JobReader):
     def checkpoint(self, job: Job, saved: Checkpoint, *, now: datetime) -> bool:
         request = job_writes.checkpoint(job, saved, now=now)
         # Only this run writes its checkpoint, so the condition accepts an SDK retry of it.
-        current = self._updated(Write.CHECKPOINT, request, mine=lambda _current: False)
+        current = self._updated_after_conflicts(Write.CHECKPOINT, request, mine=lambda _current: False)
         return current.cancel_requested_at is not None
 
     def record_step(self, job: Job, step: Step) -> Job:
         def mine(current: Job) -> bool:
             return current.owner == job.owner and current.steps == (*job.steps, step)
 
-        return self._updated(Write.STEP, job_writes.record_step(job, step), mine=mine)
+        return self._updated_after_conflicts(Write.STEP, job_writes.record_step(job, step), mine=mine)
 
     def cancel(self, job: Job, *, now: datetime, by: str = OPERATOR, reason: str = "", as_read: bool = False) -> Job:
         asked = CancelRequest(by=by, reason=reason)
@@ -306,6 +307,13 @@ class DynamoJobStore(JobReader):
         """As `_update`. The written document comes back, which takes CPU time for each of its attributes."""
         answer = self._write(self._client.update_item, write, request | {"ReturnValues": "ALL_NEW"}, mine=mine)
         return decode(answer)
+
+    def _updated_after_conflicts(self, write: Write, request: Request, *, mine: Callable[[Job], bool]) -> Job:
+        """As `_updated`, tried again while transactions hold the job: each refuses other writes for a moment.
+
+        A transaction that its own conditions cancel does that, too, such as another submission with the key of the job.
+        """
+        return retried(partial(self._updated, write, request, mine=mine))
 
     def _write(
         self,

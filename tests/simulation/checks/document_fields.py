@@ -7,7 +7,6 @@ from typing import Any, Final
 from zlib import crc32
 
 from tests.simulation.checks.attempts import NO_RUN
-from tests.simulation.checks.odd_values import ODD_TYPE
 from tests.simulation.checks.table_watch import watch_jobs
 from tests.simulation.checks.violation import (
     Item,
@@ -187,11 +186,8 @@ class DocumentFieldChecks:
         again = state_of(after) in TERMINAL or number_of(last, "next_due") == number_of(after, "due")
         require(again, check, f"{last} does not record when it is retried", key)
         name, most, cause = _FAILURES_AFTER.get(text_of(last, "error_class"), ("attempt", 0, None))
-        excused = number_of(before, name) >= most and cause in {None, text_of(before, "hold_cause")}
-        # A handler of this type submits jobs by itself, and lets the conflict pass.
-        excused = excused or (name == "releases" and text_of(after, "type") == ODD_TYPE)
         require(
-            excused,
+            number_of(before, name) >= most and cause in {None, text_of(before, "hold_cause")},
             "outages, conflicts and other versions cost no attempt",
             f"{last} after {number_of(before, name)} {name}",
             key,
