@@ -278,3 +278,17 @@ def test_a_turn_of_a_job_that_was_cancelled_meanwhile_goes_to_the_next(
     Releaser(store=Cancelling(), limits=limits, clock=clock).leave(slot, line_stands=True)
 
     assert state(store, behind) is State.QUEUED
+
+
+def test_a_job_that_a_transaction_holds_keeps_its_turn_and_stops_no_other(
+    store: DynamoJobStore, limits: DynamoLimits, releaser: Releaser, client: FaultyClient
+) -> None:
+    _slot, held, behind = two_parked(store, limits)
+    raised = Limit(concurrency=3)
+    client.faults = [None, Fault.IN_CONFLICT]
+
+    assert [job.id for job in releaser.release(LINE, limit=raised)] == [behind.id]
+    assert (state(store, held), state(store, behind)) == (State.PARKED, State.QUEUED)
+
+    assert [job.id for job in releaser.release(LINE, limit=raised)] == [held.id]
+    assert state(store, held) is State.QUEUED

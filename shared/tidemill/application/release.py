@@ -20,6 +20,7 @@ from tidemill.domain.errors import (
     OutdatedChangeError,
     StoreUnavailableError,
     TidemillError,
+    TransactionConflictError,
     WriteRefusedError,
 )
 from tidemill.domain.job import Job
@@ -48,7 +49,8 @@ class Released:
     """The result of one call of wake."""
 
     jobs: tuple[Job, ...] = ()
-    #: Lines that could not be looked at, for lack of time or since the store did not respond. The next call takes them.
+    #: Lines that could not be looked at: no time was left, the store did not respond, or a transaction held a job. The
+    #: next call takes them.
     left: int = 0
     #: One for each line that this code cannot release.
     failed: tuple[Exception, ...] = ()
@@ -219,7 +221,7 @@ class Releaser:
                         break
                 # If a job waits, the probe of an open one is elected by now.
                 breaker_open = max(breaker_open, self._open_for(line))
-            except StoreUnavailableError:
+            except (StoreUnavailableError, TransactionConflictError):
                 left += 1
             except Exception as error:  # noqa: BLE001 - one line that cannot be read must not stop the others
                 failed.append(error)
@@ -273,6 +275,9 @@ class Releaser:
             # It was cancelled, or another release was faster. Then it may be on its way to this very turn.
             current = refused.current
             return current is not None and not current.state.terminal and current.generation <= job.generation + 1
+        except TransactionConflictError:
+            # A transaction holds it for a moment. The turn stays reserved, and the next release queues the job.
+            return True
         released.append(job)
         return True
 

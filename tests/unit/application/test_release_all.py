@@ -10,7 +10,7 @@ from tests.support.configurations import configured, paused
 from tests.support.single_job import Clock
 from tidemill.application.ports import WHOLE, Part
 from tidemill.application.release import Released, Releaser
-from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError
+from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError, TransactionConflictError
 from tidemill.domain.job import Job
 from tidemill.domain.limit_state import MOST_AT_ONCE
 from tidemill.domain.runtime_configuration import NOTHING_SET, RuntimeConfiguration
@@ -89,6 +89,14 @@ def test_one_line_that_cannot_be_released_stops_no_other() -> None:
     lines = Lines({LINE: [StoreUnavailableError("busy")], OTHER: [error], third: [[job]]})
 
     assert released(lines) == Released(jobs=(job,), left=1, failed=(error,))
+
+
+def test_a_line_whose_job_is_in_a_transaction_is_left_to_the_next_call() -> None:
+    """An alarm reports damaged items, and this one is sound."""
+    job = parked()
+    lines = Lines({LINE: [TransactionConflictError("busy")], OTHER: [[job]]})
+
+    assert released(lines) == Released(jobs=(job,), left=1)
 
 
 def test_lines_for_which_no_time_is_left_are_counted() -> None:
