@@ -114,12 +114,12 @@ def submit(
         raise click.UsageError("--debounce-key, --debounce-max and --replace need --debounce")
     options = {
         "lane": lane,
-        "delay_seconds": delay and delay // timedelta(seconds=1),
+        "delay_seconds": _seconds(delay),
         "run_at": run_at and timestamp(run_at),
         "group": group,
         "tags": list(tags) or None,
         "deadline": deadline and timestamp(deadline),
-        "max_age_seconds": max_age and max_age // timedelta(seconds=1),
+        "max_age_seconds": _seconds(max_age),
         "supersedes": supersedes,
         "unique": unique_seconds and {"period_seconds": unique_seconds, "key": unique_key},
         "debounce_seconds": _seconds(debounce),

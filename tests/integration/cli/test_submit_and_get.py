@@ -230,6 +230,16 @@ def test_the_options_are_sent_with_the_job(server: Loopback) -> None:
 
 
 @pytest.mark.parametrize(
+    ("option", "member"),
+    [("--delay", "delay_seconds"), ("--max-age", "max_age_seconds"), ("--debounce", "debounce_seconds")],
+)
+def test_a_duration_of_zero_is_sent_and_the_api_judges_it(server: Loopback, option: str, member: str) -> None:
+    server.answers(202, JOB)
+    assert run("submit", "t", option, "0s").exit_code == 0
+    assert json.loads(server.requests[0].body)[member] == 0
+
+
+@pytest.mark.parametrize(
     "arguments",
     [
         [],
