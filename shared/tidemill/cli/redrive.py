@@ -3,8 +3,10 @@
 from collections.abc import Collection
 from datetime import timedelta
 from itertools import islice
+from typing import Final
 
 import click
+from click.core import ParameterSource
 
 from tidemill.application.job_filter import ANY_JOB, JobFilter
 from tidemill.cli.audit import audited
@@ -19,6 +21,9 @@ from tidemill.cli.parameter_types import DURATION, reason_text
 from tidemill.cli.redrive_payload import redrive_with_payload
 from tidemill.cli.redrive_plan import MOST_PLANNED, Plan
 from tidemill.cli.redrive_run import RedriveRun, Request, say_skipped
+
+#: The parameters of the form for the caller's own jobs.
+_OF_OWN: Final = frozenset({"ids", "own", "yes", "as_json"})
 
 
 @click.command()
@@ -90,7 +95,7 @@ def redrive(
     dead or redriven: run the command again, and it continues with those that are still dead.
     """
     if own:
-        if not wanted.ids or wanted != JobFilter(ids=wanted.ids) or everything or dry_run or reason or payload:
+        if not wanted.ids or _given() - _OF_OWN:
             raise click.UsageError("--own requires IDs, and takes no other option than --yes and --json")
         change_own_jobs(installation, list(wanted.ids), "redrive", yes=yes, as_json=as_json)
         return
@@ -124,6 +129,12 @@ def redrive(
         show_json({"written": 0, "skipped": 0, "left": []}) if as_json else show("Nothing was changed.")
     if wanted.ids and not plan.jobs:
         raise CommandError("these IDs match no dead job", remedy="`tidemill dlq list` lists the dead jobs.")
+
+
+def _given() -> set[str]:
+    """The parameters that the command line has. The others have their defaults."""
+    context = click.get_current_context()
+    return {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
 
 
 def _check_selection(*, selected: bool, everything: bool) -> None:

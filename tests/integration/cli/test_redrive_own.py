@@ -66,7 +66,16 @@ def test_a_declined_confirmation_sends_nothing(server: Loopback) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--own"], ["--own", "a", "--type", "t"], ["--own", "--all"], ["--own", "a", "--dry-run"]],
+    [
+        ["--own"],
+        ["--own", "a", "--type", "t"],
+        ["--own", "--all"],
+        ["--own", "a", "--dry-run"],
+        ["--own", "a", "b", "--limit", "1"],
+        ["--own", "a", "b", "--rate", "1"],
+        ["--own", "a", "--no-probe"],
+        ["--own", "a", "--probe-timeout", "5m"],
+    ],
     ids=" ".join,
 )
 def test_options_of_the_other_form_are_wrong_usage(server: Loopback, arguments: list[str]) -> None:
