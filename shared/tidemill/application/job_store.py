@@ -226,8 +226,17 @@ class RedriveStore(SweepStore, _Redrive, Protocol):
 class ReconcileStore(SweepStore, GroupStore, Protocol):
     """For reconcile."""
 
-    def overdue(self, *, before: datetime, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:
-        """Every live job whose `due` is not after `before`, in any order. Reads the whole table."""
+    def overdue(
+        self,
+        *,
+        before: datetime,
+        unreadable: Unreadable = ignore_unreadable,
+        spend: Callable[[float], object] = lambda _units: None,
+    ) -> Iterator[Job]:
+        """Every live job whose `due` is not after `before`, in any order. Reads the whole table.
+
+        Calls `spend` with the read units of each page before it reads the next one.
+        """
 
 
 class ControlStore(_Read, _Redrive, Protocol):

@@ -21,7 +21,9 @@ from tidemill.application.ports import (
     PayloadItem,
     ReconcileStore,
     TableScan,
+    Unreadable,
     UnreadableItem,
+    ignore_unreadable,
 )
 from tidemill.application.table_pass import RESERVE, PassReport, TablePasses
 from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError, TransactionConflictError
@@ -78,9 +80,15 @@ class Reconciler:
         self._writes = writes
         self._nudger = Nudger(store=store, clock=clock, limit=limit, lane_delay=lane_delay)
 
-    def overdue(self) -> Iterator[Job]:
-        """The jobs that are due for a nudge. Changes nothing."""
-        return filter(self._nudger.owed, self._store.overdue(before=self._clock() - self._limit))
+    def overdue(self, *, unreadable: Unreadable = ignore_unreadable, reads: Pace | None = None) -> Iterator[Job]:
+        """The jobs that are due for a nudge. Changes nothing. `reads` is the pace of the scan; None: without one."""
+
+        def spend(units: float) -> None:
+            if reads:
+                reads.spend(units, within=timedelta.max)
+
+        before = self._clock() - self._limit
+        return filter(self._nudger.owed, self._store.overdue(before=before, unreadable=unreadable, spend=spend))
 
     def nudge(self, job: Job) -> bool:
         """False when the job has changed since it was read, for example by another nudge."""

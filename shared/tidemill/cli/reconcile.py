@@ -10,12 +10,13 @@ import click
 
 from tidemill.application.dead_letter_sweep import WHOLE
 from tidemill.application.owed import Taken
+from tidemill.application.pace import Pace
 from tidemill.application.pass_state import SEGMENTS
 from tidemill.application.ports import UnreadableItem
 from tidemill.application.reconcile import Reconciled, Reconciler
 from tidemill.application.table_pass import RESERVE, TablePasses
 from tidemill.cli.audit import audited
-from tidemill.cli.errors import CommandError
+from tidemill.cli.errors import CommandError, report_unreadable
 from tidemill.cli.formatting import count, readable_time, sweep_counts, sweep_text, visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.output import progress_bar, say, show, show_json
@@ -76,7 +77,7 @@ def reconcile(
     """
     reconciler = installation.reconciler(timedelta(minutes=minutes))
     if dry_run:
-        _show_overdue(reconciler, as_json=as_json)
+        _show_overdue(reconciler, Pace(read_units, clock=clock.now, pause=time.sleep), as_json=as_json)
         return
     actions: Counter[tuple[RepairAction, Lane | None]] = Counter()
 
@@ -164,8 +165,9 @@ def _actions(taken: Taken) -> Counter[tuple[RepairAction, Lane | None]]:
     return actions
 
 
-def _show_overdue(reconciler: Reconciler, *, as_json: bool) -> None:
-    overdue = Counter((job.lane, job.state) for job in reconciler.overdue())
+def _show_overdue(reconciler: Reconciler, reads: Pace, *, as_json: bool) -> None:
+    found = reconciler.overdue(unreadable=report_unreadable, reads=reads)
+    overdue = Counter((job.lane, job.state) for job in found)
     if as_json:
         groups = [{"lane": lane, "state": state, "jobs": jobs} for (lane, state), jobs in sorted(overdue.items())]
         show_json({"overdue": groups})

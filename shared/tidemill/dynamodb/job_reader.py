@@ -82,11 +82,18 @@ class JobReader:
                 break
         return sorted(found, key=lambda job: (job.created_at, job.id))[:most]
 
-    def overdue(self, *, before: datetime, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:
+    def overdue(
+        self,
+        *,
+        before: datetime,
+        unreadable: Unreadable = ignore_unreadable,
+        spend: Callable[[float], object] = lambda _units: None,
+    ) -> Iterator[Job]:
         # Waiting and terminal jobs have no `due`.
         # Read eventually, which costs half: each use of a job is conditional on what was read.
         pages = self._client.get_paginator("scan").paginate(
             TableName=self._table,
+            ReturnConsumedCapacity="TOTAL",
             FilterExpression="#due <= :before",
             ExpressionAttributeNames={"#due": "due"},
             ExpressionAttributeValues={":before": milliseconds(before)},
@@ -94,6 +101,8 @@ class JobReader:
         with translated():
             for page in pages:
                 yield from readable(page["Items"], unreadable)
+                if "LastEvaluatedKey" in page:
+                    spend(page["ConsumedCapacity"]["CapacityUnits"])
 
     def _attention(
         self,

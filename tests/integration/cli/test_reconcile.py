@@ -110,6 +110,25 @@ def test_a_dry_run_changes_nothing(cloud: Cloud) -> None:
     assert cloud.contents() == before
 
 
+def test_a_dry_run_reads_at_the_rate_and_names_what_it_cannot_read(
+    cloud: Cloud, environment: pytest.MonkeyPatch
+) -> None:
+    """Jobs of 300 KB, so that a page of the scan has a few."""
+    jobs = [waiting(cloud, overdue_by=timedelta(hours=2)) for _ in range(7)]
+    for job in jobs:
+        cloud.table.put(replace(job, payload='"' + "x" * 300_000 + '"'))
+    cloud.table.put(jobs[0], schema={"N": "99"})
+    pauses: list[float] = []
+    environment.setattr("tidemill.cli.reconcile.time.sleep", pauses.append)
+
+    result = run("reconcile", "--dry-run", "--read-units", "100")
+
+    assert result.stdout.splitlines()[0] == "default: 6 overdue jobs in state queued"
+    assert f"Skipped job {jobs[0].id}" in result.stderr
+    # Of the first page. moto does not compute its read units.
+    assert len(pauses) == 1
+
+
 def test_a_second_run_finds_nothing_to_repair(cloud: Cloud) -> None:
     waiting(cloud, overdue_by=timedelta(hours=2))
     run("reconcile")
