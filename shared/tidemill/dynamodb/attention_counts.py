@@ -12,7 +12,7 @@ from tidemill.application.ports import WHOLE, Part
 from tidemill.aws.attribute_values import text
 from tidemill.aws.clients import POOL_SIZE, Item, translated
 from tidemill.domain.states import State
-from tidemill.domain.waiting import Line
+from tidemill.domain.waiting import Cause, Line
 from tidemill.dynamodb.document import split_key
 from tidemill.dynamodb.indexes import attention_partition, line_partition
 from tidemill.dynamodb.owed_items import owed_partitions
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 MOST_COUNTED: Final = 1000
 #: The most lines whose parked jobs a count reads.
 MOST_LINES: Final = 50
+#: The most lines among which it chooses them. An entry of the index is small.
+MOST_LINES_FOUND: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +81,12 @@ class AttentionCounts:
         return self._sum(list(owed_partitions()))
 
     def parked(self, lines: Callable[[Part], Iterator[Line]]) -> ParkedJobs:
-        """The jobs in the lines that `lines` yields: those that wake has to look at."""
-        found = list(islice(lines(WHOLE), MOST_LINES + 1))
+        """The jobs in the lines that `lines` yields: those that wake has to look at.
+
+        A type may have thousands of limit keys. So the other lines come first: an open breaker must not be missing.
+        """
+        found = list(islice(lines(WHOLE), MOST_LINES_FOUND + 1))
+        found.sort(key=lambda line: line.cause is Cause.LIMIT)
         counts = self._each([line_partition(line) for line in found[:MOST_LINES]])
         counted = sorted(zip(found, counts, strict=False), key=lambda entry: -entry[1].number)
         return ParkedJobs(

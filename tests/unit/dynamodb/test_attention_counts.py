@@ -9,7 +9,14 @@ import pytest
 from tidemill.application.ports import WHOLE, Part
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Line
-from tidemill.dynamodb.attention_counts import MOST_COUNTED, MOST_LINES, AttentionCounts, Counted, ParkedJobs
+from tidemill.dynamodb.attention_counts import (
+    MOST_COUNTED,
+    MOST_LINES,
+    MOST_LINES_FOUND,
+    AttentionCounts,
+    Counted,
+    ParkedJobs,
+)
 from tidemill.dynamodb.indexes import attention_partition, line_partition
 from tidemill.dynamodb.owed_items import owed_partitions
 from tidemill.names import LARGEST_INDEX_SHARDS
@@ -63,12 +70,21 @@ def parked(entries: dict[Line, int]) -> ParkedJobs:
     return counts(Index({line_partition(line): number for line, number in entries.items()})).parked(of)
 
 
-def test_a_count_finds_one_line_more_than_it_reads() -> None:
-    rest = iter(lines(MOST_LINES + 5))
+def test_a_count_chooses_among_a_bounded_number_of_lines() -> None:
+    rest = iter(lines(MOST_LINES_FOUND + 5))
 
     counts(Index({})).parked(lambda _part: rest)
 
     assert len(list(rest)) == 4
+
+
+@pytest.mark.parametrize("other", [Line.for_breaker("b"), Line.for_pause("lane=bulk"), Line.for_type("t")], ids=str)
+def test_no_number_of_limit_keys_hides_another_line(other: Line) -> None:
+    found = parked({**dict.fromkeys(lines(2 * MOST_LINES), 5), other: 1})
+
+    assert (other, Counted(1)) in found.lines
+    assert len(found.lines) == MOST_LINES
+    assert not found.all_lines
 
 
 def test_the_longest_line_comes_first_and_those_without_a_job_are_apart() -> None:
