@@ -98,6 +98,12 @@ def lambda_() -> Any:
 
 
 @cache
+def invocations() -> Any:
+    """For the command line, which waits for a function: also for its start, and for as long as it may run."""
+    return boto3.client("lambda", config=CONFIG.merge(Config(read_timeout=60)))
+
+
+@cache
 def scheduler() -> Any:
     return boto3.client("scheduler", config=CONFIG)
 

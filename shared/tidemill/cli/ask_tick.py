@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from tidemill.aws.clients import lambda_, translated
+from tidemill.aws.clients import invocations, translated
 from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import visible
 from tidemill.cli.installation import Installation
@@ -14,7 +14,7 @@ from tidemill.names import LIVE_ALIAS
 def ask_tick(installation: Installation, event: Mapping[str, Any]) -> Mapping[str, Any]:
     """Raises `CommandError` with the error of the function."""
     with translated():
-        answer = lambda_().invoke(
+        answer = invocations().invoke(
             FunctionName=installation.deployment.functions["tick"], Qualifier=LIVE_ALIAS, Payload=json.dumps(event)
         )
     decoded: Any = json.loads(answer["Payload"].read())

@@ -33,7 +33,7 @@ def tick(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> Tick:
     stack = cloud.server.stacks[0]
     cloud.server.stacks[0] = replace(stack, outputs={**stack.outputs, "Functions": '{"tick": "f-tick"}'})
     tick = Tick()
-    monkeypatch.setattr("tidemill.cli.ask_tick.lambda_", lambda: tick)
+    monkeypatch.setattr("tidemill.cli.ask_tick.invocations", lambda: tick)
     return tick
 
 

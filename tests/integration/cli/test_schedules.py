@@ -85,7 +85,7 @@ def test_a_schedule_is_disabled_and_enabled_with_its_record() -> None:
 
 def test_a_run_is_submitted_by_tick_and_audited(monkeypatch: pytest.MonkeyPatch) -> None:
     tick = Tick({"id": "job-1", "state": "queued"})
-    monkeypatch.setattr("tidemill.cli.ask_tick.lambda_", lambda: tick)
+    monkeypatch.setattr("tidemill.cli.ask_tick.invocations", lambda: tick)
 
     result = run("schedules", "run", NIGHTLY, "--reason", "INC-7", "--yes")
 
@@ -99,7 +99,7 @@ def test_a_run_is_submitted_by_tick_and_audited(monkeypatch: pytest.MonkeyPatch)
 
 def test_the_error_of_tick_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     failed = Tick({"errorMessage": "unknown job type"}, FunctionError="Unhandled")
-    monkeypatch.setattr("tidemill.cli.ask_tick.lambda_", lambda: failed)
+    monkeypatch.setattr("tidemill.cli.ask_tick.invocations", lambda: failed)
 
     result = run("schedules", "run", NIGHTLY, "--yes")
 
