@@ -1,8 +1,7 @@
 """`tidemill rollback`: go back to the versions of the functions before the last deployment, without a deployment."""
 
 from collections.abc import Sequence
-from itertools import islice
-from typing import Any, Final
+from typing import Any
 
 import click
 
@@ -17,9 +16,6 @@ from tidemill.cli.parameter_types import reason_text
 from tidemill.operator import rollback_plan
 from tidemill.operator.alias_moves import AliasesChangedError
 from tidemill.operator.rollback_plan import Move
-
-#: Of the audit log, which tells the versions that earlier rollbacks left.
-_MOST_ENTRIES: Final = 100
 
 
 @click.command()
@@ -98,7 +94,9 @@ def _plan(installation: Installation, keys: tuple[str, ...], code: str | None, *
                 remedy="Name the functions that have one, or another version of the code.",
             )
         return moves
-    withdrawn = rollback_plan.withdrawn(list(islice(installation.audit_log.entries(), _MOST_ENTRIES)))
+    # Of the whole time of these versions: any number of other commands may have come after a rollback.
+    oldest = min((version.published_at for each in functions for version in each.versions.values()), default=None)
+    withdrawn = rollback_plan.withdrawn(installation.audit_log.entries(since=oldest))
     if not keys:
         return rollback_plan.before_last_deployment(functions, withdrawn)
     moves = rollback_plan.before_own_deployment(functions, withdrawn)

@@ -4,7 +4,7 @@ A deployment of new code publishes a version of every function, since all share 
 publishes versions of some functions only, and a rollback of it moves only these.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -82,16 +82,16 @@ def forward(functions: Iterable[FunctionVersions]) -> list[Move]:
     return _ordered(Move(function=function, to=_deployed(function)) for function in functions)[::-1]
 
 
-def withdrawn(entries: Sequence[AuditEntry]) -> Withdrawn:
+def withdrawn(entries: Iterable[AuditEntry]) -> Withdrawn:
     """The versions that rollbacks left and no later command chose again. No rollback returns to one of them."""
     found: dict[tuple[str, int], datetime] = {}
-    for entry in sorted(entries, key=lambda entry: entry.began_at):
-        if entry.command == COMMAND and entry.outcome in {Outcome.DONE, None}:
-            for move in entry.options.get("moves", ()):
-                key, left, chosen = str(move).split(":")
-                if int(chosen) < int(left):
-                    found[key, int(left)] = entry.began_at
-                found.pop((key, int(chosen)), None)
+    rollbacks = [each for each in entries if each.command == COMMAND and each.outcome in {Outcome.DONE, None}]
+    for entry in sorted(rollbacks, key=lambda entry: entry.began_at):
+        for move in entry.options.get("moves", ()):
+            key, left, chosen = str(move).split(":")
+            if int(chosen) < int(left):
+                found[key, int(left)] = entry.began_at
+            found.pop((key, int(chosen)), None)
     return found
 
 

@@ -10,8 +10,11 @@ import pytest
 from tests.integration.cli.conftest import Cloud, run
 from tests.integration.cli.loopback import Stack
 from tests.integration.cli.versioned_functions import VersionedFunctions
+from tidemill.application.audit import Auditor
 from tidemill.aws import clients
+from tidemill.dynamodb.audit_items import DynamoAuditLog
 from tidemill.names import Env, Output
+from tidemill.system import clock, ids
 
 PIPELINE: Final = ("submit", "publish", "work")
 AT: Final = datetime(2026, 2, 1, tzinfo=UTC)
@@ -118,6 +121,19 @@ def test_of_two_deployments_of_settings_the_last_is_undone(cloud: Cloud, functio
 
 def test_a_version_that_a_rollback_left_is_not_chosen_again(cloud: Cloud, functions: VersionedFunctions) -> None:
     run("rollback", "--yes")
+    for name in functions.codes:
+        functions.codes[name].append("newest")
+    deploy(cloud, functions)
+    run("rollback", "--yes")
+    assert set(versions(functions).values()) == {1}
+
+
+def test_other_commands_do_not_make_it_forget_an_earlier_rollback(cloud: Cloud, functions: VersionedFunctions) -> None:
+    run("rollback", "--yes")
+    log = DynamoAuditLog(cloud.table.client, table=cloud.table.name, retention=timedelta(days=400))
+    auditor = Auditor(log, clock=clock.now, new_token=ids.new_token)
+    for _ in range(120):
+        auditor.begin("signal", by="a script", reason="", options={})
     for name in functions.codes:
         functions.codes[name].append("newest")
     deploy(cloud, functions)
