@@ -8,7 +8,7 @@ from uuid import NAMESPACE_OID, uuid5
 from tidemill.application.job_store import BackfillStore
 from tidemill.application.ports import Clock, Payloads
 from tidemill.application.unnamed_payloads import delete_unnamed
-from tidemill.domain.errors import WriteRefusedError
+from tidemill.domain.errors import MalformedDocumentError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.skipped_work import Backfilled, Skipped
 from tidemill.domain.states import State
@@ -33,12 +33,21 @@ class Backfiller:
     def backfill(self, done: Job, name: str) -> bool:
         """Submit the job that makes up for `name`, with the payload of `done`.
 
-        False if `done` has no such mark left: another call was faster, or the job has expired or was deleted.
+        False if `done` has no such mark left: another call was faster, or the job has expired or was deleted. Raises
+        `MalformedDocumentError` if its payload is missing.
         """
         mark = done.owes(name)
         if mark is None:
             return False
-        job = self._payloads.put_away(self._job(done, mark))
+        try:
+            payload = self._payloads.load(done)
+        except MalformedDocumentError:
+            current = self._store.get(done.tenant, done.id)
+            if current is None or (current.created_at, current.payload_at) != (done.created_at, done.payload_at):
+                # It has been deleted with its job, or migrated, since that was read.
+                return False
+            raise
+        job = self._payloads.put_away(self._job(done, mark, payload))
         entry = Backfilled(name=name, job_id=job.id, at=job.created_at)
         try:
             self._store.backfill(done, job, entry)
@@ -47,7 +56,7 @@ class Backfiller:
             return False
         return True
 
-    def _job(self, done: Job, mark: Skipped) -> Job:
+    def _job(self, done: Job, mark: Skipped, payload: str) -> Job:
         now, job_id = self._clock(), backfill_id(done, mark.name)
         return Job(
             tenant=done.tenant,
@@ -55,7 +64,7 @@ class Backfiller:
             type=mark.type,
             # Nothing waits for it, so it yields to all other work.
             lane=Lane.BULK,
-            payload=self._payloads.load(done),
+            payload=payload,
             body_hash=hashlib.sha256(job_id.encode()).hexdigest(),
             trace=done.trace,
             state=State.QUEUED,

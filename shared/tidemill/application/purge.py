@@ -1,7 +1,9 @@
 """Purge: delete finished jobs before they expire, on an operator's request."""
 
+from contextlib import suppress
+
 from tidemill.application.ports import Clock, PurgeStore
-from tidemill.domain.errors import WriteRefusedError
+from tidemill.domain.errors import MalformedDocumentError, WriteRefusedError
 from tidemill.domain.job import Job
 
 
@@ -22,6 +24,8 @@ class Purger:
         except WriteRefusedError:
             return False
         if job.group is not None:
-            # The job may have been the dead job that blocked its group. Publish advances it too, if this call cannot.
-            self._store.advance(job.tenant, job.group, now=self._clock())
+            # The job may have been the dead job that blocked its group. Publish advances it too, if this call cannot,
+            # as where the next job of the group is unreadable.
+            with suppress(MalformedDocumentError):
+                self._store.advance(job.tenant, job.group, now=self._clock())
         return True

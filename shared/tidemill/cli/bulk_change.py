@@ -69,6 +69,7 @@ class BulkChange:
             show(writes.summary)
         if writes.left_count:
             raise CommandError("some groups are busy, and may wait for these jobs", remedy="Run `tidemill reconcile`.")
+        writes.raise_for_unreadable()
 
     def _show_plan(self, number: str, jobs: list[Job]) -> None:
         """Print to stdout in a dry run, where the plan is the result, and to stderr otherwise."""

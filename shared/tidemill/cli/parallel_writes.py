@@ -10,8 +10,9 @@ from typing import Final
 
 from tidemill.application.group_order import Group, group_of
 from tidemill.application.pace import Pace
+from tidemill.cli.errors import CommandError, report_unreadable
 from tidemill.cli.formatting import count
-from tidemill.domain.errors import TransactionConflictError
+from tidemill.domain.errors import MalformedDocumentError, TransactionConflictError
 from tidemill.domain.job import Job
 from tidemill.system import clock
 
@@ -55,6 +56,8 @@ class ParallelWrites:
         self.taken = 0
         self.written = 0
         self.skipped = 0
+        #: Jobs of which something could not be read. Each was named.
+        self.unreadable = 0
         #: Jobs of groups that other writers keep busy: their number, and the first ones.
         self.left_count = 0
         self.left: list[Job] = []
@@ -64,18 +67,33 @@ class ParallelWrites:
         text = f"{self._verb} {self.written} of {count(self.taken, 'job')}."
         if self.skipped:
             text += f" Skipped {count(self.skipped, 'job')} that changed in the meantime."
+        if self.unreadable:
+            text += f" Left {count(self.unreadable, 'job')} that could not be read."
         if self.left_count:
             text += f" Left {count(self.left_count, 'job')} of busy groups."
         return text
 
     @property
     def numbers(self) -> dict[str, int]:
-        return {"written": self.written, "skipped": self.skipped, "left": self.left_count}
+        return {"written": self.written, "skipped": self.skipped, "left": self.left_count} | self._unreadable
 
     @property
     def counts(self) -> dict[str, object]:
         """For a program."""
-        return {"written": self.written, "skipped": self.skipped, "left": [job.id for job in self.left]}
+        counts = {"written": self.written, "skipped": self.skipped, "left": [job.id for job in self.left]}
+        return counts | self._unreadable
+
+    @property
+    def _unreadable(self) -> dict[str, int]:
+        return {"unreadable": self.unreadable} if self.unreadable else {}
+
+    def raise_for_unreadable(self) -> None:
+        """Raises `CommandError` if something of a job could not be read."""
+        if self.unreadable:
+            raise CommandError(
+                f"{count(self.unreadable, 'job')} could not be read, and stay as they are",
+                remedy="The lines above name each and the reason.",
+            )
 
     def run(self, jobs: Iterable[Job], advance: Callable[[], object] = lambda: None) -> None:
         """Call `advance` after each job. Return or raise only when all writes in progress have finished."""
@@ -109,6 +127,12 @@ class ParallelWrites:
             except TransactionConflictError:
                 self._leave(jobs[index:])
                 break
+            except MalformedDocumentError as error:
+                # Its payload, or the next job of its group. The other jobs have nothing to do with that.
+                report_unreadable(job.tenant, job.id, error)
+                with self._lock:
+                    self.unreadable += 1
+                continue
             with self._lock:
                 self.written += written
                 self.skipped += not written

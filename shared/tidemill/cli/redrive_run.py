@@ -114,6 +114,7 @@ class RedriveRun:
                 f"{count(writes.left_count, 'job')} of busy groups could not be redriven",
                 remedy="Run the command again.",
             )
+        writes.raise_for_unreadable()
 
     def _probe(self, probes: Probes, jobs: Iterator[Job]) -> None:
         chosen = probes.choose(jobs)

@@ -64,3 +64,37 @@ def test_a_dry_run_changes_nothing(cloud: Cloud, marked: Job) -> None:
 
     assert "1 job to backfill" in result.stdout
     assert stored(cloud.store, marked) == marked
+
+
+def test_a_job_without_its_payload_does_not_stop_the_backfill_of_the_others(cloud: Cloud, marked: Job) -> None:
+    damaged = a_success(cloud)
+    cloud.table.put(replace(damaged, payload=None, payload_at="item/lost"))
+
+    for written in (1, 0):
+        result = run("backfill", "test.job", "--skipped", "geo", "--yes", "--json")
+
+        assert result.exit_code == 1
+        assert json.loads(result.stdout) == {"written": written, "skipped": 0, "left": [], "unreadable": 1}
+        assert f"Skipped job {damaged.id}" in result.stderr
+        assert "1 job could not be read" in result.stderr
+    assert cloud.store.get(marked.tenant, backfill_id(marked, "geo"))
+
+
+def test_a_job_that_is_deleted_with_its_payload_meanwhile_is_skipped(
+    cloud: Cloud, marked: Job, environment: pytest.MonkeyPatch
+) -> None:
+    """As by its expiry, or by a purge, between the plan and its turn."""
+    gone = a_success(cloud)
+    apart = replace(gone, payload=None, payload_at="item/deleted")
+    cloud.table.put(apart)
+
+    def delete_it(*_: object, **__: object) -> bool:
+        cloud.store.forget(apart)
+        return True
+
+    environment.setattr("tidemill.cli.bulk_change.confirmed", delete_it)
+
+    result = run("backfill", "test.job", "--skipped", "geo", "--yes", "--json")
+
+    assert json.loads(result.stdout) == {"written": 1, "skipped": 1, "left": []}
+    assert result.exit_code == 0

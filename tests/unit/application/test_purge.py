@@ -12,6 +12,7 @@ from tests.support.builders import (
     fresh_token,
     stored,
 )
+from tests.support.job_tables import Table
 from tests.support.single_job import Clock
 from tidemill.application.ports import JobStore
 from tidemill.application.purge import Purger
@@ -62,3 +63,15 @@ def test_a_purge_of_an_ended_head_advances_its_group_once(purger: Purger, store:
     purger.purge(store.cancel(head, now=NOW))
 
     assert stored(store, waiting).state is State.QUEUED
+
+
+def test_a_job_is_purged_also_before_a_job_of_its_group_that_is_unreadable(
+    purger: Purger, store: JobStore, table: Table
+) -> None:
+    head = brought_to(store, State.QUEUED, group="a group")
+    behind = store.insert_if_absent(a_job(group="a group"))
+    ended = store.cancel(head, now=NOW)
+    table.put(behind, schema={"N": "99"})
+
+    assert purger.purge(ended)
+    assert store.get(ended.tenant, ended.id) is None
