@@ -86,6 +86,11 @@ def export(
     show(f"Exported {count(written.jobs, 'job')} to {target.name}.")
     if written.unreadable:
         say(f"The export lacks {count(written.unreadable, 'job')} that could not be read.")
+    if written.lacking:
+        say(
+            f"The export lacks the payloads of {count(written.lacking, 'job')}: they were deleted before their jobs, "
+            "or you may not read the files bucket."
+        )
 
 
 class _Written:
@@ -94,10 +99,12 @@ class _Written:
     def __init__(self) -> None:
         self.jobs = 0
         self.unreadable = 0
+        #: Jobs without their payload, though it was asked for. S3 does not say whether it is missing or denied.
+        self.lacking = 0
 
     @property
     def numbers(self) -> dict[str, int]:
-        return {"exported": self.jobs, "unreadable": self.unreadable}
+        return {"exported": self.jobs, "unreadable": self.unreadable, "without_payload": self.lacking}
 
     def skip(self, item: UnreadableItem) -> None:
         self.unreadable += 1
@@ -106,6 +113,8 @@ class _Written:
     def write(self, file: IO[bytes], line: dict[str, Any]) -> None:
         file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
         self.jobs += 1
+        # No payload is null.
+        self.lacking += "payload" in line and line["payload"] is None
 
 
 def lines(
