@@ -50,7 +50,7 @@ def test_a_batch_is_explained_logged_and_exported(deployed: Deployed, tidemill: 
     members = {deployed.accepted("demo.flaky", {"failures": 0}, batch=batch) for _ in range(3)}
     for member in members:
         deployed.until(member, state="succeeded")
-    assert f"The batch is open for further jobs; `tidemill batch {batch} --close`" in tidemill("explain", batch).stdout
+    assert f"its owner closes it with `tidemill batch {batch} --close`" in tidemill("explain", batch).stdout
     tenant = deployed.tenant_of(batch)
     assert "open, 3 of 3 jobs at rest: 3 succeeded" in tidemill("batch", batch, "--tenant", tenant).stdout
 

@@ -142,8 +142,10 @@ def test_the_explanation_of_a_live_batch_says_what_it_waits_for(mill: Mill) -> N
     def explained() -> str:
         return str(explain(Facts(job=mill.job(batch), now=mill.now())))
 
-    assert f"The batch is open for further jobs; `tidemill batch {batch} --close` closes it." in explained()
-    assert f"Its jobs at its last look: 1 scheduled. `tidemill list --batch {batch}` lists them." in explained()
+    close = f"its owner closes it with `tidemill batch {batch} --close`"
+    assert f"The batch is open for further jobs; {close}." in explained()
+    listing = f"`tidemill list --batch {batch} --tenant {mill.job(batch).tenant}`"
+    assert f"Its jobs at its last look: 1 scheduled. {listing} lists them." in explained()
     closed(batch)
     assert "The batch was closed " in explained()
 

@@ -251,11 +251,11 @@ def _awaiting(facts: Facts) -> Answer:
     if ahead := look_ahead(job, now):
         return _said(Reason.AWAITED, ahead, *filter(None, [_stopped("wake", facts)]), until=job.due)
     since, until = moment(awaited.since, now), moment(awaited.until, now)
+    command = f"tidemill signal {quote(job.id)} {quote(awaited.name)} JSON --tenant {quote(job.tenant)}"
     return _said(
         Reason.AWAITED,
         f"It waits: {awaited.cause} {awaited.name} since {since}, until {until}.",
-        _stopped("wake", facts)
-        or f"`tidemill signal {job.id} {awaited.name} JSON` lets it run at once. Without it, it runs {until}.",
+        _stopped("wake", facts) or f"`{command}` lets it run at once. Without it, it runs {until}.",
         until=job.due,
     )
 

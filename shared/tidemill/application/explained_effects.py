@@ -37,7 +37,7 @@ def _undo(job: Job, now: datetime) -> Iterator[str]:
     if job.undone:
         yield f"It was undone by job {job.undone.job_id}, submitted {moment(job.undone.at, now)}."
     elif job.undo:
-        yield f"`tidemill undo {quote(job.id)}` undoes it."
+        yield f"`tidemill undo {quote(job.id)} --tenant {quote(job.tenant)}` undoes it."
 
 
 def _skipped(job: Job) -> Iterator[str]:

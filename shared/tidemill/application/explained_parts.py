@@ -31,12 +31,12 @@ def so_far(job: Job, now: datetime) -> Iterator[str]:
 def _members_so_far(job: Job, now: datetime) -> Iterator[str]:
     """Its looks are the only ones to count its jobs, so the figures are those of the last."""
     closed = closed_at(job, now=now)
-    close = f"`tidemill batch {quote(job.id)} --close` closes it"
+    close = f"its owner closes it with `tidemill batch {quote(job.id)} --close`"
     yield f"The batch was closed {moment(closed, now)}." if closed else f"The batch is open for further jobs; {close}."
     waited = json.loads(job.checkpoint) if job.checkpoint else {}
     counts: dict[str, int] = waited.get("counts", {})
     if counts:
-        listed = f"`tidemill list --batch {quote(job.id)}` lists them"
+        listed = f"`tidemill list --batch {quote(job.id)} --tenant {quote(job.tenant)}` lists them"
         yield f"Its jobs at its last look: {_shown(counts)}. {listed}."
 
 
