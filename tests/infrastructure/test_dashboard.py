@@ -11,6 +11,7 @@ from stacks.stages import STAGES
 from tests.infrastructure.conftest import Synthesise, Synthesised
 from tidemill.local.alarms import State
 from tidemill.local.alarms.template import text
+from tidemill.names import Lane
 from tools.dashboard_picture.body import AlarmStates, Graph, widgets
 from tools.dashboard_picture.data import Data
 from tools.dashboard_picture.picture import draw, short_name
@@ -76,3 +77,11 @@ def test_the_percentages_are_those_of_the_short_window_of_a_page(dev: Synthesise
     found = {content.title: content for _, content in widgets({"widgets": _widgets(dev)}) if isinstance(content, Graph)}
     for title in ("submissions that failed (%)", "late starts of the lane critical (%)"):
         assert found[title].period_minutes == 5
+
+
+def test_each_run_is_counted_once_by_version(dev: Synthesised) -> None:
+    """The line of its begin has the version, and so has that of its end."""
+    queries = [widget["properties"]["query"] for widget in _widgets(dev) if widget["type"] == "log"]
+    assert len(queries) == len(Lane)
+    for query in queries:
+        assert 'filter message = "claimed"\n| stats count() by bin(5m), version' in query

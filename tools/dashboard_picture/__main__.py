@@ -108,12 +108,12 @@ def _ticking(watch: Watch) -> Iterator[None]:
 
 
 def _versions(app: App, log_group: str, watch: Watch) -> Mapping[str, Mapping[int, int]]:
-    """By version and minute: the number of lines that name the version."""
+    """By version and minute: the number of runs that began on the version."""
     found: dict[str, dict[int, int]] = {}
     for page in app.client("logs").get_paginator("filter_log_events").paginate(logGroupName=log_group):
         for event in page["events"]:
             fields = json.loads(event["message"]) if event["message"].startswith("{") else {}
-            if version := fields.get("version"):
+            if fields.get("message") == "claimed" and (version := fields.get("version")):
                 counts = found.setdefault(version, {})
                 minute = watch.minute_of(event["timestamp"] / 1000)
                 counts[minute] = counts.get(minute, 0) + 1

@@ -66,7 +66,7 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class CountByVersion:
-    """Lines of a log group that have the field `version`, counted by its value."""
+    """Lines `claimed` of a log group, counted by their field `version`."""
 
     title: str
     log_group: str
@@ -84,7 +84,8 @@ _OPTIONS = frozenset({"label", "stat", "id", "visible", "expression", "period"})
 _HEADING = re.compile(r"# (?P<heading>.*)\n(?P<rest>.*)")
 _LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
 _QUERY = re.compile(
-    r"SOURCE '(?P<group>[^']*)' \| filter ispresent\(version\)\n\| stats count\(\) by bin\((?P<minutes>\d+)m\), version"
+    r"SOURCE '(?P<group>[^']*)' \| filter message = \"claimed\"\n"
+    r"\| stats count\(\) by bin\((?P<minutes>\d+)m\), version"
 )
 
 

@@ -89,13 +89,16 @@ class Dashboard(Construct):
         ]
 
     def _versions(self, lanes: Sequence[Lane]) -> list[cloudwatch.IWidget]:
-        """Each settle line names the version of the code, so a deployment shows as a new version."""
+        """Each line `claimed` names the version of the code, so a deployment shows as a new version.
+
+        A run has two lines with the version, and one of them is counted.
+        """
         return [
             cloudwatch.LogQueryWidget(
-                title=f"{lane.config.name}: ends of runs by version",
+                title=f"{lane.config.name}: begins of runs by version",
                 log_group_names=[lane.worker.log_group.log_group_name],
                 view=cloudwatch.LogQueryVisualizationType.STACKEDAREA,
-                query_lines=["filter ispresent(version)", "stats count() by bin(5m), version"],
+                query_lines=['filter message = "claimed"', "stats count() by bin(5m), version"],
                 width=WIDTH,
             )
             for lane in lanes

@@ -78,7 +78,7 @@ def test_an_expression_reads_metrics_that_are_not_shown() -> None:
 
 
 def test_lines_are_counted_by_version() -> None:
-    query = "SOURCE '/work' | filter ispresent(version)\n| stats count() by bin(2m), version"
+    query = "SOURCE '/work' | filter message = \"claimed\"\n| stats count() by bin(2m), version"
     content = only(widget("log", view="timeSeries", title="x", query=query, stacked=True))
     assert isinstance(content, CountByVersion)
     found = data(versions={"/work": {"b": {0: 1}, "a": {0: 2, 1: 3, 3: 4}}}).counts(content)
