@@ -2,7 +2,8 @@
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 
 import click
 
@@ -16,6 +17,9 @@ from tidemill.cli.output import ID_WIDTH, MIN_TABLE_WIDTH, console, new_table, p
 from tidemill.domain.job import DeathReason, Job
 from tidemill.system import clock
 
+#: Id, tenant, type, reason, error, attempts and the time since death.
+_Row = tuple[str, str, str, str, str, int, str]
+
 
 @click.command("list")
 @click.option("--type", "types", multiple=True, metavar="TYPE", help="Only jobs of this type; repeatable.")
@@ -28,27 +32,35 @@ def dlq_list(installation: Installation, *, types: tuple[str, ...], deaths: tupl
     Shows the reason, the error class, the attempts and the time since death. The list comes from the job documents. The
     number of messages in each dead-letter queue goes to stderr.
     """
-    dead = list(installation.redriver.plan(ANY_JOB, unreadable=report_unreadable))
     selection = JobFilter(types=types, deaths=tuple(map(DeathReason, deaths)))
-    jobs = sorted((job for job in dead if job in selection), key=lambda job: (ended_at(job), job.id))
+    dead: Counter[str] = Counter()
+    jobs = _selected(installation.redriver.plan(ANY_JOB, unreadable=report_unreadable), selection, dead)
     if as_json:
         for job in jobs:
             click.echo(json.dumps(report(job), separators=(",", ":")))
-    elif jobs:
-        _show(jobs)
+    # A table is as wide as its widest cell, so it needs all rows. The jobs themselves are let go one by one.
+    elif rows := [_row(job, clock.now()) for job in jobs]:
+        _show(rows)
     else:
         of_types = f" of type {' or '.join(types)}" if types else ""
         say(f"No dead jobs{of_types}" + (f" that died for: {' or '.join(deaths)}." if deaths else "."))
     _compare(installation, dead)
 
 
-def _show(jobs: Sequence[Job]) -> None:
+def _selected(jobs: Iterable[Job], selection: JobFilter, dead: Counter[str]) -> Iterator[Job]:
+    """Those of the selection. Counts all of them by lane in `dead`."""
+    for job in jobs:
+        dead[str(job.lane)] += 1
+        if job in selection:
+            yield job
+
+
+def _row(job: Job, now: datetime) -> _Row:
+    return (job.id, job.tenant, job.type, reason(job), error_class(job), job.attempt, age(now - ended_at(job)))
+
+
+def _show(rows: Sequence[_Row]) -> None:
     screen = console()
-    now = clock.now()
-    rows = [
-        (job.id, job.tenant, job.type, reason(job), error_class(job), job.attempt, age(now - ended_at(job)))
-        for job in jobs
-    ]
     if not screen.is_terminal or screen.width < MIN_TABLE_WIDTH:
         titles = ("ID", "TENANT", "TYPE", "REASON", "ERROR", "ATTEMPTS", "AGE")
         click.echo(plain_table(titles, [[str(cell) for cell in row] for row in rows]))
@@ -69,11 +81,10 @@ def _show(jobs: Sequence[Job]) -> None:
     screen.print(table)
 
 
-def _compare(installation: Installation, dead: Sequence[Job]) -> None:
+def _compare(installation: Installation, jobs_in: Mapping[str, int]) -> None:
     """Report the number of DLQ messages beside that of dead jobs. The job documents are authoritative."""
-    jobs_in = Counter(str(job.lane) for job in dead)
     for lane in installation.deployment.lanes:
-        jobs, dlq_messages = jobs_in[lane], installation.dlq_messages(lane)
+        jobs, dlq_messages = jobs_in.get(lane, 0), installation.dlq_messages(lane)
         say(f"{lane}: {count(jobs, 'dead job')}, {count(dlq_messages, 'DLQ message')}.{_hint(jobs, dlq_messages)}")
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -12,6 +13,8 @@ from tests.integration.cli.conftest import Cloud, run
 from tests.support.builders import NOW, SETTLEMENTS, TENANT, an_error, brought_to, claimed, reference_to
 from tidemill.aws.attribute_values import number
 from tidemill.aws.clients import Item
+from tidemill.domain.errors import StoreUnavailableError
+from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.names import TTL_ATTRIBUTE
 
@@ -69,6 +72,22 @@ def test_the_earliest_death_comes_first(cloud: Cloud) -> None:
         _change(cloud, job.id, "finished_at", number(1000 + age))
     listed = [json.loads(line)["id"] for line in run("dlq", "list", "--json").stdout.splitlines()]
     assert listed == [job.id for job in reversed(jobs)]
+
+
+def test_each_line_of_json_is_printed_before_the_next_jobs_are_read(
+    cloud: Cloud, environment: pytest.MonkeyPatch
+) -> None:
+    """There may be a million of them, and the table may refuse in the middle."""
+    jobs = [cloud.dead_job() for _ in range(2)]
+
+    def throttled(*_: object, **__: object) -> Iterator[Job]:
+        yield from jobs
+        raise StoreUnavailableError("throttled")
+
+    environment.setattr("tidemill.application.redrive.Redriver.plan", throttled)
+    result = run("dlq", "list", "--json")
+    assert result.exit_code == 1
+    assert [json.loads(line)["id"] for line in result.stdout.splitlines()] == [job.id for job in jobs]
 
 
 def _change(cloud: Cloud, job_id: str, attribute: str, value: Item) -> None:
