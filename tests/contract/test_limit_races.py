@@ -252,6 +252,65 @@ def test_a_run_that_finds_no_room_costs_two_writes(limits: DynamoLimits, client:
     assert len(writes) == 2
 
 
+@pytest.mark.parametrize("meanwhile", [False, True], ids=["before", "meanwhile"])
+def test_a_run_whose_line_a_later_one_has_listed_writes_no_mark_and_reads_nothing(
+    limits: DynamoLimits, client: FaultyClient, table: Table, monkeypatch: pytest.MonkeyPatch, meanwhile: bool
+) -> None:
+    """Two workers find no room in the same millisecond: the order of their writes need not be that of their clocks."""
+    limits.acquire(a_slot(ONE), now=NOW)
+    later, writes = a_slot(ONE), []
+
+    def list_line(done: bool) -> None:
+        if not done:
+            writes.append(True)
+            if len(writes) == 1 + meanwhile:
+                assert applied(table, limit_item.mark(later, LimitState(), now=NOW + MILLISECOND))
+
+    client.watch = list_line
+    with monkeypatch.context() as patch:
+        patch.setattr(DynamoLimits, "look", None)
+        assert limits.acquire(a_slot(ONE), now=NOW) == LINE
+
+    assert len(writes) == 1 + meanwhile
+    assert (limits.look(LINE).last, limits.look(LINE).last_at) == (later.job, NOW + MILLISECOND)
+
+
+def test_a_released_job_gives_its_reservation_back_though_a_later_one_has_listed_the_line(
+    limits: DynamoLimits, client: FaultyClient, table: Table
+) -> None:
+    stays, leaves = a_slot(TWO), a_slot(TWO)
+    for slot in (stays, leaves, a_slot(TWO)):
+        limits.acquire(slot, now=NOW)
+    released = a_slot(ONE, released=True)
+    turn = Turn(reservation=released.reservation, due=NOW)
+    limits.reserve(LINE, limits.look(LINE), [turn], leaving=run_name(leaves.token), now=NOW)
+    assert applied(table, limit_item.mark(a_slot(ONE), limits.look(LINE), now=NOW + SECOND))
+
+    assert limits.acquire(released, now=NOW) == LINE
+    assert set(limits.look(LINE).held or ()) == {run_name(stays.token)}
+
+
+def test_a_run_whose_time_another_job_got_asks_for_the_next_one_without_a_read(
+    limits: DynamoLimits, client: FaultyClient, table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits.acquire(a_slot(PACED), now=NOW)
+    writes: list[bool] = []
+
+    def be_faster(done: bool) -> None:
+        if not done:
+            writes.append(True)
+            if len(writes) == 2:
+                request = limit_item.promise(a_slot(PACED), PACE, LimitState(), NOW + PACE.period, now=NOW)
+                assert applied(table, request)
+
+    client.watch = be_faster
+    with monkeypatch.context() as patch:
+        patch.setattr(DynamoLimits, "look", None)
+        assert limits.acquire(a_slot(PACED), now=NOW) == NOW + 2 * PACE.period
+
+    assert len(writes) == 3
+
+
 def test_a_released_job_for_which_a_lowered_limit_has_no_room_gives_its_reservation_back_with_two_writes(
     limits: DynamoLimits, client: FaultyClient
 ) -> None:

@@ -133,7 +133,8 @@ def mark(slot: LimitSlot, state: LimitState, *, now: datetime) -> Request:
         # Nothing writes the item while its jobs wait. `clear` lets it expire.
         write.removes.append(write.name(TTL_ATTRIBUTE))
     write.set(LAST, text("#".join(slot.job)))
-    write.set(LAST_AT, milliseconds(now))
+    # A mark that was read may be of a later time, since workers race and their clocks differ.
+    write.set(LAST_AT, milliseconds(max(now, state.last_at)))
     if not state.marked:
         shard = crc32(slot.line.key.encode()) % LINE_SHARDS
         write.set(ATTENTION_KEY, text(lines_partition(shard)))

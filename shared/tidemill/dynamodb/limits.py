@@ -1,6 +1,7 @@
 """Limits in DynamoDB. One item per limit key holds its slots and its rate; one write takes both or neither."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -46,24 +47,19 @@ class DynamoLimits:
         # Most runs find room, so the first try knows nothing. A released job has a reservation.
         state = LimitState(held={slot.reservation: now} if slot.released else {}, blind=True)
         for _ in range(_TRIES):
-            if turn := self._turn(slot, state, now):
-                if isinstance(turn, Line) and not self._mark(slot, state, now):
-                    state = self.look(slot.line)
-                    continue
-                if isinstance(turn, datetime) and not self._promised(slot, state, turn, now):
-                    state = self.look(slot.line)
-                    continue
-                return turn
+            turn = self._turn(slot, state, now)
             try:
-                entered = self._update(limit_item.enter(slot, state, now=now))
+                if turn:
+                    self._wait(slot, state, turn, now)
+                    return turn
+                return _entered(slot, self._update(limit_item.enter(slot, state, now=now)), now)
             except _RefusedError as refused:
                 state = refused.state
                 if slot.token == state.last_run or run_name(slot.token) in (state.held or ()):
                     return _entered(slot, state, now)  # the SDK sent it twice
-            else:
-                return _entered(slot, entered, now)
         # Many others write at this moment. The job waits, and the look after it is parked asks again.
-        self._mark(slot, state, now)
+        with suppress(_RefusedError):
+            self._wait(slot, state, slot.line, now)
         return slot.line
 
     def release(self, slot: LimitSlot, change: Change | None = None) -> bool:
@@ -136,11 +132,16 @@ class DynamoLimits:
                 return at if at <= now + (NEAR if state.marked else AHEAD) else slot.line
         return None
 
+    def _wait(self, slot: LimitSlot, state: LimitState, turn: datetime | Line, now: datetime) -> None:
+        """Write what a job that waits needs: its time is its own, or its line is listed. Raises `_RefusedError`."""
+        if isinstance(turn, datetime):
+            if slot.limit.rate:
+                self._update(limit_item.promise(slot, slot.limit.rate, state, turn, now=now))
+        elif not _listed_later(slot, state, now):
+            self._update(limit_item.mark(slot, state, now=now))
+
     def _mark(self, slot: LimitSlot, state: LimitState, now: datetime) -> bool:
         return self._holds(limit_item.mark(slot, state, now=now))
-
-    def _promised(self, slot: LimitSlot, state: LimitState, at: datetime, now: datetime) -> bool:
-        return slot.limit.rate is None or self._holds(limit_item.promise(slot, slot.limit.rate, state, at, now=now))
 
     def _holds(self, request: Request) -> bool:
         try:
@@ -162,6 +163,12 @@ class DynamoLimits:
             raise _RefusedError(limit_item.decoded(refusing_item(error) or {})) from None
         item: Item = answer.get("Attributes", {})
         return limit_item.decoded(item)
+
+
+def _listed_later(slot: LimitSlot, state: LimitState, now: datetime) -> bool:
+    """Whether a job that came after this one has listed the line. That mark stays for longer than this one would."""
+    gives_back = slot.released and slot.reservation in (state.held or ())
+    return state.marked and state.last_at > now and not gives_back
 
 
 def _entered(slot: LimitSlot, state: LimitState, now: datetime) -> Entered:

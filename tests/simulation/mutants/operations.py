@@ -210,8 +210,8 @@ OPERATION: Final = (
     Mutant(
         "a job is parked before its line is listed",
         modules.LIMITS,
-        "if isinstance(turn, Line) and not self._mark(slot, state, now):",
-        "if isinstance(turn, Line) and not state:",
+        "elif not _listed_later(slot, state, now):",
+        "elif not state:",
     ),
     Mutant(
         "a released job keeps its place in the index",
