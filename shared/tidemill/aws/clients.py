@@ -1,5 +1,6 @@
 """Creates and configures each AWS client once, and translates AWS errors to errors of Tidemill."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -61,6 +62,9 @@ CONFIG: Final = Config(
     tcp_keepalive=True,
 )
 
+#: Held while a client is created for which several threads may ask.
+_CREATING: Final = threading.Lock()
+
 
 def choose(*, profile: str | None, region: str | None) -> None:
     """Use this profile and region, where given, for clients created later. For the command line."""
@@ -115,8 +119,15 @@ def logs() -> "CloudWatchLogsClient":
     return boto3.client("logs", config=CONFIG.merge(patient))
 
 
-@cache
 def s3() -> Any:
+    """The jobs of a batch with large payloads ask for it in their threads, all at once."""
+    # The session of boto3 is not thread-safe, and each client takes as much CPU time and memory as a hundred calls.
+    with _CREATING:
+        return _s3()
+
+
+@cache
+def _s3() -> Any:
     return boto3.client("s3", config=CONFIG)
 
 
