@@ -76,19 +76,18 @@ class Breakers:
         self._clock = clock
         self._moved = moved
         self._lock = threading.Lock()
+        self._reading = threading.Lock()
         self._known: dict[str, _Known] = {}
 
     def look(self, name: str, *, afresh: bool = False) -> Breaker:
         """At most `CACHED_FOR` old; older only if it cannot be read. `afresh` reads it consistently."""
-        now, known = self._clock(), self._known.get(name)
-        # A clock that was set back must not keep the value for ever.
-        if known and not afresh and timedelta(0) <= now - known.read_at < CACHED_FOR:
-            return known.breaker
-        try:
-            return self._read(name, known, consistent=afresh)
-        except (TidemillError, ValueError):
-            # The next read is made as late as after a success.
-            return self._learned(known.breaker if known else Breaker(name=name), unread=True)
+        if afresh:
+            return self._read_or_known(name, consistent=True)
+        if fresh := self._fresh(name):
+            return fresh
+        with self._reading:
+            # Another thread may have read it while this one waited.
+            return self._fresh(name) or self._read_or_known(name, consistent=False)
 
     def forced(self, name: str) -> BreakerState | None:
         """The state that an operator forces it into. Its results decide nothing meanwhile."""
@@ -206,6 +205,19 @@ class Breakers:
 
     def _setting(self, name: str) -> Setting | None:
         return self._configuration().forced_breaker(name, now=self._clock())
+
+    def _fresh(self, name: str) -> Breaker | None:
+        now, known = self._clock(), self._known.get(name)
+        # A clock that was set back must not keep the value for ever.
+        return known.breaker if known and timedelta(0) <= now - known.read_at < CACHED_FOR else None
+
+    def _read_or_known(self, name: str, *, consistent: bool) -> Breaker:
+        known = self._known.get(name)
+        try:
+            return self._read(name, known, consistent=consistent)
+        except (TidemillError, ValueError):
+            # The next read is made as late as after a success.
+            return self._learned(known.breaker if known else Breaker(name=name), unread=True)
 
     def _read(self, name: str, known: _Known | None, *, consistent: bool) -> Breaker:
         breaker = self._store.read(name, consistent=consistent)
