@@ -12,8 +12,9 @@ from tidemill.aws.clients import Item, translated
 from tidemill.aws.conditional_writes import refusing_item
 from tidemill.domain.adaptive_limit import Change
 from tidemill.domain.errors import OutdatedChangeError, StoreUnavailableError
-from tidemill.domain.limit_state import AHEAD, NEAR, LimitState, Turn, earliest, run_name, slack
+from tidemill.domain.limit_state import AHEAD, NEAR, LimitState, Turn, burst, earliest, run_name, slack
 from tidemill.domain.limits import Limit, Rate
+from tidemill.domain.time_constants import EPOCH
 from tidemill.domain.waiting import Line
 from tidemill.dynamodb import limit_item
 from tidemill.dynamodb.attention_index import entry_pages
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 LISTED_FOR: Final = timedelta(minutes=1)
 #: How often a run tries to write. Each try uses the item that refused the one before.
 _TRIES: Final = 4
+#: The most lines of a rate that a process remembers.
+_MOST_REMEMBERED: Final = 1_000
 
 
 class _RefusedError(Exception):
@@ -42,19 +45,23 @@ class DynamoLimits:
     def __init__(self, client: "DynamoDBClient", *, table: str) -> None:
         self._client = client
         self._table = table
+        #: By line: the last arrival time that this process has seen.
+        self._arrivals: dict[Line, datetime] = {}
 
     def acquire(self, slot: LimitSlot, *, now: datetime) -> Entered | datetime | Line:
-        # Most runs find room, so the first try knows nothing. A released job has a reservation.
-        state = LimitState(held={slot.reservation: now} if slot.released else {}, blind=True)
+        state = self._guess(slot, now)
         for _ in range(_TRIES):
             turn = self._turn(slot, state, now)
             try:
                 if turn:
                     self._wait(slot, state, turn, now)
                     return turn
-                return _entered(slot, self._update(limit_item.enter(slot, state, now=now)), now)
+                state = self._update(limit_item.enter(slot, state, now=now))
+                self._remember(slot, state)
+                return _entered(slot, state, now)
             except _RefusedError as refused:
                 state = refused.state
+                self._remember(slot, state)
                 if slot.token == state.last_run or run_name(slot.token) in (state.held or ()):
                     return _entered(slot, state, now)  # the SDK sent it twice
         # Many others write at this moment. The job waits, and the look after it is parked asks again.
@@ -111,6 +118,24 @@ class DynamoLimits:
             partition = limit_item.lines_partition(shard)
             for entries in entry_pages(self._client, table=self._table, partition=partition):
                 yield from map(limit_item.line_of, entries)
+
+    def _guess(self, slot: LimitSlot, now: datetime) -> LimitState:
+        """For the first try: most runs find room. A released job has a reservation.
+
+        The arrival time only rises, so a key that was in use by what this process has seen still is.
+        """
+        held = {slot.reservation: now} if slot.released else {}
+        if (rate := slot.limit.rate) is None:
+            return LimitState(held=held, blind=True)
+        # Not so late that the run would wait. Only the item can say that.
+        arrival = min(self._arrivals.get(slot.line, EPOCH), now + burst(rate))
+        return LimitState(held=held, arrival=arrival, blind=True)
+
+    def _remember(self, slot: LimitSlot, state: LimitState) -> None:
+        if slot.limit.rate:
+            if len(self._arrivals) >= _MOST_REMEMBERED:
+                self._arrivals.clear()
+            self._arrivals[slot.line] = state.arrival
 
     def _turn(self, slot: LimitSlot, state: LimitState, now: datetime) -> datetime | Line | None:
         """None if there is room; else the time that its rate gives to the job, or the line to wait in."""
