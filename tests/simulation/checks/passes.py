@@ -22,7 +22,8 @@ _LONGEST_RUN_MS: Final = 1_000_000
 #: Once faults have stopped, a pass over the small table ends within this time.
 _PASS_WITHIN_MS: Final = 2 * 3_600_000
 
-Page = tuple[int, int, str | None, str | None]
+#: Segments, segment, and the key after which the page begins.
+Page = tuple[int, int, str | None]
 
 
 class PassChecks:
@@ -30,8 +31,9 @@ class PassChecks:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        #: Pages read: segments, segment, and the keys after which the page and the next one begin.
-        self._pages: set[Page] = set()
+        #: By page that was read, the keys after which the next one may begin: that of the page, None with its last, and
+        #: those of its items, if the time of a run ended amid them.
+        self._ends: defaultdict[Page, set[str | None]] = defaultdict(set)
         #: By lane, when a message was last seen on its queue.
         self._seen_ms: defaultdict[str, int] = defaultdict(int)
         #: By job, when it was last woken. As a fresh job, it is late from then on.
@@ -60,8 +62,8 @@ class PassChecks:
     def _scanned(self, request: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
         if "Segment" in request:
             first, last = request.get("ExclusiveStartKey"), answer.get("LastEvaluatedKey")
-            page = (request["TotalSegments"], request["Segment"], _key(first), _key(last))
-            self._pages.add(page)
+            page = (request["TotalSegments"], request["Segment"], _key(first))
+            self._ends[page] |= {_key(last), *map(_key, answer["Items"])}
 
     def _changed(self, record: Record) -> None:
         key, after = record.keys[JOB_KEY]["S"], record.after
@@ -93,7 +95,7 @@ class PassChecks:
         if (first, False) == (last, done):
             return  # another try of the same page
         segments = number_of(self._world.jobs.items.get((_PASS,), {}), "segments")
-        read = (segments, segment, first, last) in self._pages
+        read = last in self._ends[segments, segment, first]
         on = not was or not was["done"]["BOOL"]
         self._require(read and on, "a cursor moves past one page", f"segment {segment}: {before} became {after}")
         if number_of(was, "tries") + 1 < MOST_TRIES:
