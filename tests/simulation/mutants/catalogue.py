@@ -1,4 +1,7 @@
-"""All mutants. Each one is a plausible fault of the protocol, as one change to the text of a module."""
+"""The mutants that seeds catch. Each one is a plausible fault of the protocol, as one change to the text of a module.
+
+Those that need a play of their own are beside it: `outage`, `backlog`, `restore` and `progress` have such lists.
+"""
 
 from typing import Final
 

@@ -1,0 +1,89 @@
+"""Faults that let a part stand still: each run begins with the same work, and never comes to the rest."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from tests.simulation.mutants import modules
+from tests.simulation.mutants.apply import Mutant
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressMutant:
+    """Something stands still in the play `breaks`."""
+
+    breaks: str
+    mutant: Mutant
+
+
+MUTANTS: Final = (
+    # The pages whose jobs have ended are a part of their own, so a look with time for one part reads no job.
+    ProgressMutant(
+        "pages of a batch",
+        Mutant(
+            "a look at a batch reads pages without live jobs only",
+            modules.BATCH_MEMBERS,
+            "if before and before + len(page.unfinished) > _READ_TOGETHER:",
+            "if parts[-1] and before + len(page.unfinished) > _READ_TOGETHER:",
+        ),
+    ),
+    # The document of an inner batch has no cancel request: it is cancelled by a signal.
+    ProgressMutant(
+        "inner batches that are cancelled",
+        Mutant(
+            "each run cancels the same inner batches",
+            modules.BATCH_JOB,
+            "if job.cancel_requested_at is None and not is_cancelling(job))",
+            "if job.cancel_requested_at is None)",
+        ),
+    ),
+    # The next look begins with the same nodes.
+    ProgressMutant(
+        "nodes behind busy ones",
+        Mutant(
+            "a look starts no node behind those whose groups are busy",
+            modules.FLOW_LOOK,
+            "NodeVerdict.START), some))\n                if not in_time():",
+            "NodeVerdict.START), some))\n                if busy or not in_time():",
+        ),
+    ),
+    # Groups in order and payloads with a job stay as they are, so the page is as long as before.
+    ProgressMutant(
+        "a page of a pass",
+        Mutant(
+            "a page that takes longer than a run is begun anew",
+            modules.TABLE_PASS,
+            "        return segment.past(self.scan.cursor_after(page.found[worked - 1]), worked) if worked else None\n",
+            "        return None\n",
+        ),
+    ),
+    # Works that fail come again, before the last of their partition has been tried.
+    ProgressMutant(
+        "owed work of another partition",
+        Mutant(
+            "owed work is done one partition after the other",
+            modules.OWED_ITEMS,
+            'heapq.merge(*map(entries, shards), key=lambda entry: int(entry[ATTENTION_SORT_KEY]["N"])):',
+            "chain.from_iterable(map(entries, shards)):",
+        ),
+    ),
+    # The jobs behind it in the order of their times wait for as long as it is held.
+    ProgressMutant(
+        "scheduled jobs behind one that is held",
+        Mutant(
+            "a job that a transaction holds ends the call of wake",
+            modules.WAKE,
+            "except (StoreUnavailableError, TransactionConflictError):",
+            "except StoreUnavailableError:",
+        ),
+    ),
+    # The run is killed in the wait, and the next one reads the page again.
+    ProgressMutant(
+        "a migration that reads slowly",
+        Mutant(
+            "a search waits for longer than its time",
+            modules.JOB_SEARCH,
+            "within=time_left()):",
+            "within=timedelta.max):",
+        ),
+    ),
+)

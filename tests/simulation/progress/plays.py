@@ -1,0 +1,196 @@
+"""The plays. Each says what stood still: nothing, as the engine is."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from functools import partial
+from itertools import count, islice
+from typing import Any, Final
+from zlib import crc32
+
+from tests.simulation.checks.passes import PassChecks
+from tests.simulation.progress.scene import TENANT, Scene, scene
+from tidemill import composition, reconcile_composition
+from tidemill.application import batch_members, wake
+from tidemill.application.job_ids import keyed_job_id
+from tidemill.application.migration import Migration, Progress
+from tidemill.application.owed import Kind, Work
+from tidemill.application.table_pass import RESERVE
+from tidemill.batch import job as batch_job
+from tidemill.domain import batches
+from tidemill.domain.states import State
+from tidemill.domain.submission import Submission
+from tidemill.dynamodb import document
+from tidemill.dynamodb.group_items import head_key
+from tidemill.dynamodb.owed_items import owed_key
+from tidemill.names import JOB_KEY, WAKE_PART, WAKE_PARTS
+from tidemill.system import clock
+
+_DAY_MS: Final = 86_400_000
+#: Of a migration. Its work ends a little earlier.
+_RUN_SECONDS: Final = 5
+
+#: What stood still.
+Stood = Sequence[str]
+
+
+def pages_of_a_batch() -> Stood:
+    """One page has more jobs than are read together, and a look has time for one part of the pages."""
+    with scene((batch_members, "_READ_TOGETHER", 2), (batch_job, "_SHARE_OF_LOOK", 0)) as play:
+        batch = play.post("/batches", {})["id"]
+        for page, jobs in ((4, 1), (9, 3), (20, 1)):
+            for key in islice(_keys_on(page), jobs):
+                play.post("/jobs", {"type": "sim.effect", "payload": {}, "batch": batch}, key=key)
+        play.post(f"/batches/{batch}/close")
+        play.passes(120)
+        state = play.job(batch).state
+    return [f"the batch is {state}"] if state is not State.SUCCEEDED else []
+
+
+def _keys_on(page: int) -> Iterator[str]:
+    """Of jobs on this page of their batch."""
+    return (key for key in map(str, count()) if batches.page_number(keyed_job_id(TENANT, key)) == page)
+
+
+def inner_batches_that_are_cancelled() -> Stood:
+    """A run has time to cancel one of them, and their jobs run on for longer than a run takes for each."""
+    with scene((batch_job, "_RESERVE", timedelta(days=1))) as play:
+        outer = play.post("/batches", {})["id"]
+        inner = [play.post("/batches", {"batch": outer})["id"] for _ in range(3)]
+        for each in inner:
+            play.post("/jobs", {"type": "sim.effect", "payload": {"seconds": 24}, "batch": each})
+        play.passes(1)
+        play.post(f"/batches/{outer}/cancel")
+        play.passes(20)
+        return [f"inner batch {number} runs on" for number, each in enumerate(inner) if not _cancelled(play, each)]
+
+
+def _cancelled(play: Scene, batch: str) -> bool:
+    return batches.is_cancelled(play.job(batch))
+
+
+def nodes_behind_busy_ones() -> Stood:
+    """As many as a look starts at once are in groups that others keep busy."""
+    with scene() as play:
+        busy = [_node(f"busy-{number}", group=f"g{number}") for number in range(8)]
+        for each in busy:
+            play.keep_busy(head_key(TENANT, each["group"]))
+        flow = play.post("/flows", {"nodes": [*busy, _node("free")]})["id"]
+        play.passes(20)
+        return _not_free(play, flow)
+
+
+def _node(name: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "type": "sim.node", "payload": {"key": name}} | more
+
+
+def _not_free(play: Scene, flow: str) -> Stood:
+    """The others cannot begin."""
+    states = {node["name"]: node["state"] for node in play.get(f"/flows/{flow}")["nodes"]}
+    return [] if states["free"] == State.SUCCEEDED else [f"the free node is {states['free']}"]
+
+
+def a_page_of_a_pass() -> Stood:
+    """Its groups take several rounds of the command, and nothing of them needs a repair."""
+    with scene() as play:
+        checks = PassChecks(play.world)
+
+        def submit() -> None:
+            for number in range(40):
+                waits = Submission(type="sim.effect", payload={}, group=f"g{number}", delay=timedelta(hours=5))
+                composition.submit()(waits, tenant=TENANT, trace="request")
+
+        play.does(submit)
+        play.table_is_slow()
+        for _ in range(12):
+            done = play.does(_round_of_reconcile)
+            if done.table_pass.ended_at:
+                checks.at_end()
+                return []
+        return [f"the pass has read {done.items} items"]
+
+
+def _round_of_reconcile() -> Any:
+    ends = clock.now() + timedelta(seconds=15) + RESERVE
+    passes = reconcile_composition.table_passes()
+    return reconcile_composition.reconciler().run(passes, time_left=lambda: ends - clock.now()).progress
+
+
+def owed_work_of_another_partition() -> Stood:
+    """One of the partitions has more works that fail than the calls of wake have time for."""
+    with scene() as play:
+        failing = list(islice(_groups_owed_in(0), 200))
+        (other,) = islice(_groups_owed_in(3), 1)
+        for work in failing:
+            play.world.throttled_items.throttle(head_key(TENANT, work.name)[JOB_KEY]["S"], for_ms=_DAY_MS)
+
+        def owe() -> None:
+            for work in [*failing, other]:
+                composition.owed_work().owe(work, now=clock.now(), error="busy")
+
+        play.does(owe)
+        for _ in range(10):
+            play.calls("wake", {WAKE_PART: "0", WAKE_PARTS: "1"})
+            play.passes(45)
+        stands = owed_key(other)[JOB_KEY]["S"]
+        return [f"{other.name} is owed still"] if (stands,) in play.world.jobs.items else []
+
+
+def _groups_owed_in(partition: int) -> Iterator[Work]:
+    """Owed work of four partitions."""
+    works = (Work(kind=Kind.ADVANCE, tenant=TENANT, name=f"g{number}") for number in count())
+    return (work for work in works if crc32(owed_key(work)[JOB_KEY]["S"].encode()) % 4 == partition)
+
+
+def scheduled_jobs_behind_one_that_is_held() -> Stood:
+    """A transaction holds the first. The last is not of the second in which wake queues the first."""
+    with scene((wake, "MOST_PER_SECOND", 2)) as play:
+        jobs = []
+        for number in range(3):
+            body = {"type": "sim.effect", "payload": {}, "delay_seconds": 1_000 + number}
+            jobs.append(play.post("/jobs", body)["id"])
+        play.keep_busy(document.key(TENANT, jobs[0]))
+        play.passes(990)
+        play.calls("wake", {WAKE_PART: "0", WAKE_PARTS: "1"})
+        states = [play.job(each).state for each in jobs[1:]]
+        return [f"job {number} is {state}" for number, state in enumerate(states, 1) if state is State.SCHEDULED]
+
+
+def a_migration_that_reads_slowly() -> Stood:
+    """The price of a page takes longer than a run, which is killed when its time is over."""
+    with scene(page_items=2) as play:
+        for number in range(6):
+            body = {"type": "sim.effect", "payload": {"padding": "x" * 30_000}, "delay_seconds": 36_000}
+            play.post("/jobs", body, key=str(number))
+        saved = [Progress()]
+        for _ in range(20):
+            play.does(partial(_migrate, saved), killed_after=_RUN_SECONDS)
+            if saved[-1].complete:
+                return []
+        return [f"the migration has rewritten {saved[-1].rewritten} payloads"]
+
+
+def _migrate(saved: list[Progress]) -> None:
+    """One run, from the last progress that was saved."""
+    ends = clock.now() + timedelta(seconds=_RUN_SECONDS - 1)
+    progress = composition.migrator(rate=100, read_units=1).run(
+        Migration(type="sim.effect", ended=False, dry_run=False),
+        lambda payload: {**payload, "key": "new"},
+        saved[-1],
+        time_left=lambda: ends - clock.now(),
+        save=saved.append,
+        failed=lambda *_details: None,
+    )
+    saved.append(progress)
+
+
+PLAYS: Final[Mapping[str, Callable[[], Stood]]] = {
+    "pages of a batch": pages_of_a_batch,
+    "inner batches that are cancelled": inner_batches_that_are_cancelled,
+    "nodes behind busy ones": nodes_behind_busy_ones,
+    "a page of a pass": a_page_of_a_pass,
+    "owed work of another partition": owed_work_of_another_partition,
+    "scheduled jobs behind one that is held": scheduled_jobs_behind_one_that_is_held,
+    "a migration that reads slowly": a_migration_that_reads_slowly,
+}
+
+__all__ = ["PLAYS", "Stood"]
