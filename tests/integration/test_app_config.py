@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -17,7 +17,7 @@ from tidemill.aws import clients
 from tidemill.domain.errors import ConfigurationConflictError, StoreUnavailableError
 from tidemill.domain.runtime_configuration import RuntimeConfiguration
 from tidemill.dynamodb.configuration_item import DynamoConfiguration
-from tidemill.names import Env
+from tidemill.names import Env, Lane
 from tidemill.powertools.app_config import POLL_INTERVAL, AppConfigConfiguration, Place
 
 PLACE = Place(application="app1", environment="env1", profile="pro1", strategy="str1")
@@ -119,6 +119,29 @@ def test_appconfig_is_polled_at_most_each_fifteen_seconds_and_a_change_acts_with
 
     assert world.aws.polls == 3
     assert timedelta(seconds=15) <= POLL_INTERVAL <= timedelta(seconds=45)
+
+
+@pytest.mark.parametrize("consistent", [False, True], ids=["copy", "record"])
+def test_the_times_of_a_paused_schedule_begin_and_end_when_each_function_has_polled(
+    world: World, consistent: bool
+) -> None:
+    """Otherwise the job that makes up for all of them may start before the pause, by a worker that knows of none."""
+    world.mill.stop_clock()
+    operator = Configurator(store=world.copied(), clock=world.mill.now)
+    begin = world.mill.now()
+    operator.set(operator.read(), "pauses.schedule=t", {}, by="arn:ops", reason="")
+    world.mill.late += timedelta(hours=1)
+    end = world.mill.now()
+
+    def is_paused(at: datetime) -> bool:
+        known = world.copied().read(consistent=consistent)
+        return known.pause_of_schedule("t", Lane.BULK, scheduled=at) is not None
+
+    paused = [is_paused(begin + after * SECOND) for after in (59, 60)]
+    operator.remove(operator.read(), "pauses.schedule=t", by="arn:ops", reason="")
+    paused += [is_paused(end + after * SECOND) for after in (59, 60)]
+
+    assert paused == [False, True, True, False]
 
 
 @pytest.mark.parametrize("code", ["ResourceNotFoundException", "AccessDeniedException"])

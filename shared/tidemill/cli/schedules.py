@@ -100,7 +100,7 @@ def disable(
     """Submit no further job of the periodic TYPE on its schedule.
 
     It ends with `tidemill schedules enable`, or by itself at --until. Jobs that were submitted before go on. It acts
-    within 10 seconds, and deployments keep it.
+    within 10 seconds, or within 60 where the stage has AppConfig as its source, and deployments keep it.
 
     The times meanwhile are skipped. Afterwards one job makes up for them, unless the type says catch_up=False.
     """

@@ -17,7 +17,7 @@ from tidemill.names import SCHEDULE_TENANT, Lane
 DRAIN_PER_SECOND: Final = 10
 LARGEST_DRAIN_PER_SECOND: Final = 100
 _SECOND: Final = timedelta(seconds=1)
-#: A change of the configuration reaches each function within this time.
+#: A change of the configuration reaches each function within this time, unless its source says otherwise.
 ACTS_WITHIN: Final = timedelta(seconds=10)
 #: How long a call of the scheduler may come after its time: a day until Lambda accepts it, then six hours of retries.
 #: https://docs.aws.amazon.com/scheduler/latest/APIReference/API_RetryPolicy.html
@@ -125,13 +125,13 @@ class Pause:
         """Of several pauses that cover a job, the first one has it."""
         return list(Scope).index(self.target.scope), str(self.target)
 
-    def holds(self, scheduled: datetime) -> bool:
+    def holds(self, scheduled: datetime, *, acts_within: timedelta = ACTS_WITHIN) -> bool:
         """Whether this time of a schedule falls into the pause. The present time does not matter.
 
         So all deliveries of one call get the same answer, also those that a function with an older configuration
         handles: a time this early came before each function knew of the pause.
         """
-        return self.since + ACTS_WITHIN <= scheduled and (self.until is None or scheduled < self.until)
+        return self.since + acts_within <= scheduled and (self.until is None or scheduled < self.until)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
 from tidemill.domain.breaker_settings import forced_state
@@ -69,6 +69,8 @@ class RuntimeConfiguration:
     document: Mapping[str, Any] = field(default_factory=dict)
     #: It was never read, or so long ago that wake may have forgotten the line of a pause which has ended since.
     stale: bool = False
+    #: A change reaches each function within this time.
+    acts_within: timedelta = ACTS_WITHIN
     #: Those that this version can read, by name, also if their end has passed.
     settings: Mapping[str, Setting] = field(init=False, default_factory=dict)
     #: Those among them, also if their end has passed.
@@ -117,7 +119,7 @@ class RuntimeConfiguration:
         It may have ended since.
         """
         stops = (pause for pause in self._pauses_of_schedules if pause.target.stops_schedule(type_, lane))
-        return next((pause for pause in stops if pause.holds(scheduled)), None)
+        return next((pause for pause in stops if pause.holds(scheduled, acts_within=self.acts_within)), None)
 
     def pause_of_line(self, line: Line, *, now: datetime) -> Pause | None:
         """The pause in force whose jobs wait in this line."""
@@ -238,7 +240,7 @@ class RuntimeConfiguration:
             pause = _pause(setting)
             if pause and pause.target.stops_schedules and (setting.name == name or not setting.in_force(now)):
                 # A function may use the pause until then.
-                until = min(setting.until or now + ACTS_WITHIN, now + ACTS_WITHIN)
+                until = min(setting.until or now + self.acts_within, now + self.acts_within)
                 past.append(replace(setting, until=until, value={}, reason=""))
         entries = [{"name": setting.name, **setting.encoded()} for setting in past[-_MOST_PAST_PAUSES:]]
         return {_PAST_PAUSES: entries} if entries or _PAST_PAUSES in self.document else {}

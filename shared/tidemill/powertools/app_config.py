@@ -6,7 +6,7 @@ The item of the jobs table stays the record of all changes. AppConfig has a copy
 import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
 
@@ -24,6 +24,8 @@ from tidemill.domain.runtime_configuration import Change, RuntimeConfiguration
 #: AppConfig may refuse a session that polls more often than each 15 s.
 #: https://docs.aws.amazon.com/appconfig/2019-10-09/APIReference/API_appconfigdata_StartConfigurationSession.html
 POLL_INTERVAL: Final = timedelta(seconds=20)
+#: A change reaches each function within this time: a deployment takes some seconds before the next poll.
+ACTS_WITHIN: Final = timedelta(minutes=1)
 #: A deployment takes seconds, and an environment has one at a time.
 _TRIES: Final = 10
 _PAUSE_SECONDS: Final = 3.0
@@ -72,19 +74,19 @@ class AppConfigConfiguration:
         Until AppConfig has answered once, and while its copy is of another table, it is the record, too.
         """
         if consistent:
-            return self._record.read(consistent=True)
+            return _slow(self._record.read(consistent=True))
         try:
             return self._copied()
         except StoreUnavailableError:
             if self._answered:
                 raise
-            return self._record.read()
+            return _slow(self._record.read())
 
     def acting(self) -> RuntimeConfiguration:
         try:
             return self._copied()
         except StoreUnavailableError as error:
-            record = self._record.read(consistent=True)
+            record = _slow(self._record.read(consistent=True))
             # Nothing was deployed yet, so every function reads the record.
             if record.version == 0 or _NOTHING_DEPLOYED in str(error):
                 return record
@@ -95,8 +97,8 @@ class AppConfigConfiguration:
         self._answered = True
         # A restored table has settings of its own, such as the pauses of `tidemill recover`.
         if copy["table"] != self._table:
-            return self._record.read()
-        return RuntimeConfiguration(version=int(copy["version"]), document=copy["document"])
+            return _slow(self._record.read())
+        return _slow(RuntimeConfiguration(version=int(copy["version"]), document=copy["document"]))
 
     def write(self, configuration: RuntimeConfiguration, change: Change, drain: Drain | None = None) -> None:
         """Write the record, then the copy. Raises also `StoreUnavailableError` if only the record was written."""
@@ -165,6 +167,10 @@ class AppConfigConfiguration:
                 self._pause(_PAUSE_SECONDS)
             else:
                 return
+
+
+def _slow(read: RuntimeConfiguration) -> RuntimeConfiguration:
+    return replace(read, acts_within=ACTS_WITHIN)
 
 
 def over(record: ConfigurationStore, *, place: str, table: str) -> AppConfigConfiguration:

@@ -27,8 +27,8 @@ PAUSES: Final = (
     Mutant(
         "a time before a pause falls into it",
         modules.PAUSES,
-        "return self.since + ACTS_WITHIN <= scheduled and (",
-        "return self.since <= scheduled + 1000 * ACTS_WITHIN and (",
+        "return self.since + acts_within <= scheduled and (",
+        "return self.since <= scheduled + 1000 * acts_within and (",
     ),
     Mutant(
         "a pause that has ended is forgotten",

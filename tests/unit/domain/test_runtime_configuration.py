@@ -157,7 +157,7 @@ def test_a_call_of_the_scheduler_comes_within_a_day_and_six_hours() -> None:
 
 def test_what_is_read_from_the_document_cannot_be_given() -> None:
     """So no copy, such as one that is stale, says anything else than its document."""
-    given = {"version", "document", "stale"}
+    given = {"version", "document", "stale", "acts_within"}
     for derived in {field.name for field in fields(RuntimeConfiguration)} - given:
         with pytest.raises(TypeError, match=derived):
             RuntimeConfiguration(**{derived: {}})  # type: ignore[arg-type]  # no such argument
