@@ -12,6 +12,8 @@ from tidemill.domain.submission import Submission
 #: Lambda tries a failed call again after one minute, and once more two minutes later.
 #: https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html
 _LAST_TRY_AFTER: Final = timedelta(minutes=2, seconds=30)
+#: Of a job that an operator asked for. It says nothing of the times of the schedule.
+REQUESTED_TAG: Final = "requested"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +37,7 @@ def submission(
     """
     name = job_type.name
     if call.requested:
-        return Submission(type=name, key=f"{name} requested {call.scheduled_at}")
+        return Submission(type=name, key=f"{name} requested {call.scheduled_at}", tags=[REQUESTED_TAG])
     scheduled = _time(call.scheduled_at) or now
     pause = configuration.pause_of_schedule(name, job_type.lane, scheduled=scheduled)
     if pause is None:

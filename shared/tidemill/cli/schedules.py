@@ -1,11 +1,12 @@
 """`tidemill schedules`: the periodic types. List them, run one now, disable and enable its schedule."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 import click
 
+from tidemill.application.periodic import REQUESTED_TAG
 from tidemill.cli.ask_tick import ask_tick
 from tidemill.cli.audit import audited
 from tidemill.cli.confirm import confirmed, require_confirmation
@@ -42,17 +43,18 @@ def schedules() -> None:
 def list_(installation: Installation, *, as_json: bool) -> None:
     """List the periodic types with their next and last run.
 
-    Times are in UTC. The next run of a rate is counted from the last. The last run comes from the listing index: a
-    stage without it shows none.
+    Times are in UTC. The next run of a rate is counted from the last one that no operator asked for. The last run comes
+    from the listing index: a stage without it shows none.
     """
     now = clock.now()
     pauses = {pause.target: pause for pause in installation.configurator.read().pauses(now)}
     keeps_listing = installation.keeps_listing
     rows = []
     for type_, expression in sorted(installation.deployment.schedules.items()):
-        last = _last(installation, type_, now) if keeps_listing else None
+        jobs = _jobs(installation, type_, now) if keeps_listing else iter(())
+        last = next(jobs, None)
         pause = pauses.get(_target(type_))
-        rows.append((type_, expression, _next(expression, last, now), last, pause))
+        rows.append((type_, expression, _next(expression, last, jobs, now), last, pause))
     if as_json:
         for row in rows:
             show_json(_as_json(*row), one_line=True)
@@ -161,25 +163,27 @@ def _submit(installation: Installation, type_: str) -> Mapping[str, str]:
     return {"id": str(decoded["id"]), "state": str(decoded["state"])}
 
 
-def _last(installation: Installation, type_: str, now: datetime) -> Job | None:
+def _jobs(installation: Installation, type_: str, now: datetime) -> Iterator[Job]:
+    """The newest first."""
     wanted = Wanted(tenant=SCHEDULE_TENANT, since=now - _LOOKS_BACK, type=type_)
     below: Position | None = Position(now + _LOOKS_BACK)
     for _ in range(_MOST_PAGES):
         if below is None:
-            break
+            return
         # A page ends early where the jobs of other types lie before this one's.
         page = installation.listing.page(wanted, below=below, limit=1, now=now)
-        if page.jobs:
-            return page.jobs[0]
+        yield from page.jobs
         below = page.end
-    return None
 
 
-def _next(expression: str, last: Job | None, now: datetime) -> datetime | None:
-    """None if it is not known."""
+def _next(expression: str, last: Job | None, earlier: Iterator[Job], now: datetime) -> datetime | None:
+    """None if it is not known. `earlier` are the jobs before `last`."""
     if (every := period(expression)) is None:
         return next_time(expression, after=now)
-    return None if last is None else last.created_at + ((now - last.created_at) // every + 1) * every
+    own = last
+    while own and REQUESTED_TAG in own.tags:
+        own = next(earlier, None)
+    return None if own is None else own.created_at + ((now - own.created_at) // every + 1) * every
 
 
 def _row(type_: str, expression: str, next_: datetime | None, last: Job | None, pause: Pause | None) -> tuple[str, ...]:

@@ -11,7 +11,9 @@ import pytest
 
 from tests.integration.cli.conftest import Cloud, run
 from tests.support.builders import a_job
+from tidemill.application.periodic import REQUESTED_TAG
 from tidemill.aws import clients
+from tidemill.cli.formatting import timestamp
 from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.names import LIVE_ALIAS, SCHEDULE_TENANT
@@ -64,6 +66,21 @@ def test_each_schedule_has_its_times_and_its_last_job(cloud: Cloud) -> None:
     assert (shown[NIGHTLY]["last"], shown[NIGHTLY]["enabled"], shown[NIGHTLY]["time_zone"]) == (None, True, "UTC")
     table = run("schedules", "list").stdout.splitlines()
     assert table[1].split()[:4] == [HOURLY, "rate(1", "hour)", "enabled"]
+
+
+def test_the_next_run_of_a_rate_does_not_count_from_a_run_that_an_operator_asked_for(cloud: Cloud) -> None:
+    began = clock.now() - timedelta(minutes=50)
+    asked = began + timedelta(minutes=30)
+    store = DynamoJobStore(
+        clients.dynamodb(), table=cloud.table.name, retention=timedelta(days=30), indexes=Indexes(listed=True)
+    )
+    for at, tags in ((began, ()), (asked, (REQUESTED_TAG,))):
+        last = store.insert_if_absent(a_job(tenant=SCHEDULE_TENANT, type=HOURLY, created_at=at, due=at, tags=tags))
+
+    shown = listed()[HOURLY]
+
+    assert shown["last"]["id"] == last.id
+    assert shown["next"] == timestamp(began + timedelta(hours=1))
 
 
 def test_a_schedule_is_disabled_and_enabled_with_its_record() -> None:

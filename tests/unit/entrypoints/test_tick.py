@@ -12,6 +12,7 @@ from tests.support.job_tables import Table
 from tidemill import composition
 from tidemill.application.configuration import CACHED_FOR, CachedConfiguration, Configurator
 from tidemill.application.job_types import JobTypes
+from tidemill.application.periodic import REQUESTED_TAG
 from tidemill.domain.errors import StoreUnavailableError, UnknownJobTypeError
 from tidemill.domain.job import Job
 from tidemill.domain.pauses import ACTS_WITHIN
@@ -226,6 +227,7 @@ def test_an_operator_runs_a_disabled_schedule_once_a_second(mill: Mill) -> None:
 
     (job,) = _jobs(mill)
     assert answers == [{"id": job.id, "state": "queued"}] * 2
+    assert job.tags == (REQUESTED_TAG,)
     assert composition.configuration().current().pause_of(job, now=mill.now()) is None
     _tick()
     assert len(_jobs(mill)) == 2
