@@ -18,6 +18,7 @@ from tidemill.application.migration import Migration, Progress
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
+from tidemill.dynamodb.document import key
 from tidemill.dynamodb.payloads import payload_item
 from tidemill.migration.job import MigrationRequest, migrate
 from tidemill.names import MIGRATION_TENANT
@@ -235,3 +236,23 @@ def test_a_missing_payload_is_a_failure_of_its_job_alone(mill: Mill) -> None:
 
     assert (progress.failed, progress.rewritten) == (1, 1)
     assert _payload(fine) == {"n": 1, "unit": "m"}
+
+
+def test_a_damaged_job_counts_once_however_many_runs_its_page_takes(mill: Mill) -> None:
+    for _ in range(2):
+        _put(mill)
+        damaged = _put(mill)
+        mill.client.update_item(
+            TableName=mill.table.name,
+            Key=key(damaged.tenant, damaged.id),
+            UpdateExpression="SET lane = :lane",
+            ExpressionAttributeValues={":lane": {"S": "urgent"}},
+        )
+    progress, runs = Progress(), 0
+
+    while not progress.complete:
+        progress = _run(progress, jobs=1)
+        runs += 1
+
+    assert runs > 1
+    assert (progress.rewritten, progress.failed, len(progress.failures)) == (2, 2, 2)

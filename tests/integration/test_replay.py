@@ -20,7 +20,7 @@ from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.events import Event
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
-from tidemill.dynamodb.document import decode
+from tidemill.dynamodb.document import decode, key
 from tidemill.dynamodb.listed_events import ListedEvents
 from tidemill.fan_out.job import fan_out
 from tidemill.fan_out.replay import ReplayRequest, replay
@@ -154,7 +154,7 @@ def test_a_replay_of_no_time_is_complete_without_a_query(length: timedelta) -> N
         wanted(since=begin, until=begin + length), after=None, now=begin, time_left=lambda: timedelta.max
     )
 
-    assert (page.events, page.cursor) == ([], None)
+    assert (page.found, page.cursor) == ([], None)
 
 
 def test_a_handler_knows_the_event(mill: Mill, deploy: Deploy) -> None:
@@ -251,6 +251,26 @@ def test_a_run_without_time_left_goes_on_where_it_was(mill: Mill, deploy: Deploy
     assert runs >= 3
     assert dict(progress.counts) == {ReplayVerdict.REPLAYED: 5}
     assert len(stored(mill)) == 5
+
+
+@pytest.mark.parametrize("tenant", [TENANT, None])
+def test_a_damaged_event_counts_once_however_many_runs_its_page_takes(
+    mill: Mill, deploy: Deploy, tenant: str | None
+) -> None:
+    for damaged in published(mill, *(an_event(str(number)) for number in range(4)))[1::2]:
+        mill.client.update_item(
+            TableName=mill.table.name,
+            Key=key(damaged.tenant, damaged.id),
+            UpdateExpression="SET lane = :lane",
+            ExpressionAttributeValues={":lane": {"S": "urgent"}},
+        )
+    deploy(a_consumer(_CONSUMER))
+
+    progress = Progress()
+    while not progress.complete:
+        progress = replayed(progress, events=1, tenant=tenant)
+
+    assert dict(progress.counts) == {ReplayVerdict.REPLAYED: 2, ReplayVerdict.UNREADABLE: 2}
 
 
 def test_a_run_that_lost_its_progress_makes_no_second_job(mill: Mill, deploy: Deploy) -> None:

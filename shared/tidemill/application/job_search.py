@@ -20,9 +20,8 @@ from tidemill.domain.job import Job
 class JobPage:
     """One page of the table."""
 
-    #: May be more than match.
-    jobs: Sequence[Job]
-    unreadable: Sequence[UnreadableItem]
+    #: In the order of the table. May be more than match.
+    found: Sequence[Job | UnreadableItem]
     #: The key after which the next page begins. None at the end of the table.
     cursor: str | None
     #: The number of items that the page read, and their price.
@@ -44,14 +43,21 @@ class JobScan(Protocol):
 class SearchStep:
     """The search after one page."""
 
-    #: The matching jobs of this page.
-    jobs: Sequence[Job]
-    unreadable: Sequence[UnreadableItem]
+    #: The matching jobs of this page, and the items that may be such jobs, in the order of the table.
+    found: Sequence[Job | UnreadableItem]
     #: Where to continue; None if the whole table is read.
     cursor: str | None
     #: What the search has read so far.
     items: int
     read_units: float
+
+    @property
+    def jobs(self) -> Sequence[Job]:
+        return [each for each in self.found if isinstance(each, Job)]
+
+    @property
+    def unreadable(self) -> Sequence[UnreadableItem]:
+        return [each for each in self.found if isinstance(each, UnreadableItem)]
 
 
 class JobSearch:
@@ -75,17 +81,28 @@ class JobSearch:
 
         It also ends if `time_left` is too short to pay for a page. Expired jobs are left out.
         """
-        items, units, found, cursor = 0, 0.0, 0, after
+        items, units, jobs, cursor = 0, 0.0, 0, after
         while True:
             page = self._scan.page(wanted, after=cursor)
             items, units, cursor = items + page.items, units + page.read_units, page.cursor
-            jobs = [job for job in page.jobs if job in wanted and not job.retention_over(now)]
-            if most_jobs is not None and found + len(jobs) > most_jobs:
-                jobs = jobs[: most_jobs - found]
-                cursor = self._scan.cursor_after(jobs[-1])
-            found += len(jobs)
-            yield SearchStep(jobs=jobs, unreadable=page.unreadable, cursor=cursor, items=items, read_units=units)
-            if cursor is None or found == most_jobs or units >= most_units:
+            matching = [
+                each
+                for each in page.found
+                if isinstance(each, UnreadableItem) or (each in wanted and not each.retention_over(now))
+            ]
+            found = matching if most_jobs is None else _up_to(matching, jobs=most_jobs - jobs)
+            if len(found) < len(matching) and isinstance(last := found[-1], Job):
+                cursor = self._scan.cursor_after(last)
+            step = SearchStep(found=found, cursor=cursor, items=items, read_units=units)
+            jobs += len(step.jobs)
+            yield step
+            if cursor is None or jobs == most_jobs or units >= most_units:
                 return
             if not self._pace.spend(page.read_units, within=time_left()):
                 return
+
+
+def _up_to(found: Sequence[Job | UnreadableItem], *, jobs: int) -> Sequence[Job | UnreadableItem]:
+    """All that was found, or with more jobs than that, what ends with the last of them."""
+    ends = [end for end, each in enumerate(found, 1) if isinstance(each, Job)]
+    return found if len(ends) <= jobs else found[: ends[jobs - 1]]

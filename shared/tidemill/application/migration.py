@@ -17,7 +17,7 @@ from tidemill.application.job_search import JobScan, JobSearch
 from tidemill.application.job_store import MigrationStore
 from tidemill.application.job_types import JobTypes
 from tidemill.application.pace import Pace
-from tidemill.application.ports import Clock, Payloads
+from tidemill.application.ports import Clock, Payloads, UnreadableItem
 from tidemill.application.validation import read_payload
 from tidemill.domain.errors import (
     PayloadTooLargeError,
@@ -146,17 +146,20 @@ class Migrator:
         saved_at = self._clock()
         steps = self._search.steps(migration.wanted, now=saved_at, after=progress.cursor, time_left=time_left)
         for step in steps:
-            for item in step.unreadable:
-                progress = _failure(progress, "", item.key, str(item.error), failed)
-            for job in step.jobs:
+            # With what was seen since the cursor, which comes again unless the cursor moves past it.
+            seen = progress
+            for found in step.found:
+                if isinstance(found, UnreadableItem):
+                    seen = _failure(seen, "", found.key, str(found.error), failed)
+                    continue
                 if not self._jobs.spend(1, within=time_left()):
                     return progress
-                progress = self._migrated(migration, change, progress, job, failed)
-                progress = replace(progress, cursor=self._scan.cursor_after(job))
+                seen = self._migrated(migration, change, seen, found, failed)
+                progress = seen = replace(seen, cursor=self._scan.cursor_after(found))
                 if self._clock() - saved_at >= _SAVE_INTERVAL:
                     save(progress)
                     saved_at = self._clock()
-            progress = replace(progress, cursor=step.cursor, complete=step.cursor is None)
+            progress = replace(seen, cursor=step.cursor, complete=step.cursor is None)
         return progress
 
     def _migrated(self, migration: Migration, change: Change, progress: Progress, job: Job, failed: Failed) -> Progress:

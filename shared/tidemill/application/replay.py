@@ -74,10 +74,9 @@ class Replay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventPage:
-    """Some jobs of events, and where to go on; None after the last one."""
+    """Some jobs of events and unreadable items in the order read, and where to go on; None after the last one."""
 
-    events: Sequence[Job]
-    unreadable: Sequence[UnreadableItem]
+    found: Sequence[Job | UnreadableItem]
     cursor: str | None
 
 
@@ -169,17 +168,20 @@ class Replayer:
         consumer = _consumer(wanted, self._submit.job_types)
         saved_at = self._clock()
         for page in self._events.pages(wanted, after=progress.cursor, now=saved_at, time_left=time_left):
-            for item in page.unreadable:
-                progress = progress.after(ReplayVerdict.UNREADABLE, event=item.key, error=str(item.error))
-            for event in page.events:
+            # With what was seen since the cursor, which comes again unless the cursor moves past it.
+            seen = progress
+            for found in page.found:
+                if isinstance(found, UnreadableItem):
+                    seen = seen.after(ReplayVerdict.UNREADABLE, event=found.key, error=str(found.error))
+                    continue
                 if not self._jobs.spend(1, within=time_left()):
                     return progress
-                progress = self._given(wanted, consumer, event, progress)
-                progress = replace(progress, cursor=self._events.cursor_after(event))
+                seen = self._given(wanted, consumer, found, seen)
+                progress = seen = replace(seen, cursor=self._events.cursor_after(found))
                 if self._clock() - saved_at >= _SAVE_INTERVAL:
                     save(progress)
                     saved_at = self._clock()
-            progress = replace(progress, cursor=page.cursor, complete=page.cursor is None)
+            progress = replace(seen, cursor=page.cursor, complete=page.cursor is None)
         return progress
 
     def _given(self, wanted: Replay, consumer: JobType, event: Job, progress: Progress) -> Progress:

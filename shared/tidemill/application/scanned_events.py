@@ -25,7 +25,7 @@ class ScannedEvents:
     ) -> Iterator[EventPage]:
         events = JobFilter(types=(EVENT_TYPE,), tenant=wanted.tenant, since=wanted.since, until=wanted.until)
         for step in self._search.steps(events, now=now, after=after, time_left=time_left):
-            yield EventPage(events=step.jobs, unreadable=step.unreadable, cursor=step.cursor)
+            yield EventPage(found=step.found, cursor=step.cursor)
 
     def cursor_after(self, event: Job) -> str:
         return self._scan.cursor_after(event)

@@ -59,14 +59,9 @@ class DynamoJobScan:
                 ExpressionAttributeNames=names,
                 **further,
             )
-        jobs: list[Job] = []
-        unreadable: list[UnreadableItem] = []
-        for item in answer["Items"]:
-            _sort(item, jobs, unreadable)
         last = answer.get("LastEvaluatedKey")
         return JobPage(
-            jobs=jobs,
-            unreadable=unreadable,
+            found=[_found(item) for item in answer["Items"]],
             cursor=last[JOB_KEY]["S"] if last else None,
             items=answer["ScannedCount"],
             read_units=answer["ConsumedCapacity"]["CapacityUnits"],
@@ -77,8 +72,8 @@ class DynamoJobScan:
         return str(key(job.tenant, job.id)[JOB_KEY]["S"])
 
 
-def _sort(item: Item, jobs: list[Job], unreadable: list[UnreadableItem]) -> None:
+def _found(item: Item) -> Job | UnreadableItem:
     try:
-        jobs.append(decode(item))
+        return decode(item)
     except MalformedDocumentError as error:
-        unreadable.append(UnreadableItem(item[JOB_KEY]["S"], error))
+        return UnreadableItem(item[JOB_KEY]["S"], error)

@@ -53,16 +53,21 @@ class ListedEvents:
         return _cursor(Position(event.created_at, event.id))
 
     def _page(self, batch: list[Position], now: datetime, *, cursor: str | None) -> EventPage:
-        unreadable: list[UnreadableItem] = []
+        read: dict[str, Job | UnreadableItem] = {}
 
         def note(tenant: str, job_id: str, error: TidemillError) -> None:
-            unreadable.append(UnreadableItem(f"{tenant}#{job_id}", error))
+            read[job_id] = UnreadableItem(f"{tenant}#{job_id}", error)
 
-        found = {job.id: job for job in self._read([(self._tenant, each.id) for each in batch], unreadable=note)}
-        # A new job may have replaced an expired one under its key. It has an entry of its own.
-        jobs = [job for each in batch if (job := found.get(each.id)) and job.created_at == each.at]
-        events = [job for job in jobs if job.type == EVENT_TYPE and not job.retention_over(now)]
-        return EventPage(events=events, unreadable=unreadable, cursor=cursor)
+        read |= {job.id: job for job in self._read([(self._tenant, each.id) for each in batch], unreadable=note)}
+        found = [(each.at, read[each.id]) for each in batch if each.id in read]
+        return EventPage(found=[each for at, each in found if _is_wanted(each, at, now)], cursor=cursor)
+
+
+def _is_wanted(found: Job | UnreadableItem, at: datetime, now: datetime) -> bool:
+    if isinstance(found, UnreadableItem):
+        return True
+    # A new job may have replaced an expired one under its key. It has an entry of its own.
+    return found.created_at == at and found.type == EVENT_TYPE and not found.retention_over(now)
 
 
 def _cursor(position: Position) -> str:

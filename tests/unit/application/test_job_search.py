@@ -8,6 +8,7 @@ from tests.support.builders import NOW, SECOND, a_job
 from tidemill.application.job_filter import ANY_JOB, JobFilter
 from tidemill.application.job_search import JobPage, JobSearch, SearchStep
 from tidemill.application.pace import Pace
+from tidemill.application.ports import UnreadableItem
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 
@@ -19,17 +20,21 @@ UNITS = 1.5
 class Pages:
     """`JobScan` over jobs in order, three a page. The cursor is the id of the last job."""
 
-    def __init__(self, jobs: Sequence[Job] = JOBS) -> None:
+    def __init__(self, jobs: Sequence[Job | UnreadableItem] = JOBS) -> None:
         self.jobs = jobs
 
     def page(self, wanted: JobFilter, *, after: str | None) -> JobPage:
-        begin = next((index + 1 for index, job in enumerate(self.jobs) if job.id == after), 0)
+        begin = next((index + 1 for index, job in enumerate(self.jobs) if _name(job) == after), 0)
         jobs = self.jobs[begin : begin + 3]
-        cursor = jobs[-1].id if begin + 3 < len(self.jobs) else None
-        return JobPage(jobs=jobs, unreadable=(), cursor=cursor, items=len(jobs), read_units=UNITS)
+        cursor = _name(jobs[-1]) if begin + 3 < len(self.jobs) else None
+        return JobPage(found=jobs, cursor=cursor, items=len(jobs), read_units=UNITS)
 
     def cursor_after(self, job: Job) -> str:
         return job.id
+
+
+def _name(found: Job | UnreadableItem) -> str:
+    return found.id if isinstance(found, Job) else found.key
 
 
 def searched(
@@ -102,3 +107,17 @@ def test_a_search_ends_before_a_wait_that_is_longer_than_its_time() -> None:
     steps = list(search.steps(ANY_JOB, now=NOW, after=None, time_left=lambda: next(left)))
 
     assert (found(steps), pauses) == ((["0", "1", "2", "3", "4", "5"], "5"), [1.0])
+
+
+def test_a_search_that_is_continued_reports_each_damaged_item_once() -> None:
+    """Also of those between the last job of the first search and the first job of the second one."""
+    damaged = [UnreadableItem(name, ValueError(name)) for name in ("first", "second")]
+    pages = Pages([damaged[0], JOBS[0], damaged[1], JOBS[1]])
+
+    (first,) = searched(most=1, pages=Pages([damaged[0], JOBS[0], JOBS[1], damaged[1]]))
+    assert (first.unreadable, first.jobs, first.cursor) == ([damaged[0]], [JOBS[0]], "0")
+
+    begun = searched(most=1, pages=pages)
+    continued = searched(after=begun[-1].cursor, pages=pages)
+    told = [item for step in (*begun, *continued) for item in step.unreadable]
+    assert told == damaged

@@ -31,7 +31,7 @@ class ManyJobs:
         number = int(after or 0) + 1
         jobs = [a_job(id=f"{number}-{index}", payload='{"a":"' + "x" * 1000 + '"}') for index in range(_PAGE)]
         cursor = str(number) if number < self.pages else None
-        return JobPage(jobs=jobs, unreadable=[], cursor=cursor, items=_PAGE, read_units=1)
+        return JobPage(found=jobs, cursor=cursor, items=_PAGE, read_units=1)
 
     def cursor_after(self, job: Job) -> str:
         raise NotImplementedError

@@ -7,6 +7,8 @@ import pytest
 
 from tests.support.builders import TENANT, a_job
 from tidemill.application.job_filter import ANY_JOB, JobFilter
+from tidemill.application.ports import UnreadableItem
+from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import encode
 from tidemill.dynamodb.job_scan import DynamoJobScan
@@ -81,9 +83,10 @@ def test_a_page_has_the_jobs_the_unreadable_items_and_its_price(last: str | None
 
     page = DynamoJobScan(client, table="jobs").page(ANY_JOB, after=None)
 
-    assert [found.id for found in page.jobs] == [job.id]
-    assert [item.key for item in page.unreadable] == [broken["pk"]["S"]]
-    assert "schema 99" in str(page.unreadable[0].error)
+    assert [found.id for found in page.found if isinstance(found, Job)] == [job.id]
+    (damaged,) = [found for found in page.found if isinstance(found, UnreadableItem)]
+    assert damaged.key == broken["pk"]["S"]
+    assert "schema 99" in str(damaged.error)
     assert (page.cursor, page.items, page.read_units) == (last, 7, 1.5)
 
 
