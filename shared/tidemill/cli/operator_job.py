@@ -8,14 +8,17 @@ from typing import Any, Final
 import click
 
 from tidemill.cli.errors import CommandError
-from tidemill.cli.formatting import visible
+from tidemill.cli.formatting import visible, visible_lines
 from tidemill.cli.installation import Installation
 from tidemill.cli.job_filter_options import Command, read_units_option
 from tidemill.cli.output import say
+from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 
 _PAUSE_SECONDS: Final = 2.0
+#: Give up after so many failed reads in a row, of a minute or more. The job itself goes on.
+_MOST_FAILURES: Final = 30
 
 
 def pace_of(things: str) -> Callable[[Command], Command]:
@@ -35,10 +38,20 @@ def watched(
     installation: Installation, tenant: str, job_id: str, *, name: str, summary: Callable[[Mapping[str, Any]], str]
 ) -> Job:
     """Show the progress until the job has ended. `name` is "migration", and `summary` shows what it has saved."""
-    shown = ""
+    shown, failures, place = "", 0, f"{job_id} --tenant {tenant}"
+    continues = f"The {name} continues: `tidemill get {place}` shows it, `tidemill cancel {place}` ends it."
     try:
         while True:
-            job = installation.store.get(tenant, job_id)
+            try:
+                job = installation.store.get(tenant, job_id)
+            except StoreUnavailableError as error:
+                failures += 1
+                if failures == _MOST_FAILURES:
+                    raise CommandError(f"the {name} {job_id} cannot be read", remedy=continues) from error
+                say(visible_lines(f"{error}; retrying"))
+                sleep(_PAUSE_SECONDS)
+                continue
+            failures = 0
             if job is None:
                 raise CommandError(f"{name} {job_id} is gone", remedy="Run the command again.")
             if job.state.terminal:
@@ -49,8 +62,7 @@ def watched(
                 shown = text
             sleep(_PAUSE_SECONDS)
     except KeyboardInterrupt:
-        place = f"{job_id} --tenant {tenant}"
-        say(f"The {name} continues: `tidemill get {place}` shows it, `tidemill cancel {place}` ends it.")
+        say(continues)
         raise
 
 

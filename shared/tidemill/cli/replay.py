@@ -23,6 +23,8 @@ from tidemill.fan_out.replay import NAME_PATTERN, ReplayRequest
 from tidemill.names import REPLAY_TENANT, REPLAY_TYPE
 from tidemill.system import clock
 
+#: The job of a plan, which replays nothing.
+_PLAN: Final = "count of the events"
 #: Why an event made no job now, in the order in which they are shown.
 _TEXTS: Final = {
     ReplayVerdict.EARLIER: "replayed before",
@@ -122,7 +124,7 @@ def replay(
         return
     if not yes:
         plan = _run(installation, request.model_copy(update={"dry_run": True}))
-        require_success(plan, name="replay")
+        require_success(plan, name=_PLAN)
         found = result_of(plan)
         say(f"{_summary(found, verb='to replay')}.")
         if not _number(found, ReplayVerdict.REPLAYED):
@@ -160,8 +162,8 @@ def _count(installation: Installation, request: ReplayRequest, *, as_json: bool)
 def _run(installation: Installation, request: ReplayRequest) -> Job:
     payload = request.model_dump(mode="json")
     job = installation.replays.submit(Submission(type=REPLAY_TYPE, payload=payload)).job
-    verb = "to replay" if request.dry_run else "replayed"
-    return watched(installation, REPLAY_TENANT, job.id, name="replay", summary=lambda saved: _summary(saved, verb=verb))
+    verb, name = ("to replay", _PLAN) if request.dry_run else ("replayed", "replay")
+    return watched(installation, REPLAY_TENANT, job.id, name=name, summary=lambda saved: _summary(saved, verb=verb))
 
 
 def _number(result: Mapping[str, Any], verdict: ReplayVerdict) -> int:

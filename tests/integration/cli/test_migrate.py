@@ -16,6 +16,8 @@ from tests.support.job_tables import REGION, client
 from tests.support.payload_bucket import payload_of
 from tidemill import composition
 from tidemill.aws import clients
+from tidemill.cli.installation import Installation
+from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.states import State
 from tidemill.names import MIGRATION_TYPE, Env, Lane
@@ -144,6 +146,45 @@ def test_a_migration_leaves_an_audit_entry(put: Callable[..., Job]) -> None:
     assert (entry["command"], entry["reason"], entry["outcome"]) == ("migrate", "v2", "done")
     assert (entry["options"]["function"], entry["options"]["type"]) == (_ADD, _TYPE)
     assert entry["counts"] == {"rewritten": 1, "unchanged": 0, "failed": 0, "left": 0}
+
+
+def _throttle(environment: pytest.MonkeyPatch, *, reads: int) -> None:
+    """The first reads of the command, once its job is submitted."""
+    read, left = Installation.store.func, [reads]  # type: ignore[attr-defined]  # a cached property
+
+    class Throttled:
+        def __init__(self, store: Any) -> None:
+            self._store = store
+
+        def get(self, tenant: str, job_id: str) -> Job | None:
+            if left[0]:
+                left[0] -= 1
+                raise StoreUnavailableError("Rate exceeded")
+            found: Job | None = self._store.get(tenant, job_id)
+            return found
+
+    environment.setattr(Installation, "store", property(lambda installation: Throttled(read(installation))))
+
+
+def test_a_table_that_throttles_for_a_while_does_not_end_the_watch(
+    put: Callable[..., Job], environment: pytest.MonkeyPatch
+) -> None:
+    put()
+    _throttle(environment, reads=3)
+    result = run("migrate", _TYPE, "--with", _ADD, "--yes")
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr.count("Rate exceeded; retrying") == 3
+    assert "1 rewritten" in result.stdout
+
+
+def test_a_migration_that_cannot_be_watched_is_said_to_continue(
+    put: Callable[..., Job], environment: pytest.MonkeyPatch
+) -> None:
+    put()
+    _throttle(environment, reads=1_000)
+    result = run("migrate", _TYPE, "--with", _ADD, "--yes")
+    assert result.exit_code == 1
+    assert "What to do: The migration continues: `tidemill get " in result.stderr
 
 
 def test_ctrl_c_says_that_the_migration_continues(

@@ -138,6 +138,19 @@ def test_a_consumer_that_does_not_exist_is_named(system: Mill) -> None:
     assert "has no job type 'no.such' that consumes 'order.placed'" in " ".join(result.stderr.split())
 
 
+@pytest.mark.usefixtures("system")
+def test_ctrl_c_in_the_plan_says_that_only_the_count_continues(environment: pytest.MonkeyPatch) -> None:
+    def interrupt(_seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    environment.setattr("tidemill.cli.confirm.stdin_is_terminal", lambda: True)
+    environment.setattr("tidemill.cli.operator_job.sleep", interrupt)
+    result = run(*command())
+    assert result.exit_code == 130
+    assert "The count of the events continues" in result.stderr
+    assert "The replay continues" not in result.stderr
+
+
 def test_ctrl_c_says_that_the_replay_continues(system: Mill, environment: pytest.MonkeyPatch) -> None:
     def interrupt(_seconds: float) -> None:
         raise KeyboardInterrupt
