@@ -103,9 +103,12 @@ class RedriveRun:
         for job in writes.left:
             say_skipped(job.id, f"other writes keep its group {job.group} busy")
         if self.probes and not (self.probes.all_succeeded and not self.probes.held):
+            failed = sum(probe.verdict is not Verdict.SUCCEEDED for probe in self.probes.probes.values())
             raise CommandError(
                 f"{count(self.probes.held, 'job')} stayed dead: the probe of their error did not succeed, or an "
-                "earlier job of their group stayed dead",
+                "earlier job of their group stayed dead"
+                if self.probes.held
+                else f"{count(failed, 'probe')} did not succeed; no other job has the same error",
                 remedy="`tidemill explain ID` shows what a probe did. Fix the cause, then run the command again; it "
                 "probes again. --no-probe redrives without probes.",
             )

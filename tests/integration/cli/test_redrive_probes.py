@@ -65,6 +65,20 @@ def test_the_others_of_a_failed_probe_stay_dead(cloud: Cloud, worker: Callable[[
     assert "2 jobs stayed dead" in result.stderr
 
 
+def test_a_failed_probe_without_others_of_its_error_is_reported_as_such(
+    cloud: Cloud, worker: Callable[[str, State], None]
+) -> None:
+    """No job was held back, and one is dead."""
+    for name, ends in (("good", State.SUCCEEDED), ("bad", State.DEAD)):
+        cloud.dead_job(type=name)
+        worker(name, ends)
+
+    result = run("redrive", "--all", "--yes")
+
+    assert (result.exit_code, result.stdout) == (1, "Redrove 2 of 2 jobs.\n")
+    assert "Error: 1 probe did not succeed; no other job has the same error" in result.stderr
+
+
 def test_a_probe_that_does_not_end_in_time_goes_on(cloud: Cloud, worker: Callable[[str, State], None]) -> None:
     jobs = [cloud.dead_job() for _ in range(3)]
 
