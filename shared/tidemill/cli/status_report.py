@@ -98,7 +98,7 @@ def _pauses(pauses: tuple[tuple[Pause, Counted], ...] | Unread) -> Iterator[Line
         why = f": {pause.reason}" if pause.reason else ""
         since = f"by {pause.by} since {readable_time(pause.since)}, {end}"
         yield Line(f"PAUSED: {pause.target} {since}, {shown_number(waiting)} waiting{new}{why}", YELLOW)
-        yield Line(f"  tidemill resume {shlex.quote(str(pause.target))}")
+        yield Line(f"  tidemill resume {shlex.quote(str(pause.target))}", is_command=True)
 
 
 def _overrides(overrides: tuple[Override, ...] | Unread) -> Iterator[Line]:
@@ -111,7 +111,7 @@ def _overrides(overrides: tuple[Override, ...] | Unread) -> Iterator[Line]:
         why = f": {setting.reason}" if setting.reason else ""
         what = f"{override.overridden.option} of {override.overridden.whose} is {json.dumps(setting.value)}"
         yield Line(f"OVERRIDDEN: {what} by {setting.by} since {readable_time(setting.at)}, {end}{why}", YELLOW)
-        yield Line(f"  tidemill config set {shlex.quote(setting.name)} --remove")
+        yield Line(f"  tidemill config set {shlex.quote(setting.name)} --remove", is_command=True)
 
 
 def _strain(strain: Setting | Unread | None) -> Iterator[Line]:
@@ -155,7 +155,7 @@ def _rolled_back(functions: tuple[RolledBack, ...] | Unread) -> Iterator[Line]:
     for code, versions in by_code.items():
         yield Line(f"ROLLED BACK to code {code}: {', '.join(versions)}", YELLOW)
     if functions:
-        yield Line("  tidemill rollback --forward")
+        yield Line("  tidemill rollback --forward", is_command=True)
 
 
 def _lanes(lanes: Mapping[str, LaneStatus | Unread]) -> Table:

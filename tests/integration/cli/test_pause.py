@@ -206,3 +206,14 @@ def test_a_pause_acts_if_the_table_cannot_be_scanned(monkeypatch: pytest.MonkeyP
 
     assert (result.exit_code, result.stdout) == (0, "paused type=test.jbo\n")
     assert "pauses.type=test.jbo" in settings()
+
+
+@pytest.mark.usefixtures("cloud", "terminal")
+def test_a_terminal_shows_the_command_on_one_line_however_long() -> None:
+    """It is to be copied, and a line break would be a part of the quoted name."""
+    name = " ".join(["a"] * 60)
+    run("pause", f"group={name}", "--tenant", TENANT, "--yes")
+    run("config", "set", "types.a.long.name.of.a.type.that.has.many.words.in.it.max_attempts", "3", "--yes")
+    shown = run("status").stdout.splitlines()
+    assert f"  tidemill resume 'group={TENANT} {name}'" in shown
+    assert "  tidemill config set types.a.long.name.of.a.type.that.has.many.words.in.it.max_attempts --remove" in shown
