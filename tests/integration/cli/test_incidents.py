@@ -48,7 +48,9 @@ def shows(output: str, line: str) -> None:
 def test_publisher_disabled(deployed: Cloud) -> None:
     deployed.resources.mappings["uuid-publish"]["State"] = "Disabled"
     job_id = _accepted(deployed)
-    shows(run("status").stdout, "STOPPED: the event source mapping of publish is disabled, so accepted, retried")
+    shown = run("status").stdout
+    shows(shown, "STOPPED: the event source mapping of publish is disabled, so accepted, retried")
+    shows(shown, "\n  tidemill repair\n")
     shows(run("explain", job_id).stdout, "queued: publish is not called")
 
 
