@@ -171,9 +171,10 @@ class Attempt:
             if not self.has_ended():
                 self._job = job
                 return True
-        # Time ran out during the claim. The job will not run here, so it need not wait for the end of its lease.
+        # Time ran out during the claim. The job will not run here, so it need not wait for the end of its lease. A
+        # release would count a conflict, and its handler has not begun.
         with contextlib.suppress(WriteRefusedError):
-            self._context.store.release(job, now=now, due=now)
+            self._context.store.unclaim(self.reference, token=token, now=now)
             self._observer.ended(self.reference, Report(ending=Ending.RELEASED, job=job))
         return False
 

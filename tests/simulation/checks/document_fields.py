@@ -28,10 +28,12 @@ from tests.simulation.world.lambda_environments import FAR_OFF_MS, LARGEST_SKEW_
 from tests.simulation.world.world import World
 from tidemill.application.attempt_report import Ending
 from tidemill.application.owed import Kind, Work
+from tidemill.domain.history import Why
 from tidemill.domain.job import CRASHED, DeathReason
 from tidemill.domain.outcomes import ERRORS_KEPT, LONGEST_MESSAGE_CHARACTERS
 from tidemill.domain.states import TERMINAL, State
 from tidemill.dynamodb.group_items import POSITION_PREFIX, head_key
+from tidemill.dynamodb.history_entries import transitions
 from tidemill.dynamodb.owed_items import owed_key
 from tidemill.names import JOB_KEY, LISTING_KEY, WAKE_WINDOW_SECONDS
 
@@ -319,7 +321,9 @@ def _matches(ending: Ending, before: Item, after: Item) -> bool:
         case Ending.RELEASED:
             # Its own settle, whose response was lost, may have caused the conflict. So may that of a batch.
             settled = state_of(after) is State.SUCCEEDED or text_of(after, "death") == DeathReason.GAVE_UP
-            fits = settled or (attempt, hops, _step("releases", before, after)) == (-1, 0, 1)
+            # A claim that came too late, when the time of its attempt was up, is given back without a conflict.
+            conflicts = 0 if transitions(after["history"])[-1].cause == Why.UNANSWERED else 1
+            fits = settled or (attempt, hops, _step("releases", before, after)) == (-1, 0, conflicts)
         case Ending.RETRYING:
             fits = (attempt, hops) == (0, 0) and _list(before, "errors") != _list(after, "errors")
         case Ending.SUCCEEDED | Ending.DEAD | Ending.CANCELLED:

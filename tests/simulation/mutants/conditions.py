@@ -167,8 +167,8 @@ CLAUSES: Final = (
     Mutant(
         "a claim without an answer stays",
         modules.RUN,
-        "self._context.store.unclaim(self.reference, token=token, now=now)",
-        "pass",
+        "                self._context.store.unclaim(self.reference, token=token, now=now)\n            raise",
+        "                pass\n            raise",
     ),
     Mutant("a suspected job runs beside others", modules.GATES, "if job.suspect and not held_enough", "if False"),
     Mutant("types have no time of their own", modules.GATES, "        if job_type.timeout:\n", "        if False:\n"),

@@ -26,6 +26,7 @@ from tidemill.application.job_types import Run
 from tidemill.application.settle import SETTLE_TRIES
 from tidemill.domain.claim_verdict import Verdict
 from tidemill.domain.errors import JobTimeoutError, StoreUnavailableError, TransactionConflictError, WriteRefusedError
+from tidemill.domain.history import Why
 from tidemill.domain.job import DeadLetter, Job, Reference
 from tidemill.domain.outcomes import Succeeded
 from tidemill.domain.states import State
@@ -87,6 +88,8 @@ def test_an_attempt_that_expires_while_its_claim_is_on_its_way_gives_the_job_bac
     assert attempt.report == Report(ending=Ending.NOT_STARTED, put_back_until=NOW)
     given_back = stored(store, queued)
     assert (given_back.state, given_back.attempt, given_back.due) == (State.RETRYING, 0, NOW)
+    assert given_back.releases == 0, "no transaction conflicted with it, and a debounced job still takes submissions"
+    assert given_back.history[-1].cause == Why.UNANSWERED
 
 
 def test_an_attempt_that_expires_between_claim_and_run_does_not_run(attempt_at: Take, queued: Job) -> None:
