@@ -16,7 +16,8 @@ class ProgressMutant:
 
 
 MUTANTS: Final = (
-    # The pages whose jobs have ended are a part of their own, so a look with time for one part reads no job.
+    # The pages whose jobs have ended are a part of their own, so a look with time for one part reads no job. A page of
+    # today is smaller than a part: the play makes the part smaller.
     ProgressMutant(
         "pages of a batch",
         Mutant(

@@ -17,8 +17,7 @@ from tidemill.dynamodb.document import decode
 from tidemill.names import JOB_KEY
 
 TENANT: Final = TENANTS[0]
-#: A module of the engine, the name of a figure there, and its value in the play: what a few jobs meet in the play, a
-#: million meet in AWS.
+#: A module of the engine, the name of a figure there, and its value in the play: so small that a few jobs are too many.
 Figure = tuple[object, str, object]
 #: More items than any play has.
 _LARGE_PAGE: Final = 1_000

@@ -19,6 +19,10 @@ def check(restore: Restore, seed: int) -> Result:
     live = {key for key, item in jobs.items() if _state(item) not in _ENDED}
     for key, item in jobs.items():
         _kept(restore, key, item)
+    for group in restore.unreadable_groups:
+        found = restore.report.get(group)
+        named = found is not None and found.fate is Fate.UNREADABLE
+        _require(named, "a group whose head cannot be read is reported", "it is not", group)
     for key in live:
         _ended_in_time(restore, key)
     ran_before = _ran_in_former_table(restore, jobs)

@@ -65,4 +65,11 @@ MUTANTS: Final = (
         "epoch = max(found.epoch if found else 0, deployed_epoch) + 1",
         "epoch = max(found.epoch if found else 0, deployed_epoch)",
     ),
+    # Each repeat of the command ends there, and the jobs behind the group in the scan get no message.
+    Mutant(
+        "a recovery ends at a group whose head cannot be read",
+        _RECOVER,
+        "        except MalformedDocumentError:\n",
+        "        except WriteRefusedError:\n",
+    ),
 )

@@ -27,6 +27,8 @@ class Restore:
     first_claims_ms: dict[str, int] = field(default_factory=dict)
     #: By process and job, the latest epoch of the messages of its present invocation.
     epochs: dict[str, dict[str, int]] = field(default_factory=dict)
+    #: By tenant and name, the groups whose head cannot be read at the restore point.
+    unreadable_groups: set[str] = field(default_factory=set)
     #: The jobs that an operator deleted from the former table.
     damaged: set[str] = field(default_factory=set)
 

@@ -17,9 +17,11 @@ from tests.simulation.restore.restoring_operator import RestoringOperator
 from tests.simulation.world.faults import Fault, Faults
 from tests.simulation.world.task_scheduler import Process, StalledError
 from tests.simulation.world.world import World
+from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
 
 TENANT: Final = "111122223333:AROAADA"
+_GROUP: Final = "unreadable"
 #: None of them loses a message, so that every loss is one of the recovery.
 _FAULTS: Final = frozenset(
     {
@@ -46,6 +48,9 @@ _SUBMITTED_WITHIN_MS: Final = 240_000
 _STALLED: Final = 0.3
 #: Share of the documents.
 _DAMAGED: Final = 0.3
+#: Share of the seeds with a group whose head cannot be read.
+_UNREADABLE: Final = 0.3
+_LATER_SCHEMA: Final = 99
 #: Less than the limit of reconcile, so that reconcile cannot find what the recovery has forgotten.
 REST_MS: Final = 2 * 3_600_000
 _PLANS: Final = (
@@ -89,7 +94,11 @@ def _run(restore: Restore, random: Random) -> None:
     for number in range(_JOBS):
         at_ms = scheduler.now_ms + random.randint(0, _SUBMITTED_WITHIN_MS)
         scheduler.at(at_ms, _submit, restore, _submission(random, number), number)
+    if Random(f"unreadable head {world.seed}").random() < _UNREADABLE:
+        head = Submission(type="sim.effect", key="head", group=_GROUP, delay=timedelta(days=2))
+        scheduler.at(scheduler.now_ms, _submit, restore, head, _JOBS)
     scheduler.run(until_ms=scheduler.now_ms + random.randint(20_000, _SUBMITTED_WITHIN_MS), most_steps=_MOST_STEPS)
+    _end_unreadably(restore)
     restore.restored_to_ms = scheduler.now_ms
     restore.point = dict(world.jobs.items)
     world.log("backup", "restore point")
@@ -112,6 +121,16 @@ def _run(restore: Restore, random: Random) -> None:
     deploy(restore, random)
     world.faults.stopped = True
     scheduler.run(until_ms=scheduler.now_ms + REST_MS, most_steps=_MOST_STEPS)
+
+
+def _end_unreadably(restore: Restore) -> None:
+    """A later version of the code has ended the head of the group. This one cannot read its document."""
+    items = restore.world.jobs.items
+    for key, item in items.items():
+        if item.get("group") == {"S": _GROUP} and "state" in item:
+            kept = {name: value for name, value in item.items() if name not in {"due", "attention", "attention_at"}}
+            items[key] = {**kept, "schema": {"N": str(_LATER_SCHEMA)}, "state": {"S": State.SUCCEEDED}}
+            restore.unreadable_groups.add(f"{TENANT}#{_GROUP}")
 
 
 def _damage(restore: Restore, random: Random) -> None:
