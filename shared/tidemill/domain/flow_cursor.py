@@ -36,4 +36,4 @@ class Cursor:
             return False
         if ended is None or self.additions != additions or self.at == ALL_ENDED:
             return True
-        return self.at in ended or (self.by is not None and self.by in ended)
+        return self.at in ended or self.by in ended

@@ -7,7 +7,18 @@ from typing import Final
 import pytest
 
 from tidemill.application import model_check, nudge, owed, pace, pass_state, reconcile, table_pass, validation
-from tidemill.domain import outcomes, pass_bounds, pauses, retry, signals, skipped_work, strain
+from tidemill.domain import (
+    adaptive_limit,
+    breaker,
+    events,
+    outcomes,
+    pass_bounds,
+    pauses,
+    retry,
+    signals,
+    skipped_work,
+    strain,
+)
 
 _DOCS: Final = Path(__file__).parents[3] / "docs"
 _RECONCILE: Final = "operations/reconcile.md"
@@ -46,6 +57,10 @@ def _word(number: int) -> str:
         (_RECONCILE, f"at most {_span(reconcile.LONGEST_SWEEP)} for it"),
         (_RECONCILE, f"or {_span(owed.LONGEST_PAUSE)} if it lasted long"),
         (_RECONCILE, f"bytes of a document ÷ {pass_bounds._BYTES_PER_UNIT:,} ÷ reconcile_read_units"),
+        ("guides/adaptive-limits.md", f"to {adaptive_limit.DECREASE} of the number"),
+        ("guides/breakers.md", f"{_word(breaker.FIRST_DRAIN_PER_SECOND)} a second at first"),
+        ("guides/events.md", f"idempotency key, at most {events.LONGEST_EVENT_KEY} characters"),
+        ("guides/events.md", f"at most {events.LONGEST_EVENT_GROUP} bytes"),
         ("guides/grouped-commit.md", f"with fewer than {_word(retry.LEAST_GROUPED_ATTEMPTS)} `max_attempts`"),
         (
             "reference/job-types.md",

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import NOW, SECOND
+from tests.support.builders import MILLISECOND, NOW, SECOND
 from tidemill.domain.adaptive_limit import (
     DECREASE,
-    WINDOW,
     Adapted,
     Adaptive,
     Change,
@@ -77,8 +76,8 @@ def test_only_a_run_that_entered_after_the_last_decrease_lowers_it_again() -> No
     assert after(a_sample(seconds=9), replace(TEN, allowed=7.0, falls=2)) is None
 
 
-@pytest.mark.parametrize(("ago", "falls"), [(WINDOW - timedelta(milliseconds=1), False), (WINDOW, True)])
-def test_it_falls_once_in_a_window(ago: timedelta, *, falls: bool) -> None:
+@pytest.mark.parametrize(("ago", "falls"), [(SECOND - MILLISECOND, False), (SECOND, True)])
+def test_it_falls_once_a_second(ago: timedelta, *, falls: bool) -> None:
     present = replace(TEN, fell_at=NOW - ago)
 
     assert (after(a_sample(seconds=9, entered=present), present) is not None) is falls
@@ -93,6 +92,11 @@ def test_it_keeps_its_floor() -> None:
     assert change.lowered is not None
     assert change.lowered.allowed == BOUNDS.floor
     assert after(a_sample(seconds=9, entered=floor), floor) is None
+
+
+def test_it_begins_at_its_floor_which_is_one_unless_the_type_says_otherwise() -> None:
+    assert BOUNDS.begin() == Adapted(allowed=2.0, falls=0, fell_at=None, why=None)
+    assert Adaptive(ceiling=20, target_seconds=1).slots(None) == 1
 
 
 def test_nothing_is_changed_without_a_sample_or_a_number() -> None:

@@ -63,4 +63,5 @@ def test_a_dead_letter_message_is_judged_from_the_document_of_its_job(
 
 
 def test_an_unreadable_dead_letter_message_is_outdated() -> None:
-    assert dead_letter_action(None, None, now=NOW) is DeadLetterAction.OUTDATED
+    for current in (None, DEAD):
+        assert dead_letter_action(None, current, now=NOW) is DeadLetterAction.OUTDATED

@@ -62,6 +62,14 @@ def test_a_message_under_way_serves_a_later_time() -> None:
     assert later.burst.sent_for == WHOLE + 30 * SECOND
 
 
+def test_a_message_under_way_serves_a_job_that_comes_back_to_its_first_time() -> None:
+    on = moved(a_debounced_job(), WHOLE + 40 * SECOND, now=NOW + 10 * SECOND)
+
+    back = moved(on, WHOLE + 30 * SECOND, now=NOW + 11 * SECOND)
+
+    assert (back.due, back.generation) == (WHOLE + 30 * SECOND, 1)
+
+
 @pytest.mark.parametrize(
     ("due", "now"),
     [

@@ -1,5 +1,6 @@
 """What each error says and carries."""
 
+import math
 from datetime import timedelta
 
 import pytest
@@ -8,14 +9,17 @@ from tests.support.builders import a_job
 from tidemill.domain.errors import (
     Fault,
     InvalidPayloadError,
+    MissingInput,
     MissingResourceError,
     NewerSchemaError,
     NotAllowedNowError,
+    OtherEpochError,
     PayloadTooLargeError,
     RetryAfter,
     TransactionTooLargeError,
     UnknownJobTypeError,
     WriteRefusedError,
+    error_text,
 )
 from tidemill.domain.job import Job
 from tidemill.domain.return_values import Continue, GiveUp, Snooze
@@ -57,6 +61,45 @@ def test_an_error_says_and_carries_its_details(
 ) -> None:
     assert text in str(error)
     assert {name: getattr(error, name) for name in carried} == carried
+
+
+@pytest.mark.parametrize(("most", "allowed"), [(0, False), (1, True)])
+def test_a_missing_input_allows_one_wait_at_least(most: int, *, allowed: bool) -> None:
+    if allowed:
+        assert MissingInput("rates", after=MILLISECOND, most=most).most == most
+        return
+    with pytest.raises(ValueError, match="most must be at least 1; got 0"):
+        MissingInput("rates", after=MILLISECOND, most=most)
+
+
+def test_a_missing_input_allows_three_waits_unless_the_handler_says_otherwise() -> None:
+    assert MissingInput("rates", after=MILLISECOND).most == 3
+
+
+@pytest.mark.parametrize(
+    ("seconds", "delay"),
+    [
+        (-1, timedelta(0)),
+        (1.5, timedelta(seconds=1.5)),
+        (40 * 86_400, timedelta(days=30)),
+        (math.inf, timedelta(days=30)),
+        (math.nan, timedelta(days=30)),
+    ],
+)
+def test_a_retry_comes_within_thirty_days_and_no_number_is_the_longest_wait(seconds: float, delay: timedelta) -> None:
+    assert RetryAfter(seconds).delay == delay
+
+
+@pytest.mark.parametrize(("epoch", "later"), [(2, True), (0, False)])
+def test_a_message_of_another_epoch_says_which_side_is_the_older_one(epoch: int, *, later: bool) -> None:
+    error = OtherEpochError(epoch, 1)
+
+    assert (str(error), error.later) == (f"a message of epoch {epoch}; this function has epoch 1", later)
+
+
+@pytest.mark.parametrize(("length", "kept"), [(288, 288), (289, 288)])
+def test_the_text_of_an_error_names_its_class_and_is_cut_at_300_characters(length: int, kept: int) -> None:
+    assert error_text(ValueError("x" * length)) == f"ValueError: {'x' * kept}"
 
 
 @pytest.mark.parametrize("after", [-MILLISECOND, LONGEST_SPAN + MILLISECOND])

@@ -113,6 +113,7 @@ def test_no_name_of_a_node(name: str) -> None:
         (Cursor(at=2), [0, 3], False),
         # The move of the end of 1 may have crashed before its read.
         (Cursor(at=2, by=1), [1], True),
+        (Cursor(at=2, by=1), [0], False),
         (Cursor(at=ALL_ENDED), [3], True),
         (Cursor(at=2), None, True),
         # The parents of the last node were others.
