@@ -131,7 +131,7 @@ def counts_from(breaker: Breaker, policy: BreakerPolicy, *, now: datetime) -> da
 
 def same_outage(breaker: Breaker, *, now: datetime) -> bool:
     """Whether a closed breaker has closed so short a time ago that its outage may go on."""
-    return breaker.since > EPOCH and now - breaker.since < SAME_OUTAGE
+    return now - breaker.since < SAME_OUTAGE
 
 
 def opened(breaker: Breaker, *, probe_interval: timedelta, now: datetime) -> Breaker:
@@ -202,7 +202,7 @@ def in_turn(breaker: Breaker, waiting: Sequence[Job]) -> list[Job]:
     """
     others = [job for job in waiting if (job.tenant, job.id) != breaker.failed_probe] or list(waiting)
     tenant = breaker.failed_probe[0] if breaker.failed_probe else None
-    candidates = [job for job in others if tenant not in {None, job.tenant}] or others
+    candidates = [job for job in others if job.tenant != tenant] or others
     turn = breaker.probes % max(len(candidates), 1)
     return candidates[turn:] + candidates[:turn]
 

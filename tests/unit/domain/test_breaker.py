@@ -79,6 +79,7 @@ def test_another_job_is_elected_only_if_the_first_has_not_come() -> None:
     assert OPEN.may_elect(now=NOW)
     assert not elected.may_elect(now=elected.probe_at)
     assert elected.may_elect(now=elected.probe_until)
+    assert replace(elected, probe=None).may_elect(now=elected.probe_at)
 
 
 def test_a_probe_that_began_is_alone_until_its_lease_ends() -> None:
