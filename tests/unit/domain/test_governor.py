@@ -144,6 +144,33 @@ def test_a_clock_that_was_far_ahead_keeps_no_level() -> None:
     assert next_level(late, now=NOW) == 3
 
 
+@pytest.mark.parametrize(("ahead", "level"), [(FALLS_AFTER - SECOND, 1), (FALLS_AFTER, 2)])
+def test_a_change_that_lies_a_minute_ahead_is_none(ahead: timedelta, level: int) -> None:
+    late = Governed(level=1, since=NOW + ahead, minute_from=NOW, window_from=NOW, starts=Starts(late=5, total=20))
+
+    assert next_level(late, now=NOW) == level
+
+
+def test_a_change_counts_and_begins_to_count_starts_anew() -> None:
+    seen = replace(RAISED, version=3, raised_by=Starts(late=7, total=9), usual=8)
+    risen = changed(seen, 2, now=NOW)
+
+    assert risen == Governed(
+        level=2, since=NOW, window_from=NOW, minute_from=NOW, raised_by=RAISED.starts, usual=8, version=4
+    )
+    assert changed(risen, 1, now=NOW).raised_by == RAISED.starts
+
+
+def test_the_end_of_an_expired_level_keeps_the_starts_that_raised_it() -> None:
+    expired = replace(LASTING, starts=LATE.starts, raised_by=Starts(late=7, total=9))
+
+    assert changed(expired, 0, now=NOW + EXPIRES_AFTER).raised_by == Starts(late=7, total=9)
+
+
+def test_a_level_that_was_never_set_knows_nothing() -> None:
+    assert Governed() == Governed(level=0, starts=Starts(late=0, total=0), usual=0, version=0)
+
+
 def test_a_count_is_calm_with_less_than_one_late_start_in_fifty() -> None:
     assert [Starts(late=late, total=100).calm for late in (0, 1, 2)] == [True, True, False]
 
