@@ -127,7 +127,6 @@ def _cycles(nodes: _Nodes, under: str) -> Iterator[Fault]:
             parents = nodes[number][1]
             if index == len(parents):
                 done[number] = True
-                on_walk.discard(number)
                 continue
             walk.append((number, index + 1))
             parent = number_of(parents[index].node)

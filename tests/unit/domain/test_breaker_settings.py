@@ -41,3 +41,12 @@ def test_a_value_of_a_newer_version_forces_nothing() -> None:
     entry = {"value": {"force": "slow"}, "at": NOW.isoformat(), "by": "eve", "reason": ""}
     configuration = RuntimeConfiguration(version=1, document={"settings": {"breakers.payments": entry}})
     assert configuration.forced_breaker("payments", now=NOW) is None
+
+
+def test_the_forced_breakers_are_named_in_order_without_those_that_force_nothing() -> None:
+    mail, ended = replace(FORCED, name="breakers.mail"), replace(FORCED, name="breakers.old", until=NOW + SECOND)
+    flag = replace(FORCED, name="flags.payments")
+    configuration = configured(FORCED, mail, ended, flag)
+
+    assert configuration.forced_breakers(NOW + SECOND) == {"mail": mail, "payments": FORCED}
+    assert list(configuration.forced_breakers(NOW)) == ["mail", "old", "payments"]

@@ -2,31 +2,42 @@
 
 import math
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from tests.support.builders import a_job
 from tidemill.domain.errors import (
+    BatchCallError,
+    BreakerOpenError,
+    DuplicateJobTypeError,
     Fault,
     InvalidPayloadError,
+    JobFileError,
     MissingInput,
     MissingResourceError,
     NewerSchemaError,
     NotAllowedNowError,
     OtherEpochError,
     PayloadTooLargeError,
+    QuotaExceededError,
     RetryAfter,
+    StepsChangedError,
+    SubmissionPausedError,
+    SubmissionShedError,
+    TidemillError,
     TransactionTooLargeError,
     UnknownJobTypeError,
+    UnloadedJobTypeError,
     WriteRefusedError,
     error_text,
 )
-from tidemill.domain.job import Job
 from tidemill.domain.return_values import Continue, GiveUp, Snooze
 from tidemill.domain.states import State
 from tidemill.domain.time_constants import EPOCH, LONGEST_SPAN, MILLISECOND
 
 DEAD = a_job(state=State.DEAD)
+CAUSE = KeyError("a")
 
 
 @pytest.mark.parametrize(
@@ -34,32 +45,101 @@ DEAD = a_job(state=State.DEAD)
     [
         (RetryAfter(90), "again in 90 s", {}),
         (RetryAfter(90, "busy"), "busy", {}),
+        (BreakerOpenError("payments"), "the breaker payments is open", {"name": "payments"}),
+        (
+            MissingInput("rates", after=MILLISECOND, most=5),
+            "the input rates is missing",
+            {"name": "rates", "after": MILLISECOND, "most": 5},
+        ),
+        (
+            StepsChangedError(["a", "b"], ["c"]),
+            (
+                "the steps of this job type have changed: let the old version finish its jobs first, or give the type a "
+                "new name; recorded: a, b; asked for: c"
+            ),
+            {"recorded": ("a", "b"), "asked": ("c",)},
+        ),
+        (
+            BatchCallError(CAUSE, 3),
+            "KeyError: 'a'; the handler had 3 jobs, and each runs alone next",
+            {"error": CAUSE, "__cause__": CAUSE},
+        ),
         (WriteRefusedError("settle", None), "settle refused by a missing document", {"write": "settle"}),
         (WriteRefusedError("settle", DEAD), "settle refused by state dead", {"current": DEAD}),
-        (MissingResourceError("no table"), "no table; check the name, the account and the region", {}),
-        (TransactionTooLargeError(101, 100), "needs 101 transaction entries, but the limit is 100", {}),
+        (
+            MissingResourceError("no table"),
+            (
+                "no table; check the name, the account and the region: "
+                "the outputs JobsTable and FilesBucket of the stack name its resources"
+            ),
+            {},
+        ),
+        (
+            TransactionTooLargeError(101, 100),
+            (
+                "the settle with its writes and follow-up jobs needs 101 transaction entries, "
+                "but the limit is 100; return Continue and do it in parts"
+            ),
+            {},
+        ),
         (NotAllowedNowError("cancelled", DEAD), "a job that is dead cannot be cancelled", {"current": DEAD}),
         (UnknownJobTypeError("c", ("b", "a")), "unknown job type 'c'; known types: a, b", {"known": ("b", "a")}),
         (
             UnknownJobTypeError("mail.welcom", ("mail.send", "mail.welcome")),
             "unknown job type 'mail.welcom'; did you mean 'mail.welcome'? known types: mail.send, mail.welcome",
-            {"similar": "mail.welcome"},
+            {"similar": "mail.welcome", "summary": "unknown job type 'mail.welcom'; did you mean 'mail.welcome'?"},
         ),
-        (UnknownJobTypeError("mail.other", ("mail.send",)), "'mail.other'; known types: mail.send", {"similar": None}),
-        (UnknownJobTypeError("c", ()), "known types: none", {"name": "c"}),
+        (
+            UnknownJobTypeError("mail.other", ("mail.send",)),
+            "unknown job type 'mail.other'; known types: mail.send",
+            {"similar": None, "summary": "unknown job type 'mail.other'"},
+        ),
+        (UnknownJobTypeError("c", ()), "unknown job type 'c'; known types: none", {"name": "c"}),
+        (
+            UnloadedJobTypeError("mail.send", ("a",), "mail.py, line 3: no such name"),
+            "job type 'mail.send' is not loaded: mail.py, line 3: no such name",
+            {"name": "mail.send", "known": ("a",), "fault": "mail.py, line 3: no such name"},
+        ),
+        (JobFileError("mail.py: broken", ["mail.send"]), "mail.py: broken", {"names": ("mail.send",)}),
+        (DuplicateJobTypeError("twice"), "twice", {"names": ()}),
         (
             PayloadTooLargeError(3, 2),
             "the payload is 3 bytes as compact ASCII JSON; the limit is 2 bytes",
             {"size_bytes": 3, "limit_bytes": 2},
         ),
-        (InvalidPayloadError([Fault("/a", "no"), Fault("", "bad")]), "/a: no; bad", {}),
+        (
+            PayloadTooLargeError(3, 2, what="data"),
+            "the data is 3 bytes as compact ASCII JSON; the limit is 2 bytes",
+            {"size_bytes": 3, "limit_bytes": 2},
+        ),
+        (
+            InvalidPayloadError([Fault("/a", "no"), Fault("", "bad")]),
+            "/a: no; bad",
+            {"faults": (Fault("/a", "no"), Fault("", "bad"))},
+        ),
         (NewerSchemaError("document", 4, 3), "a document of schema 4; this code reads 3", {"schema": 4, "known": 3}),
+        (
+            SubmissionPausedError("lane", MILLISECOND),
+            "an operator has paused the lane of this job and refuses new ones; submit it again later",
+            {"scope": "lane", "retry_after": MILLISECOND},
+        ),
+        (
+            SubmissionShedError("mail.send", level=2, retry_after=MILLISECOND),
+            "jobs of type mail.send are refused while the service is under strain; submit it again later",
+            {"type": "mail.send", "level": 2, "retry_after": MILLISECOND},
+        ),
+        *(
+            (
+                QuotaExceededError(count=count, period=timedelta(minutes=1), known=count + 1, retry_after=MILLISECOND),
+                f"the quota of {jobs} in 60 s is used up; submit the job again later",
+                {"count": count, "period": timedelta(minutes=1), "known": count + 1, "retry_after": MILLISECOND},
+            )
+            for count, jobs in ((1, "1 job"), (2, "2 jobs"))
+        ),
     ],
 )
-def test_an_error_says_and_carries_its_details(
-    error: Exception, text: str, carried: dict[str, Job | str | int]
-) -> None:
-    assert text in str(error)
+def test_an_error_says_and_carries_its_details(error: TidemillError, text: str, carried: dict[str, Any]) -> None:
+    assert str(error) == text
     assert {name: getattr(error, name) for name in carried} == carried
 
 
@@ -70,6 +150,14 @@ def test_a_missing_input_allows_one_wait_at_least(most: int, *, allowed: bool) -
         return
     with pytest.raises(ValueError, match="most must be at least 1; got 0"):
         MissingInput("rates", after=MILLISECOND, most=most)
+
+
+@pytest.mark.parametrize(
+    ("name", "after"), [("Rates!", MILLISECOND), ("rates", -MILLISECOND), ("rates", LONGEST_SPAN + MILLISECOND)]
+)
+def test_a_missing_input_has_the_name_of_a_signal_and_a_time(name: str, after: timedelta) -> None:
+    with pytest.raises(ValueError, match=r"invalid signal name 'Rates!'|after must be from 0 to 366 days"):
+        MissingInput(name, after=after)
 
 
 def test_a_missing_input_allows_three_waits_unless_the_handler_says_otherwise() -> None:

@@ -47,6 +47,22 @@ def test_each_fault_has_its_path(given_nodes: Nodes, found: list[str]) -> None:
     assert paths(given_nodes) == found
 
 
+def test_each_fault_says_what_is_wrong() -> None:
+    given_nodes = [*nodes(a=["a"], b=["none", "c", "c"], c=[]), *nodes(c=[])]
+    known = Graph(nodes(c=[]))
+
+    assert [str(fault) for fault in graph_faults(given_nodes)] == [
+        "/nodes/3/name: the same name as that of the node at /nodes/2",
+        "/nodes/0/after/0: a node cannot follow itself",
+        "/nodes/1/after/0: no node has the name 'none'",
+        "/nodes/1/after/2: names the parent 'c' a second time",
+    ]
+    assert [str(fault) for fault in graph_faults(nodes(c=[]), known=known, under="/add")] == [
+        "/add/0/name: the flow has a node 'c' already"
+    ]
+    assert [str(fault) for fault in graph_faults([])] == ["/nodes: must hold a node"]
+
+
 def test_a_fault_names_the_cycle() -> None:
     (fault,) = graph_faults(nodes(a=["c"], b=["a"], c=["b"]))
     assert fault.message == "closes a cycle: a after c after b after a"

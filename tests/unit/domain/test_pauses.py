@@ -56,6 +56,7 @@ def test_a_limit_key_is_paused_by_its_line() -> None:
     assert made.pause_of(a_job(), now=NOW) is None
     assert made.pause_of_limit(line, now=NOW)
     assert made.pause_of_limit(Line.for_limit("other"), now=NOW) is None
+    assert not Target(scope=Scope.LIMIT, name="test.job").covers(a_job())
 
 
 def test_each_pause_has_a_line_of_its_own() -> None:
@@ -87,6 +88,7 @@ def test_the_value_of_a_pause_has_its_options() -> None:
         ("lane=slow", {}, "no lane is called 'slow': use critical, default, bulk"),
         ("group=orders", {}, "has no tenant"),
         ("group=orders ", {}, "has no tenant"),
+        ("group= orders", {}, "has no tenant"),
         ("type=a", [], "is an object"),
         ("type=a", {"reject_new": 1}, "no option reject_new=1"),
         ("type=a", {"speed": 1}, "no option speed=1"),

@@ -29,6 +29,16 @@ def test_a_quota_is_read() -> None:
     assert Quota.parse("a", VALUE) == Quota(count=100, period=MINUTE)
 
 
+@pytest.mark.parametrize("count", [0, 100_000_000])
+@pytest.mark.parametrize("period", [1, 86_400])
+def test_a_quota_may_be_as_small_and_as_large_as_its_bounds(count: int, period: int) -> None:
+    """None at all refuses each submission of the tenant."""
+    quota = Quota.parse("a", {"count": count, "period_seconds": period})
+
+    assert quota == Quota(count=count, period=period * SECOND)
+    assert over(quota, shared=0, own=0) is (count == 0)
+
+
 @pytest.mark.parametrize(
     ("tenant", "value", "message"),
     [

@@ -167,3 +167,23 @@ def test_a_wrong_override_of_a_shared_limit_is_refused(name: str, value: Any, me
         configured(shared(name, value))
     entry = {"value": value, "at": NOW.isoformat(), "by": "ada", "reason": ""}
     assert RuntimeConfiguration(document={"settings": {f"limits.{name}": entry}}).overrides(NOW) == []
+
+
+def test_a_flag_with_the_name_of_an_option_overrides_no_limit() -> None:
+    flag = replace(
+        overridden("payments.rate_per_key", {"count": 10, "period_seconds": 60}), name="flags.x.rate_per_key"
+    )
+
+    assert configured(flag).overrides(NOW) == []
+    assert configured(flag).overrides_of("test.job", shares="flags.x", now=NOW) == NO_OVERRIDES
+
+
+def test_an_override_names_the_type_or_the_shared_limit_that_it_changes() -> None:
+    made = configured(overridden("mail.send.max_attempts", 3), shared("payments.concurrency_per_key", 2))
+
+    assert [one.overridden.whose for one in made.overrides(NOW)] == ["mail.send", "shared limit payments"]
+
+
+def test_a_rate_alone_makes_a_limit_of_a_type_that_has_none() -> None:
+    assert TypeOverrides(rate=RATE).limit(None) == Limit(rate=RATE)
+    assert NO_OVERRIDES.limit(None) is None
