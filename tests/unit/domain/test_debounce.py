@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import A_BURST, NOW, SECOND, a_job
-from tidemill.domain.debounce import longest, moved, quiet_after, takes_submissions, useful_longer
+from tests.support.builders import A_BURST, MILLISECOND, NOW, SECOND, a_job
+from tidemill.domain.burst import Burst
+from tidemill.domain.debounce import joined_at, longest, moved, quiet_after, takes_submissions, useful_longer
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import Job, Redrive
 from tidemill.domain.states import State
@@ -32,6 +33,21 @@ def test_a_time_is_rounded_up_to_whole_seconds() -> None:
 def test_the_longest_is_ten_times_the_debounce_and_never_more_than_a_job_may_wait() -> None:
     assert longest(30 * SECOND) == 300 * SECOND
     assert longest(LONGEST_SPAN) == LONGEST_SPAN
+
+
+def test_a_burst_begins_without_moves_and_with_the_payload_of_its_first_submission() -> None:
+    burst = Burst(name="b", until=NOW, sent_for=NOW, last="first")
+
+    assert (burst.replaces, burst.moves, burst.first_moved_at) == (False, 0, None)
+    assert (burst.replacements, burst.first_replaced_at, burst.joined_at) == (0, None, None)
+
+
+def test_a_submission_that_joins_is_later_than_all_before_it_also_by_a_slow_clock() -> None:
+    burst = replace(A_BURST, joined_at=NOW)
+
+    assert joined_at(A_BURST, now=NOW) == NOW
+    assert joined_at(burst, now=NOW + SECOND) == NOW + SECOND
+    assert joined_at(burst, now=NOW - SECOND) == joined_at(burst, now=NOW) == NOW + MILLISECOND
 
 
 def test_a_submission_moves_the_job_on() -> None:

@@ -54,8 +54,8 @@ CAUSE = KeyError("a")
         (
             StepsChangedError(["a", "b"], ["c"]),
             (
-                "the steps of this job type have changed: let the old version finish its jobs first, or give the type a "
-                "new name; recorded: a, b; asked for: c"
+                "the steps of this job type have changed: let the old version finish its jobs first, or give the type "
+                "a new name; recorded: a, b; asked for: c"
             ),
             {"recorded": ("a", "b"), "asked": ("c",)},
         ),

@@ -13,7 +13,6 @@ from tidemill.domain.governor import (
     EXPIRES_AFTER,
     FALLS_AFTER,
     GOVERNOR_SETTING,
-    KNOWN_FOR,
     WINDOW,
     Governed,
     Starts,
@@ -67,7 +66,8 @@ def test_the_starts_of_the_minute_before_a_fall_tell_the_share_of_late_ones_for_
     assert (fell.usual, fell.level) == (100, 0)
     assert next_level(few_report, now=fell.since + 9 * WINDOW) == 0
     assert next_level(more, now=fell.since + 9 * WINDOW) == 1
-    later = fell.since + KNOWN_FOR
+    assert next_level(few_report, now=fell.since + timedelta(minutes=10) - SECOND) == 0
+    later = fell.since + timedelta(minutes=10)
     assert next_level(replace(few_report, window_from=later), now=later) == 1
 
 
@@ -117,8 +117,9 @@ def test_a_level_that_was_not_governed_for_five_minutes_is_in_force_no_more(name
     past: dict[str, Any] = {name: NOW}
     old = Governed(level=3, minute=Starts(late=9, total=9), **past)
 
-    assert in_force(old, now=NOW + EXPIRES_AFTER - SECOND) == 3
-    assert in_force(old, now=NOW + EXPIRES_AFTER) == next_level(old, now=NOW + EXPIRES_AFTER) == 0
+    after = NOW + timedelta(minutes=5)
+    assert in_force(old, now=after - SECOND) == 3
+    assert in_force(old, now=after) == next_level(old, now=after) == 0
     assert in_force(old, now=NOW - timedelta(hours=1)) == 3
 
 

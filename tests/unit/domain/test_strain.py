@@ -1,6 +1,7 @@
 """The level of strain: its setting, what it sheds, and which lanes it slows down."""
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from tests.support.builders import NOW, SECOND
 from tests.support.configurations import configured, strained
 from tidemill.domain.errors import InvalidSettingError
 from tidemill.domain.runtime_configuration import NOTHING_SET
-from tidemill.domain.strain import Importance, level_of, sheds, slowdown
+from tidemill.domain.strain import Importance, deferral, level_of, sheds, slowdown
 from tidemill.names import Lane
 
 
@@ -17,6 +18,15 @@ from tidemill.names import Lane
 def test_only_sheddable_types_are_shed_and_only_under_strain(level: int) -> None:
     assert sheds(Importance.SHEDDABLE, level=level) == (level > 0)
     assert not sheds(Importance.NORMAL, level=level)
+
+
+@pytest.mark.parametrize(("draw", "minutes"), [(0, 5), (0.5, 10), (1, 15)])
+def test_only_deferrable_types_are_deferred_by_5_to_15_minutes_and_only_under_strain(draw: float, minutes: int) -> None:
+    for level in (1, 2, 3):
+        assert deferral(Importance.DEFERRABLE, level=level, draw=draw) == timedelta(minutes=minutes)
+    assert deferral(Importance.DEFERRABLE, level=0, draw=draw) is None
+    assert deferral(Importance.NORMAL, level=3, draw=draw) is None
+    assert deferral(Importance.SHEDDABLE, level=3, draw=draw) is None
 
 
 @pytest.mark.parametrize(
