@@ -9,7 +9,7 @@ FLOWING: Final = (
     Mutant(
         "the end of any parent but the first moves no cursor",
         modules.FLOW_CURSOR,
-        "        return self.at in ended or (self.by is not None and self.by in ended)",
+        "        return self.at in ended or self.by in ended",
         "        return self.at == 0 and 0 in ended",
     ),
     Mutant(

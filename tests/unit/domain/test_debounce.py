@@ -27,6 +27,7 @@ def a_debounced_job(due: datetime = WHOLE + 30 * SECOND, **changes: Any) -> Job:
 
 def test_a_time_is_rounded_up_to_whole_seconds() -> None:
     assert quiet_after(NOW, 30 * SECOND) == quiet_after(WHOLE, 30 * SECOND) == WHOLE + 30 * SECOND
+    assert quiet_after(NOW + SECOND, 30 * SECOND) == WHOLE + 31 * SECOND
     assert quiet_after(NOW, timedelta(0)) == NOW
 
 

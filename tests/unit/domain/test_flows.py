@@ -9,6 +9,7 @@ import pytest
 from tests.support.builders import NOW, a_job
 from tidemill.domain.changes import Change
 from tidemill.domain.flow_cursor import ALL_ENDED, Cursor
+from tidemill.domain.flow_graph import LAST
 from tidemill.domain.flow_moves import flow_moves
 from tidemill.domain.flow_place import FlowPlace, Mark
 from tidemill.domain.flows import (
@@ -127,6 +128,15 @@ def test_the_end_of_a_parent_concerns_the_node_that_waits_for_it(
     cursor: Cursor, ended: list[int] | None, *, moves: bool
 ) -> None:
     assert cursor.moves_on(ended, additions=0) is moves
+
+
+def test_a_node_without_a_cursor_waits_for_its_first_parent_and_nothing_hinders_it_yet() -> None:
+    assert (Cursor().at, Cursor().clean, Cursor().additions) == (0, True, 0)
+
+
+def test_the_keys_of_cursors_and_their_positions_are_the_same_in_each_version() -> None:
+    """They are written: the number of the last node in the key, and the position behind all parents in the item."""
+    assert (LAST, ALL_ENDED) == (-1, -1)
 
 
 def node(state: State, place: FlowPlace | None = PLACE) -> Job:
