@@ -10,6 +10,7 @@ from tidemill.domain.history import Transition, Why, version_of, with_attempts
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.domain.undo import Undone
+from tidemill.dynamodb.history_entries import WRITE_UNIT_BYTES, kept
 
 
 def an_entry(cause: str, *, at: datetime = NOW, attempt: int | None = None) -> Transition:
@@ -61,6 +62,15 @@ def test_the_texts_of_an_entry_are_cut() -> None:
 def test_the_version_of_a_worker_follows_its_request_and_is_cut_with_it(worker: str, version: str) -> None:
     assert version_of(worker) == version
     assert Transition(at=NOW, state="running", cause=Why.CLAIMED, worker=worker).version == version
+
+
+@pytest.mark.parametrize(("other", "least"), [("payload", 4), ("errors", 12), ("redrives", 12)])
+def test_a_job_keeps_four_transitions_at_any_size_and_twelve_after_a_failure(other: str, least: int) -> None:
+    history = tuple(an_entry(f"E{number}") for number in range(20))
+    full = {other: {"S": "x" * (WRITE_UNIT_BYTES - len(other))}}
+
+    assert kept(history, full) == history[-least:]
+    assert kept(history[:3], full) == history[:3]
 
 
 def seen(job: Job) -> list[tuple[str, str, float]]:
