@@ -1,13 +1,19 @@
 """What a job document shows of its runs: lost ones, holds, expiry and the end of a run."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from tests.support.builders import NOW, SECOND, a_job, an_error
+from tidemill.domain.flow_moves import FlowMove
 from tidemill.domain.holds import HoldCause, known_cause
-from tidemill.domain.job import CRASHED
+from tidemill.domain.job import CRASHED, FirstRun, Redrive, Reference
+from tidemill.domain.signals import Awaited, Signal
 from tidemill.domain.states import State
+from tidemill.domain.undo import Undo
+from tidemill.domain.waiting import Cause
+from tidemill.names import Lane
 
 
 @pytest.mark.parametrize(
@@ -68,5 +74,22 @@ def test_the_end_of_a_run_is_known_by_its_owner() -> None:
 def test_a_job_that_was_just_submitted_has_no_past() -> None:
     job = a_job()
 
-    counted = (job.open_runs, job.hops, job.holds, job.releases, job.nudges)
-    assert (counted, job.blocks, job.errors, job.redrives) == ((0, 0, 0, 0, 0), False, (), ())
+    counted = (job.open_runs, job.hops, job.holds, job.releases, job.nudges, job.looks, job.additions)
+    assert counted == (0, 0, 0, 0, 0, 0, 0)
+    assert (job.blocks, job.errors, job.redrives) == (False, (), ())
+
+
+def test_what_is_rare_is_said_and_otherwise_left_out() -> None:
+    """Older documents lack it, so they are read with these values."""
+    assert not Redrive(token="t", at=NOW, by="ada").edited
+    assert not Undo(type="test.undo", lane=Lane.BULK, payload="{}").blocks
+    assert not FlowMove(sequence="1").redriven
+    assert Awaited(cause=Cause.SIGNAL, name="approval", since=NOW, until=NOW).times == 1
+    assert not Signal(name="approval", at=NOW, data="1").used
+
+
+def test_a_message_stands_for_its_job_whether_it_says_more_or_not() -> None:
+    plain = Reference(tenant="a", job_id="j", generation=1, trace="t")
+
+    assert replace(plain, first_run=FirstRun(type="test.job", due=NOW)) == plain
+    assert replace(plain, generation=2) != plain

@@ -10,7 +10,7 @@ from tests.support.builders import NOW, SECOND
 from tests.support.configurations import A_FLAG, configured, paused
 from tidemill.domain.errors import InvalidSettingError
 from tidemill.domain.pauses import ACTS_WITHIN, LATEST_CALL
-from tidemill.domain.runtime_configuration import LARGEST_DOCUMENT, NOTHING_SET, RuntimeConfiguration
+from tidemill.domain.runtime_configuration import LARGEST_DOCUMENT, NOTHING_SET, Change, RuntimeConfiguration
 from tidemill.names import Lane
 
 
@@ -161,3 +161,9 @@ def test_what_is_read_from_the_document_cannot_be_given() -> None:
     for derived in {field.name for field in fields(RuntimeConfiguration)} - given:
         with pytest.raises(TypeError, match=derived):
             RuntimeConfiguration(**{derived: {}})  # type: ignore[arg-type]  # no such argument
+
+
+def test_before_the_first_change_nothing_is_set() -> None:
+    assert (NOTHING_SET.version, NOTHING_SET.stale, NOTHING_SET.settings) == (0, False, {})
+    assert NOTHING_SET.document == {}
+    assert not Change(version=1, name="flags.a", at=NOW, by="ada", reason="", value=None).removed

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tidemill.domain.states import TERMINAL, TRANSITIONS, State, Write, allowed
+from tidemill.domain.states import AT_REST, TERMINAL, TRANSITIONS, WITHOUT_EFFECT, State, Write, allowed
 from tools.state_machine import document
 
 #: What the states promise of their comings and goings, said a second time and in other words.
@@ -56,6 +56,17 @@ def test_only_a_person_moves_a_job_out_of_a_terminal_state() -> None:
     by_a_person = {(write, State.DEAD) for write in (Write.REDRIVE, Write.CANCEL, Write.SUPERSEDE)}
     # The document of a node that was blocked: it had no job.
     assert leaving == by_a_person | {(Write.START_NODE, State.CANCELLED)}
+
+
+def test_a_job_that_had_no_effect_has_ended_and_is_never_redriven() -> None:
+    for state in State:
+        ended_otherwise = state is State.SUCCEEDED or state in TRANSITIONS[Write.REDRIVE]
+        assert (state in WITHOUT_EFFECT) is (state.terminal and not ended_otherwise)
+
+
+def test_a_cancel_ends_each_job_at_once_that_neither_runs_nor_has_ended() -> None:
+    """A dead one is discarded."""
+    assert {state for state in State if not state.terminal} - {State.RUNNING} | {State.DEAD} == AT_REST
 
 
 def test_every_live_job_can_be_claimed_unless_it_waits_for_something_else() -> None:

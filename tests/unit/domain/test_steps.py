@@ -66,5 +66,9 @@ def test_a_step_was_recorded_by_the_code_of_the_last_claim_before_it(history: li
     assert recording_version(A_STEP, history) == version
 
 
+def test_a_run_that_has_not_ended_may_ask_for_more() -> None:
+    require_same_order(steps("ab"), ["a"])
+
+
 def test_the_key_of_a_step_begins_with_that_of_its_job() -> None:
     assert key_of_step("job-key", "charge") == "job-key/charge"
