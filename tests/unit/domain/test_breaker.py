@@ -1,7 +1,9 @@
 """The rules of a breaker: when it opens, who probes it, and how fast its jobs start again."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -194,7 +196,7 @@ MARKED = Breaker(
     version=7,
 )
 #: What each transition changes besides the version.
-CHANGES = {
+CHANGES: Mapping[str, tuple[Breaker, dict[str, Any]]] = {
     "opened": (
         rules.opened(replace(MARKED, state=BreakerState.CLOSED), probe_interval=20 * SECOND, now=NOW),
         {

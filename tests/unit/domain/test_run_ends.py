@@ -73,7 +73,7 @@ def test_a_flow_that_waits_or_ends_by_its_nodes_rests_on_its_look(outcome: Outco
 
 
 def a_signal(name: str = "approval", **changes: Any) -> Signal:
-    return Signal(**{"name": name, "at": NOW - MINUTE, "data": "1"} | changes)
+    return replace(Signal(name=name, at=NOW - MINUTE, data="1"), **changes)
 
 
 def waited_for(name: str = "approval", cause: Cause = Cause.SIGNAL, times: int = 1) -> Awaited:
@@ -81,7 +81,7 @@ def waited_for(name: str = "approval", cause: Cause = Cause.SIGNAL, times: int =
 
 
 def awaits(**changes: Any) -> Awaits:
-    return Awaits(**{"cause": Cause.SIGNAL, "name": "approval", "after": HOUR} | changes)
+    return replace(Awaits(cause=Cause.SIGNAL, name="approval", after=HOUR), **changes)
 
 
 #: What every wait of `RUNNING` writes.
@@ -169,7 +169,7 @@ def test_a_job_dies_after_the_most_waits_for_one_input_in_a_row(times: int, stat
 
 def test_an_input_that_comes_in_time_saves_a_job_from_its_last_wait() -> None:
     job = replace(RUNNING, awaited=waited_for("rates", Cause.INPUT, 3), attempt=1)
-    missing = replace(outcome_of(MissingInput("rates", after=HOUR, most=3)), arrived=(a_signal("rates"),))
+    missing = awaits(cause=Cause.INPUT, name="rates", most=3, arrived=(a_signal("rates"),))
 
     written = settled(job, missing)
 
