@@ -42,7 +42,7 @@ _TOO_MANY_REQUESTS: Final = 429
 _REQUEST_TIMEOUT: Final = 408
 _CLIENT_ERROR: Final = 400
 _SERVER_ERROR: Final = 500
-#: Classes of botocore, requests and httpx for connections that fail and responses that do not come.
+#: Classes of Python, botocore, requests and httpx for connections that fail and responses that do not come.
 _CONNECTION: Final = frozenset(
     {"ConnectionError", "HTTPClientError", "ReadTimeoutError", "TransportError", "TimeoutException", "Timeout"}
 )
@@ -100,5 +100,5 @@ def _by_status(status: Any) -> ErrorClass | None:
 def _by_class(error: BaseException) -> ErrorClass:
     """Errors of the file system are an `OSError` as well, and no network error."""
     names = {each.__name__ for each in type(error).__mro__}
-    network = isinstance(error, TimeoutError | ConnectionError) or "URLError" in names or "gaierror" in names
+    network = isinstance(error, TimeoutError) or "URLError" in names or "gaierror" in names
     return ErrorClass.TRANSIENT if network or names & _CONNECTION else ErrorClass.DEFECT

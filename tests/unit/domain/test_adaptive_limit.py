@@ -19,6 +19,8 @@ from tidemill.domain.adaptive_limit import (
     changed,
 )
 
+#: In seconds.
+DAY = 86_400
 BOUNDS = Adaptive(floor=2, ceiling=20, target_seconds=1)
 #: It has fallen once, long ago.
 TEN = Adapted(allowed=10.0, falls=1, fell_at=NOW - timedelta(minutes=1), why=Trouble.SLOW)
@@ -117,12 +119,30 @@ def test_the_slots_lie_within_bounds_that_may_have_changed() -> None:
         ({"ceiling": 101}, "ceiling 101"),
         ({"ceiling": 2.5}, "ceiling is 2.5; it must be a whole number"),
         ({"target_seconds": 0}, "target_seconds is 0; it must be positive"),
+        ({"target_seconds": 366 * DAY + 1}, "it must be positive and at most 3.16224e+07"),
         ({"target_seconds": "1"}, "target_seconds is '1'; it must be a number"),
     ],
 )
 def test_wrong_bounds_are_refused(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         Adaptive(**{"floor": 2, "ceiling": 20, "target_seconds": 1} | wrong)
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        {"floor": 1},
+        {"floor": 20},
+        {"ceiling": 2},
+        {"ceiling": 100},
+        {"target_seconds": 0.001},
+        {"target_seconds": 366 * DAY},
+    ],
+)
+def test_bounds_may_be_as_wide_and_as_narrow_as_this(bounds: dict[str, Any]) -> None:
+    made = Adaptive(**{"floor": 2, "ceiling": 20, "target_seconds": 1} | bounds)
+
+    assert made.slots(None) == made.floor
 
 
 def in_a_loop(capacity: int, *, rounds: int, start: Adapted | None = None) -> list[float]:

@@ -19,7 +19,9 @@ def test_a_breaker_may_be_forced_open_or_closed(state: str) -> None:
     check(replace(FORCED, value={"force": state}))
 
 
-@pytest.mark.parametrize("value", ["open", {"force": "half-open"}, {"force": []}, {}, {"force": "open", "more": 1}])
+@pytest.mark.parametrize(
+    "value", ["open", ["force"], {"force": "half-open"}, {"force": []}, {}, {"force": "open", "more": 1}]
+)
 def test_any_other_value_is_refused(value: Any) -> None:
     with pytest.raises(InvalidSettingError, match="the value of the breaker payments is"):
         check(replace(FORCED, value=value))

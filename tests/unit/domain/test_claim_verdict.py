@@ -48,6 +48,10 @@ def test_a_message_is_acknowledged_only_when_its_document_no_longer_needs_it() -
         (JOB, DeadLetterAction.STRANDED),
         (RUNNING, DeadLetterAction.STRANDED),
         (replace(JOB, state=State.RETRYING), DeadLetterAction.STRANDED),
+        (replace(JOB, state=State.SCHEDULED), DeadLetterAction.STRANDED),
+        # They get a message once their turn has come, or what they wait for.
+        (replace(JOB, state=State.WAITING), DeadLetterAction.OUTDATED),
+        (replace(JOB, state=State.PARKED), DeadLetterAction.OUTDATED),
         (SUCCEEDED, DeadLetterAction.OUTDATED),
         (replace(DEAD, expires_at=NOW), DeadLetterAction.OUTDATED),
         (replace(DEAD, generation=6), DeadLetterAction.OUTDATED),

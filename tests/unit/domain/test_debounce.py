@@ -118,6 +118,18 @@ def test_a_job_is_scheduled_beyond_the_delay_of_its_lane_and_queued_again_before
     assert (near.state, near.generation) == (State.QUEUED, 4)
 
 
+def test_a_scheduled_job_has_no_message_under_way_when_its_time_has_come_near() -> None:
+    due = WHOLE + 20 * MINUTE
+    far = replace(A_BURST, until=WHOLE + 100 * MINUTE, sent_for=due)
+    job = a_debounced_job(due, burst=far, state=State.SCHEDULED)
+
+    later = moved(job, due + MINUTE, now=NOW + 10 * MINUTE)
+
+    assert (later.state, later.generation) == (State.QUEUED, 2)
+    assert later.burst
+    assert later.burst.sent_for == due + MINUTE
+
+
 def test_no_submission_moves_the_job_beyond_the_end_of_its_burst() -> None:
     later = moved(a_debounced_job(), WHOLE + 400 * SECOND, now=NOW + 20 * SECOND)
 
@@ -202,6 +214,14 @@ def test_a_job_that_was_moved_is_of_use_from_its_new_time_on() -> None:
     job = moved(a_debounced_job(WHOLE + 30 * SECOND, useful_until=WHOLE), due, now=NOW)
 
     assert useful_longer(job, submission, now=NOW).useful_until == due + age
+
+
+def test_a_job_that_starts_at_once_is_of_use_from_the_submission_on() -> None:
+    job = a_debounced_job(WHOLE, run_at=None, useful_until=WHOLE + SECOND)
+    submission = a_debounced_job(WHOLE + MINUTE, useful_until=WHOLE + MINUTE + 5 * SECOND)
+
+    assert useful_longer(job, submission, now=WHOLE + MINUTE).useful_until == WHOLE + MINUTE + 5 * SECOND
+    assert useful_longer(job, replace(submission, due=None), now=WHOLE + MINUTE) == job
 
 
 def test_only_a_job_with_an_age_is_of_use_longer() -> None:

@@ -8,8 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.builders import MILLISECOND, NOW, SECOND, a_job, an_error, reference_to
-from tidemill.domain.dispatch import LONGEST_LANE_DELAY, Dispatch, dispatch
-from tidemill.domain.job import DeadLetter, DeathReason
+from tidemill.domain.dispatch import (
+    LONGEST_LANE_DELAY,
+    Dispatch,
+    dispatch,
+    has_begun,
+    may_be_sent,
+    message_at_once,
+)
+from tidemill.domain.job import DeadLetter, DeathReason, Job
 from tidemill.domain.states import State
 from tidemill.names import DISPATCHED_STATES, Lane
 
@@ -37,6 +44,67 @@ def test_a_dead_letter_message_may_lack_a_reason_and_an_error() -> None:
     assert sent is not None
     assert isinstance(sent.body, DeadLetter)
     assert (sent.body.death, sent.body.error_class) == ("", "")
+
+
+def test_a_dead_letter_message_names_the_last_error() -> None:
+    sent = dispatch(RUNNING, replace(DEAD, errors=(an_error(error_class="KeyError"), *DEAD.errors)), now=NOW)
+
+    assert sent is not None
+    assert isinstance(sent.body, DeadLetter)
+    assert sent.body.error_class == "ValueError"
+
+
+@pytest.mark.parametrize(
+    ("job", "sent"),
+    [
+        (QUEUED, True),
+        (RETRYING, True),
+        (replace(QUEUED, due=None), True),
+        (replace(QUEUED, due=NOW - SECOND), True),
+        (replace(QUEUED, due=NOW + MILLISECOND), False),
+        (replace(RETRYING, due=NOW + SECOND), False),
+        # A worker may claim it without a message.
+        (replace(QUEUED, group="g"), False),
+        *((replace(QUEUED, state=state), False) for state in State if state not in {State.QUEUED, State.RETRYING}),
+    ],
+)
+def test_the_writer_of_a_job_may_send_the_message_that_is_due_at_once(job: Job, *, sent: bool) -> None:
+    assert message_at_once(job, now=NOW) == (dispatch(None, job, now=NOW) if sent else None)
+    assert may_be_sent(None, job, now=NOW) is sent
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "sent"),
+    [
+        (RUNNING, RETRYING, True),
+        (RUNNING, replace(RETRYING, due=NOW + SECOND), False),
+        (RUNNING, replace(RETRYING, group="g"), False),
+        # The run was lost, or nobody ended one.
+        (RUNNING, replace(RETRYING, generation=1), False),
+        (RETRYING, replace(RETRYING, generation=3), False),
+        (DEAD, replace(QUEUED, generation=2), False),
+        (replace(QUEUED, state=State.SCHEDULED), replace(QUEUED, generation=2), False),
+    ],
+)
+def test_of_changes_only_the_end_of_a_run_may_be_sent_by_its_writer(before: Job, after: Job, *, sent: bool) -> None:
+    assert may_be_sent(before, after, now=NOW) is sent
+
+
+@pytest.mark.parametrize(
+    ("current", "begun"),
+    [
+        (QUEUED, False),
+        (replace(QUEUED, nudged_at=NOW), False),
+        (RUNNING, True),
+        (replace(QUEUED, state=State.CANCELLED), True),
+        (replace(QUEUED, generation=2), True),
+        # Of before, as a read that is a little old returns it.
+        (replace(QUEUED, generation=0), False),
+        (replace(RUNNING, generation=0), False),
+    ],
+)
+def test_a_message_has_done_its_work_once_its_job_is_claimed_or_has_moved_on(current: Job, *, begun: bool) -> None:
+    assert has_begun(current, QUEUED) is begun
 
 
 @pytest.mark.parametrize(
