@@ -6,7 +6,7 @@ from itertools import permutations, product
 
 import pytest
 
-from tests.support.builders import NOW, a_job
+from tests.support.builders import NOW, SECOND, a_job
 from tidemill.domain.changes import Change
 from tidemill.domain.flow_cursor import ALL_ENDED, Cursor
 from tidemill.domain.flow_graph import LAST
@@ -19,6 +19,8 @@ from tidemill.domain.flows import (
     NodeVerdict,
     OnFailure,
     Resolution,
+    cancelled_at,
+    is_flow,
     is_node_name,
     pause,
     resolution_of,
@@ -30,6 +32,7 @@ from tidemill.domain.job import Job, Redrive
 from tidemill.domain.signals import Signal
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
+from tidemill.names import FLOW_TYPE
 
 PLACE = FlowPlace(id="f", node="a")
 BLOCKED = FlowPlace(id="f", node="a", mark=Mark.BLOCKED)
@@ -52,8 +55,24 @@ def test_a_node_is_what_its_document_says(state: State) -> None:
 
 def test_a_document_without_a_job_says_why() -> None:
     assert resolution_of(None) is Resolution.PENDING
+    assert resolution_of(a_job(state=State.CANCELLED)) is Resolution.FAILED
     assert resolution_of(a_job(state=State.CANCELLED, flow=SKIPPED)) is Resolution.SKIPPED
     assert resolution_of(a_job(state=State.CANCELLED, flow=BLOCKED)) is Resolution.BLOCKED
+
+
+def test_a_flow_is_cancelled_by_the_signal_of_that_name_alone() -> None:
+    looked = Signal(name="other", at=NOW, data="true")
+    cancelled = Signal(name=CANCELLED, at=NOW + SECOND, data="true")
+
+    assert cancelled_at(a_job()) is None
+    assert cancelled_at(a_job(signals=(looked,))) is None
+    assert cancelled_at(a_job(signals=(looked, cancelled))) == NOW + SECOND
+    assert starts_nodes(a_job(signals=(looked,)))
+
+
+def test_only_a_job_of_the_type_of_flows_is_one() -> None:
+    assert is_flow(a_job(type=FLOW_TYPE))
+    assert not is_flow(a_job())
 
 
 #: Rows: what the parent is. Columns: fail, skip, continue.

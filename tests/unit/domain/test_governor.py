@@ -71,6 +71,16 @@ def test_the_starts_of_the_minute_before_a_fall_tell_the_share_of_late_ones_for_
     assert next_level(replace(few_report, window_from=later), now=later) == 1
 
 
+def test_from_the_first_level_on_all_processes_report_so_their_own_starts_tell_the_share() -> None:
+    late = replace(LATE, level=1, since=NOW - 2 * WINDOW, minute_from=NOW - 2 * WINDOW, usual=100)
+
+    assert next_level(late, now=NOW) == 2
+
+
+def test_counts_of_starts_add_up() -> None:
+    assert Starts(late=1, total=5) + Starts(late=2, total=30) == Starts(late=3, total=35)
+
+
 def test_a_minute_that_lasted_two_counts_half_of_its_starts() -> None:
     fell = changed(replace(LASTING, minute=Starts(total=600)), 2, now=NOW + 2 * FALLS_AFTER)
     assert (fell.usual, changed(fell, 3, now=NOW + 3 * FALLS_AFTER).usual) == (50, 50)

@@ -116,8 +116,14 @@ def test_a_first_move_that_the_history_records_is_shown_once(recorded: list[Tran
     assert [cause for _, cause, _ in seen(job)].count(Why.MOVED) == shown
 
 
+def test_a_burst_that_never_moved_adds_nothing() -> None:
+    assert seen(a_job(burst=A_BURST)) == [("accepted", "accepted", 0)]
+
+
 def test_a_lost_run_is_dated_by_its_own_claim() -> None:
     history = tuple(an_entry(Why.CLAIMED, at=NOW + number * SECOND) for number in (1, 2, 3))
+    lost = an_entry(Why.RUN_LOST, at=NOW + 9 * SECOND)
+    history = (history[0], lost, *history[1:])
     job = a_job(state=State.RUNNING, attempt=3, open_runs=3, history=history, claimed_at=NOW + 3 * SECOND)
 
     assert [(error.attempt, error.at) for error in job.lost] == [(1, NOW + SECOND), (2, NOW + 2 * SECOND)]

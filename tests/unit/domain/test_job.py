@@ -2,14 +2,17 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from tests.support.builders import NOW, SECOND, a_job, an_error
+from tests.support.builders import A_BURST, NOW, SECOND, SKIPPED, a_job, an_error
 from tidemill.domain.flow_moves import FlowMove
+from tidemill.domain.history import Transition, Why
 from tidemill.domain.holds import HoldCause, known_cause
-from tidemill.domain.job import CRASHED, FirstRun, Redrive, Reference
+from tidemill.domain.job import CRASHED, DeadLetter, FirstRun, Redrive, Reference, reference_of, reference_to
 from tidemill.domain.signals import Awaited, Signal
+from tidemill.domain.skipped_work import Backfilled, Skipped
 from tidemill.domain.states import State
 from tidemill.domain.undo import Undo
 from tidemill.domain.waiting import Cause
@@ -93,3 +96,48 @@ def test_a_message_stands_for_its_job_whether_it_says_more_or_not() -> None:
 
     assert replace(plain, first_run=FirstRun(type="test.job", due=NOW)) == plain
     assert replace(plain, generation=2) != plain
+
+
+@pytest.mark.parametrize(("name", "owed"), [("geo", None), ("agent", SKIPPED[1]), ("other", None)])
+def test_skipped_work_is_owed_until_a_job_makes_up_for_it(name: str, owed: Skipped | None) -> None:
+    job = a_job(skipped=SKIPPED, backfilled=(Backfilled(name="geo", job_id="b", at=NOW),))
+
+    assert job.owes(name) == owed
+    assert a_job(skipped=SKIPPED).owes("geo") == SKIPPED[0]
+    assert a_job().owes("geo") is None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"generation": 2},
+        {"generation": 0},
+        {"attempt": 1},
+        {"history": (Transition(at=NOW, state="queued", cause=Why.NUDGED),)},
+        {"nudged_at": NOW},
+        {"due": None},
+        {"burst": A_BURST},
+        {"group": "g"},
+        *({"state": state} for state in State if state is not State.QUEUED),
+    ],
+)
+def test_only_the_message_of_a_job_as_submitted_says_that_it_has_not_begun(changes: dict[str, Any]) -> None:
+    job = a_job(**changes)
+
+    reference = reference_to(job)
+
+    assert (reference.tenant, reference.job_id, reference.generation, reference.trace) == (
+        job.tenant,
+        job.id,
+        job.generation,
+        job.trace,
+    )
+    assert reference.first_run == (None if changes else FirstRun(type=job.type, due=NOW))
+
+
+def test_a_message_of_either_kind_names_its_job() -> None:
+    reference = reference_to(a_job())
+    letter = DeadLetter(reference=reference, type="test.job", death="", error_class="", attempts=1)
+
+    assert reference_of(reference) is reference_of(letter) is reference
