@@ -1,17 +1,21 @@
 """Pauses: which jobs they hold back, and how their settings are read."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.support.builders import NOW, SECOND, TENANT, a_job
-from tests.support.configurations import configured, paused
+from tests.support.configurations import A_FLAG, configured, paused
 from tidemill.domain.errors import InvalidSettingError
 from tidemill.domain.limits import Rate
-from tidemill.domain.pauses import Scope, Target, value_of
-from tidemill.domain.runtime_configuration import RuntimeConfiguration
+from tidemill.domain.pauses import CATCH_UP_TAG, Drain, Scope, Target, value_of
+from tidemill.domain.runtime_configuration import RuntimeConfiguration, drain_of
 from tidemill.domain.waiting import Cause, Line
-from tidemill.names import Lane
+from tidemill.names import SCHEDULE_TENANT, Lane
+
+#: The job that makes up for the times of a paused schedule.
+CATCHES_UP: dict[str, Any] = {"tenant": SCHEDULE_TENANT, "type": "a", "tags": (CATCH_UP_TAG,)}
 
 
 @pytest.mark.parametrize(
@@ -22,6 +26,9 @@ from tidemill.names import Lane
         (f"tenant={TENANT}", {"tenant": TENANT}, {"tenant": f"{TENANT}2"}),
         (f"group={TENANT} a b", {"group": "a b"}, {"group": "a b", "tenant": "other"}),
         (f"group={TENANT} a b", {"group": "a b"}, {"group": "a"}),
+        ("schedule=a", CATCHES_UP, CATCHES_UP | {"tags": ()}),
+        ("schedule=a", CATCHES_UP, CATCHES_UP | {"tenant": TENANT}),
+        ("schedule=a", CATCHES_UP, CATCHES_UP | {"type": "b"}),
     ],
 )
 def test_a_pause_holds_back_what_it_names(target: str, covered: dict[str, Any], other: dict[str, Any]) -> None:
@@ -77,6 +84,48 @@ def test_the_value_of_a_pause_has_its_options() -> None:
     assert (plain.reject_new, plain.rate) == (False, Rate(count=10, period=SECOND))
     assert (both.reject_new, both.rate) == (True, Rate(count=3, period=SECOND))
     assert value_of(reject_new=False, per_second=None) == {}
+
+
+@pytest.mark.parametrize(
+    ("target", "stops"),
+    [
+        ("schedule=a", True),
+        ("schedule=b", False),
+        ("type=a", True),
+        ("type=b", False),
+        ("lane=bulk", True),
+        ("lane=default", False),
+        (f"tenant={SCHEDULE_TENANT}", True),
+        ("tenant=a", False),
+        (f"group={SCHEDULE_TENANT} a", False),
+        ("limit=a", False),
+    ],
+)
+def test_a_pause_stops_the_schedule_of_a_type_if_it_holds_back_each_of_its_jobs(target: str, *, stops: bool) -> None:
+    named = Target.parse(target)
+
+    assert named.stops_schedule("a", Lane.BULK) is stops
+    assert named.stops_schedules is (named.scope.value in {"schedule", "type", "lane"} or target == "tenant=schedule")
+
+
+def test_the_line_of_a_pause_empties_at_its_rate_after_its_end() -> None:
+    setting = paused("type=a", value=value_of(reject_new=False, per_second=3))
+
+    drain = drain_of(setting, ends_at=NOW)
+
+    assert drain == Drain(line=Line.for_pause("type=a"), rate=Rate(count=3, period=SECOND), ends_at=NOW)
+    assert drain_of(replace(setting, value={"rate": "fast"}), ends_at=NOW) is None
+    assert drain_of(A_FLAG, ends_at=NOW) is None
+
+
+@pytest.mark.parametrize(("scheduled", "held"), [(9, False), (10, True), (59, True), (60, False)])
+def test_the_times_of_a_schedule_are_held_from_when_each_function_knows_of_the_pause(
+    scheduled: int, *, held: bool
+) -> None:
+    (pause,) = configured(paused("type=a", until=NOW + 60 * SECOND)).pauses(NOW)
+
+    assert pause.holds(NOW + scheduled * SECOND) is held
+    assert replace(pause, until=None).holds(NOW + scheduled * SECOND) is (scheduled >= 10)
 
 
 @pytest.mark.parametrize(

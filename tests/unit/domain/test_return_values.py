@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tidemill.domain.return_values import Continue, GiveUp, Snooze, WaitFor
+from tidemill.domain.return_values import WORK_NOT_DONE, Cancelled, Continue, Done, GiveUp, Snooze, WaitFor
 
 LONGEST = timedelta(days=366)
 _WAITS: dict[str, Callable[[Any], Any]] = {
@@ -44,3 +44,21 @@ def test_the_name_of_a_signal_and_the_reason_of_a_death_are_checked() -> None:
 
 def test_a_job_continues_at_once_unless_it_says_otherwise() -> None:
     assert Continue() == Continue(checkpoint=None, after=timedelta(0))
+
+
+@pytest.mark.parametrize(
+    ("returned", "done"),
+    [
+        (None, True),
+        (Done(), True),
+        (Continue(), True),
+        (Snooze(LONGEST), False),
+        (WaitFor("answer", LONGEST), False),
+        (GiveUp("no"), False),
+        (Cancelled(), False),
+    ],
+)
+def test_a_run_that_put_its_work_off_says_nothing_about_the_services_that_it_calls(
+    returned: Any, *, done: bool
+) -> None:
+    assert isinstance(returned, WORK_NOT_DONE) is not done
