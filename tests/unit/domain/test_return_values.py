@@ -58,7 +58,5 @@ def test_a_job_continues_at_once_unless_it_says_otherwise() -> None:
         (Cancelled(), False),
     ],
 )
-def test_a_run_that_put_its_work_off_says_nothing_about_the_services_that_it_calls(
-    returned: Any, *, done: bool
-) -> None:
+def test_a_run_that_put_its_work_off_says_nothing_about_the_services_it_calls(returned: Any, *, done: bool) -> None:
     assert isinstance(returned, WORK_NOT_DONE) is not done
