@@ -235,13 +235,15 @@ def test_a_claim_of_a_document_with_a_long_history_is_applied_once(
 
 @pytest.mark.parametrize("change", [{"generation": 2}, {"due": _LATER}, {"due": None}], ids=str)
 def test_a_long_history_allows_no_claim_that_is_otherwise_refused(
-    store: DynamoJobStore, table: Table, change: dict[str, Any]
+    store: DynamoJobStore, client: FaultyClient, table: Table, change: dict[str, Any]
 ) -> None:
     job = a_job()
     table.put(replace(job, history=_past(job), **change))
-    before = table.item(job)
+    before, writes = table.item(job), list[bool]()
+    client.watch = writes.append
 
     with pytest.raises(WriteRefusedError):
         _claim(store, job)
 
     assert table.item(job) == before
+    assert writes == [False], "it is not tried again"

@@ -61,10 +61,11 @@ def bound(
         return
     if state.adapted is None:
         begin(write, bounds)
+        slots = bounds.slots(None)
     else:
         # Another run has lowered the number since. Without a decrease it only rises.
         write.conditions.append(f"{write.name(FALLS)} = {write.value('seen_falls', number(state.adapted.falls))}")
-    slots = bounds.slots(changed(state.adapted, change) if state.adapted else None)
+        slots = bounds.slots(changed(state.adapted, change))
     write.value("most", number(slots - adds + gone))
     # Other runs have entered since. Those that leave with this write make room.
     write.conditions.append(f"{size} <= :most")

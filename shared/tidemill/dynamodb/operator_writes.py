@@ -258,7 +258,8 @@ def redrive(job: Job, entry: Redrive, *, state: State = State.QUEUED, sequence: 
                 sets[name] = text(held)
     if job.state is State.DEAD and job.cancel_requested_at:
         # This write removes the request from the document.
-        entries.insert(0, Transition(at=job.cancel_requested_at, state=State.RUNNING, cause=Why.CANCEL_REQUESTED))
+        asked = Transition(at=job.cancel_requested_at, state=State.RUNNING, cause=Why.CANCEL_REQUESTED)
+        entries = [asked, *entries]
     if job.state is State.DEAD and job.lost:
         # The last chance to record these runs, since attempts count from 1 again. The errors of a dead job never change
         # within its generation; those of a job that was read before its death may have changed since.
