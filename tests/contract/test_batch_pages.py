@@ -2,14 +2,16 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from tests.support.builders import NOW, SECOND, a_job
 from tests.support.faulty_client import FaultyClient
 from tests.support.job_tables import Table
-from tidemill.domain.batches import PAGES, page_number
-from tidemill.domain.errors import BatchRefusedError, WriteRefusedError
+from tidemill.domain.batches import PAGES, Page, page_number
+from tidemill.domain.errors import BatchRefusedError, TransactionConflictError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb import batch_pages
@@ -97,6 +99,19 @@ def test_an_end_that_is_noted_twice_counts_once(store: DynamoJobStore, pages: Dy
         pages.record(batch, page, {State.SUCCEEDED: frozenset({job.id})}, now=NOW, last=last)
     (noted,) = pages.pages(batch)
     assert (noted.ended, noted.unfinished) == ({State.SUCCEEDED: frozenset({job.id})}, frozenset())
+
+
+def test_an_end_is_noted_at_the_next_look_if_a_member_joins_at_this_moment() -> None:
+    class Busy:
+        def update_item(self, **_request: Any) -> None:
+            raise ClientError({"Error": {"Code": "TransactionConflictException", "Message": "busy"}}, "UpdateItem")
+
+    client: Any = Busy()
+    pages, batch = DynamoBatchPages(client, table="jobs"), a_job(id=new_job_id(), type=BATCH_TYPE)
+
+    pages.record(batch, Page(number=0), {State.SUCCEEDED: frozenset({new_job_id()})}, now=NOW)
+    with pytest.raises(TransactionConflictError):
+        pages.close(batch, now=NOW)
 
 
 def test_a_new_batch_under_the_key_of_an_expired_one_has_its_own_pages(

@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import NOW, SECOND, TENANT
+from tests.support.builders import NOW, SECOND, TENANT, a_job
 from tidemill.domain.errors import StoreUnavailableError
+from tidemill.domain.flow_cursor import Cursor
 from tidemill.domain.waiting import Line
+from tidemill.dynamodb.flow_items import DynamoFlows
 from tidemill.dynamodb.job_reader import JobReader
 from tidemill.dynamodb.listing import DynamoListing, Wanted
 from tidemill.dynamodb.listing_entries import Position
@@ -74,6 +76,16 @@ def test_a_batch_has_at_most_a_hundred_keys(count: int, batches: list[int]) -> N
 
     reader(client).get_many(keys(count))
     assert client.batches == batches
+
+
+@pytest.mark.parametrize(("count", "batches"), [(1, [1]), (100, [100]), (101, [100, 1]), (250, [100, 100, 50])])
+def test_cursors_and_added_nodes_of_a_flow_are_read_in_batches_of_a_hundred(count: int, batches: list[int]) -> None:
+    client: Any = Client()
+    flows, flow = DynamoFlows(client, table=TABLE), a_job()
+
+    assert flows.cursors(flow, range(count)) == dict.fromkeys(range(count), Cursor())
+    assert flows.added(flow, range(count)) == []
+    assert client.batches == batches * 2
 
 
 def test_a_table_that_stays_busy_is_asked_six_times_with_doubling_pauses(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,133 @@
+"""The item of a breaker: what is written of a transition is read again, and failures of several workers add up."""
+
+from dataclasses import fields, replace
+
+import pytest
+
+from tests.support.builders import NOW, SECOND, TENANT
+from tests.support.faulty_client import Fault, FaultyClient
+from tests.support.job_tables import Table
+from tidemill.domain.breaker import Breaker, BreakerPolicy, BreakerState
+from tidemill.dynamodb.breaker_item import DynamoBreakers
+
+POLICY = BreakerPolicy(name="payments")
+FRESH = Breaker(name="payments")
+#: No field has its default.
+OPEN = Breaker(
+    name="payments",
+    state=BreakerState.OPEN,
+    since=NOW,
+    outage_from=NOW - SECOND,
+    failures=7,
+    calls=9,
+    window_from=NOW - 2 * SECOND,
+    called_at=NOW + SECOND,
+    probe=(TENANT, "probe"),
+    probe_at=NOW + 2 * SECOND,
+    probe_until=NOW + 3 * SECOND,
+    failed_probe=(TENANT, "failed"),
+    failed_probe_created=NOW - 3 * SECOND,
+    probes=2,
+    reopened=3,
+    probe_interval=5 * SECOND,
+    last_error="HTTP 503",
+    version=1,
+)
+
+
+@pytest.fixture
+def breakers(client: FaultyClient, table: Table) -> DynamoBreakers:
+    return DynamoBreakers(client, table=table.name)  # type: ignore[arg-type]  # a proxy
+
+
+def failed(breakers: DynamoBreakers, seen: Breaker, call: str, *, after: int = 0, calls: int = 1) -> Breaker:
+    return breakers.fail(seen, POLICY, calls=calls, call=call, error=f"HTTP {call}", now=NOW + after * SECOND)
+
+
+def test_a_transition_is_read_as_it_was_written(breakers: DynamoBreakers) -> None:
+    same = [field.name for field in fields(Breaker) if getattr(OPEN, field.name) == getattr(FRESH, field.name)]
+    assert same == ["name", "last_call"], "a field of its own shows that it is written"
+
+    assert breakers.move(FRESH, OPEN) == (True, OPEN)
+    assert breakers.read("payments", consistent=True) == OPEN
+
+    closed = replace(FRESH, since=NOW + SECOND, last_error=OPEN.last_error, version=2)
+    assert breakers.move(OPEN, closed) == (True, closed)
+    assert breakers.read("payments") == closed
+
+
+def test_the_error_of_a_failed_probe_takes_the_place_of_the_one_before(breakers: DynamoBreakers) -> None:
+    breakers.move(FRESH, OPEN)
+    later = replace(OPEN, version=2, last_error="HTTP 500")
+
+    assert breakers.move(OPEN, later) == (True, later)
+
+
+def test_an_error_that_was_counted_since_the_read_stays(breakers: DynamoBreakers) -> None:
+    """Another worker reports it while this one opens the breaker."""
+    seen = failed(breakers, FRESH, "500")
+    failed(breakers, seen, "503")
+
+    moved, present = breakers.move(seen, replace(seen, state=BreakerState.OPEN, version=1))
+
+    assert (moved, present.last_error) == (True, "HTTP 503")
+
+
+def test_of_two_transitions_of_the_same_breaker_one_is_made(breakers: DynamoBreakers) -> None:
+    breakers.move(FRESH, OPEN)
+    for seen in (FRESH, OPEN):
+        breakers.move(OPEN, replace(OPEN, version=2))
+        assert breakers.move(seen, replace(OPEN, probe=None, version=seen.version + 1)) == (
+            False,
+            replace(OPEN, version=2),
+        )
+
+
+@pytest.mark.parametrize("seen", [FRESH, OPEN])
+def test_a_transition_that_the_sdk_sends_twice_is_made(
+    breakers: DynamoBreakers, client: FaultyClient, seen: Breaker
+) -> None:
+    if seen.version:
+        breakers.move(FRESH, seen)
+    client.faults = [Fault.SENT_TWICE]
+    after = replace(OPEN, version=seen.version + 1, probe=None)
+
+    assert breakers.move(seen, after) == (True, after)
+
+
+def test_failures_of_one_window_add_up_though_a_worker_has_not_seen_it(breakers: DynamoBreakers) -> None:
+    failed(breakers, FRESH, "a", calls=2)
+
+    for call, seen in (("b", FRESH), ("c", breakers.read("payments", consistent=True))):
+        failed(breakers, seen, call, after=1, calls=3)
+
+    counted = breakers.read("payments", consistent=True)
+    assert (counted.failures, counted.calls, counted.window_from) == (3, 8, NOW)
+    assert (counted.last_call, counted.last_error) == ("c", "HTTP c")
+
+
+@pytest.mark.parametrize(("after", "failures"), [(9, 2), (10, 1)])
+def test_a_window_lasts_its_time(breakers: DynamoBreakers, after: int, failures: int) -> None:
+    seen = failed(breakers, FRESH, "a")
+
+    counted = failed(breakers, seen, "b", after=after)
+
+    assert (counted.failures, counted.calls) == (failures, failures)
+    assert counted.window_from == (NOW if failures == 2 else NOW + after * SECOND)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_failure_that_the_sdk_sends_twice_counts_once(
+    breakers: DynamoBreakers, client: FaultyClient, first: bool
+) -> None:
+    seen = FRESH if first else failed(breakers, FRESH, "a")
+    client.faults = [Fault.SENT_TWICE]
+
+    assert failed(breakers, seen, "b").failures == seen.failures + 1
+
+
+def test_a_failure_after_the_breaker_has_opened_does_not_count(breakers: DynamoBreakers) -> None:
+    breakers.move(FRESH, OPEN)
+
+    assert failed(breakers, FRESH, "a") == OPEN
+    assert failed(breakers, replace(FRESH, window_from=NOW), "a") == OPEN
