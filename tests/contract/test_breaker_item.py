@@ -1,6 +1,7 @@
 """The item of a breaker: what is written of a transition is read again, and failures of several workers add up."""
 
 from dataclasses import fields, replace
+from typing import Any
 
 import pytest
 
@@ -54,6 +55,21 @@ def test_a_transition_is_read_as_it_was_written(breakers: DynamoBreakers) -> Non
     closed = replace(FRESH, since=NOW + SECOND, last_error=OPEN.last_error, version=2)
     assert breakers.move(OPEN, closed) == (True, closed)
     assert breakers.read("payments") == closed
+
+
+def test_a_read_pays_for_consistency_only_if_it_asks_for_it() -> None:
+    asked: list[bool] = []
+
+    class Client:
+        def get_item(self, **request: Any) -> Any:
+            asked.append(request["ConsistentRead"])
+            return {}
+
+    client: Any = Client()
+    breakers = DynamoBreakers(client, table="jobs")
+
+    assert [breakers.read("payments"), breakers.read("payments", consistent=True)] == [FRESH, FRESH]
+    assert asked == [False, True]
 
 
 def test_the_error_of_a_failed_probe_takes_the_place_of_the_one_before(breakers: DynamoBreakers) -> None:

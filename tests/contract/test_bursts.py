@@ -12,6 +12,7 @@ from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
 from tidemill.domain.debounce import moved
 from tidemill.domain.errors import WriteRefusedError
+from tidemill.domain.history import Why
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.domain.time_constants import MILLISECOND
@@ -99,6 +100,7 @@ def test_a_submission_moves_the_job_and_leaves_the_payload(store: DynamoJobStore
         A_BURST, sent_for=DUE, last="second", moves=1, first_moved_at=NOW + SECOND, joined_at=NOW + SECOND
     )
     assert (written.due, written.run_at, written.generation) == (LATER, LATER, 1)
+    assert written.history == (), "a burst may move its job often, and the job stays as it is"
 
 
 def test_a_submission_replaces_the_payload_and_leaves_the_time(store: DynamoJobStore) -> None:
@@ -171,6 +173,7 @@ def test_a_scheduled_job_moves_in_the_index_and_leaves_it_when_queued(store: Dyn
 
     near = join(store, later, moved(later, LATER, now=NOW))
     assert (near.state, near.due) == (State.QUEUED, LATER)
+    assert [(entry.state, entry.cause, entry.at) for entry in near.history] == [(State.QUEUED, Why.MOVED, NOW + SECOND)]
     assert list(store.scheduled(before=far + SECOND)) == []
 
 

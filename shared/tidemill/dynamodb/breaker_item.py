@@ -52,18 +52,18 @@ class DynamoBreakers:
         for _ in range(_TRIES):
             over = window_is_over(seen, policy, now=now)
             count = _first_failure if over else _failure
-            written, seen = self._update(seen.name, count(calls, call, error, policy, now))
-            if written or not seen.closed or seen.last_call == call:
+            seen = self._update(seen.name, count(calls, call, error, policy, now))
+            if not seen.closed or seen.last_call == call:
                 return seen
         raise StoreUnavailableError(f"other workers write the item of the breaker {seen.name}")
 
     def move(self, seen: Breaker, after: Breaker) -> tuple[bool, Breaker]:
-        written, present = self._update(after.name, _transition(seen, after))
-        # The SDK sends an applied write again, which its own success refuses.
-        return written or _content(present) == _content(after), present
+        present = self._update(after.name, _transition(seen, after))
+        # Also if the write was refused: the SDK sends an applied one again, which its own success refuses.
+        return _content(present) == _content(after), present
 
-    def _update(self, name: str, request: dict[str, Any]) -> tuple[bool, Breaker]:
-        """Whether it was written, and the item after it, or the one that refused it."""
+    def _update(self, name: str, request: dict[str, Any]) -> Breaker:
+        """The item after the write, or the one that refused it."""
         try:
             with translated():
                 answer: Any = self._client.update_item(
@@ -74,8 +74,8 @@ class DynamoBreakers:
                     **request,
                 )
         except ClientError as error:
-            return False, _decoded(name, refusing_item(error) or {})
-        return True, _decoded(name, answer.get("Attributes", {}))
+            return _decoded(name, refusing_item(error) or {})
+        return _decoded(name, answer["Attributes"])
 
 
 def _content(breaker: Breaker) -> Sequence[Any]:

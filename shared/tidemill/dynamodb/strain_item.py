@@ -45,10 +45,10 @@ class DynamoGovernor:
         raise StoreUnavailableError("other workers write the item of the strain")
 
     def move(self, seen: Governed, level: int, *, now: datetime) -> Governed | None:
-        written, present = self._update(_change(seen, level, now))
-        # The SDK sends an applied write again, which its own success refuses.
+        _, present = self._update(_change(seen, level, now))
+        # Also if the write was refused: the SDK sends an applied one again, which its own success refuses.
         own = (present.version, present.level, present.since) == (seen.version + 1, level, _stored(now))
-        return present if written or own else None
+        return present if own else None
 
     def begin_minute(self, seen: Governed, *, now: datetime) -> None:
         # If it is refused, another process has begun one.

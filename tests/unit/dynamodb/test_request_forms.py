@@ -41,6 +41,7 @@ from tidemill.domain.limit_state import LimitState, Turn, run_name
 from tidemill.domain.limits import Limit, Rate
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.pauses import Drain
+from tidemill.domain.signals import Awaited
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause, Line, Wait
 from tidemill.dynamodb import (
@@ -71,7 +72,11 @@ DEAD = a_job(state=State.DEAD, due=None, finished_at=NOW, errors=(an_error(),))
 BATCH = a_job(id=new_job_id())
 FIRST = a_job(due=NOW + SECOND, run_at=NOW + SECOND, burst=A_BURST)
 FLOW = a_job(state=State.RUNNING, owner="t")
-WAITS = a_job(state=State.PARKED, wait=Wait(cause=Cause.SIGNAL, key="a", since=NOW))
+WAITS = a_job(
+    state=State.PARKED,
+    wait=Wait(cause=Cause.SIGNAL, key="a", since=NOW),
+    awaited=Awaited(cause=Cause.SIGNAL, name="a", since=NOW, until=NOW),
+)
 ASKED = CancelRequest(by="ada", reason="a typo")
 REDRIVE = Redrive(token="r", at=NOW, by="ada")
 LONG = tuple(Transition(at=NOW, state=State.RUNNING, cause=Why.CLAIMED) for _ in range(40))
