@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import NOW, SECOND, a_job, reference_to
-from tests.support.faulty_client import FaultyClient
+from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.flow_cursor import Cursor
@@ -20,6 +20,7 @@ from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.signals import Signal
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause
+from tidemill.dynamodb.document import key
 from tidemill.dynamodb.flow_items import CURSOR_PREFIX, DynamoFlows
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.names import FLOW_TYPE
@@ -86,6 +87,38 @@ def test_a_cursor_does_not_move_if_another_advance_has_moved_it(store: DynamoJob
     assert second is not None
     assert flows.move(flow, 0, replace(first, at=3)) is None
     assert flows.cursors(flow, [0]) == {0: second}
+
+
+def test_a_move_that_the_sdk_sends_twice_is_made_once(
+    store: DynamoJobStore, flows: DynamoFlows, client: FaultyClient
+) -> None:
+    flow, cursor = a_flow(store), Cursor()
+    for at in (1, 2):
+        client.faults = [Fault.SENT_TWICE]
+        moved = flows.move(flow, 0, replace(cursor, at=at))
+        assert moved is not None
+        assert flows.cursors(flow, [0]) == {0: moved}
+        cursor = moved
+    assert cursor.at == 2
+
+
+def test_a_refused_request_gives_the_flow_as_it_is_now(store: DynamoJobStore, flows: DynamoFlows, table: Table) -> None:
+    flow = run(store, a_flow(store))
+    flows.add(flow, '{"nodes":1}', now=LATER)
+    ended = settled(store, run(store, a_flow(store)), Succeeded(result="{}"))
+    for stale, now in ((flow, read(store, flow)), (replace(ended, state=State.RUNNING), ended)):
+        with pytest.raises(WriteRefusedError) as refused:
+            flows.add(stale, '{"nodes":2}', now=LATER)
+        assert refused.value.current == now
+    with pytest.raises(WriteRefusedError) as refused:
+        flows.look(replace(ended, state=State.RUNNING), now=LATER)
+    assert refused.value.current == ended
+
+    table.client.delete_item(TableName=table.name, Key=key(flow.tenant, flow.id))
+    for ask in (lambda: flows.look(flow, now=LATER), lambda: flows.add(flow, "{}", now=LATER)):
+        with pytest.raises(WriteRefusedError) as refused:
+            ask()
+        assert refused.value.current is None
 
 
 def test_a_later_flow_of_the_same_key_has_cursors_of_its_own(store: DynamoJobStore, flows: DynamoFlows) -> None:
