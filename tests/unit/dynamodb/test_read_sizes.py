@@ -1,14 +1,19 @@
 """How much each read asks for at once, and how long it waits for a table that is too busy."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 import pytest
 
 from tests.support.builders import NOW, SECOND, TENANT, a_job
+from tidemill.application.job_filter import ANY_JOB, JobFilter
+from tidemill.aws.attribute_values import milliseconds
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.flow_cursor import Cursor
-from tidemill.domain.waiting import Line
+from tidemill.domain.states import State
+from tidemill.domain.waiting import Cause, Line, Wait
+from tidemill.dynamodb.document import encode
 from tidemill.dynamodb.flow_items import DynamoFlows
 from tidemill.dynamodb.job_reader import JobReader
 from tidemill.dynamodb.listing import DynamoListing, Wanted
@@ -68,6 +73,74 @@ def test_an_index_is_read_in_pages_of_one_batch() -> None:
     assert list(reader(client).dead()) == []
     assert list(reader(client).scheduled(before=NOW)) == []
     assert {query["Limit"] for query in client.queries} == {MOST_KEYS}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "limits"),
+    [
+        (ANY_JOB, {MOST_KEYS}),
+        (JobFilter(types=["mail"]), {MOST_KEYS}),
+        # Few entries match, and their keys tell which: a page of a megabyte takes fewer calls.
+        (JobFilter(ids=["a"]), {None}),
+        (JobFilter(tenant=TENANT), {None}),
+    ],
+    ids=str,
+)
+def test_an_index_is_read_in_large_pages_if_the_keys_tell_what_matches(
+    wanted: JobFilter, limits: set[int | None]
+) -> None:
+    client = Client()
+
+    assert list(reader(client).dead(wanted)) == []
+    assert {query.get("Limit") for query in client.queries} == limits
+
+
+@pytest.mark.parametrize(
+    ("wanted", "bounds"),
+    [
+        (ANY_JOB, {}),
+        (JobFilter(ended_since=NOW), {":since": NOW}),
+        (JobFilter(ended_until=NOW), {":before": NOW}),
+        (JobFilter(ended_since=NOW, ended_until=NOW + SECOND), {":since": NOW, ":before": NOW + SECOND}),
+    ],
+    ids=str,
+)
+def test_dead_jobs_are_read_from_the_index_within_the_times_of_their_ends(
+    wanted: JobFilter, bounds: dict[str, datetime]
+) -> None:
+    client = Client()
+
+    assert list(reader(client).dead(wanted)) == []
+    values = [query["ExpressionAttributeValues"] for query in client.queries]
+    assert all(each.pop(":partition") for each in values)
+    assert values == [{name: milliseconds(at) for name, at in bounds.items()}] * len(values)
+
+
+@pytest.mark.parametrize(("most", "pages"), [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3), (9, 3)])
+def test_a_line_is_read_no_further_than_to_the_jobs_that_were_asked_for(most: int, pages: int) -> None:
+    """Two jobs are on each of its three pages."""
+    parked = [
+        a_job(state=State.PARKED, wait=Wait(cause=Cause.LIMIT, key="a", since=NOW), created_at=NOW + number * SECOND)
+        for number in range(6)
+    ]
+    items = {f"{job.tenant}#{job.id}": encode(job) for job in parked}
+    asked: list[int] = []
+
+    class Line6(Client):
+        def query(self, **request: Any) -> dict[str, Any]:
+            begin = int(request.get("ExclusiveStartKey", {"n": 0})["n"])
+            asked.append(begin)
+            more = {"LastEvaluatedKey": {"n": begin + 2}} if begin < 4 else {}
+            return {"Items": [{"pk": encode(job)["pk"]} for job in parked[begin : begin + 2]], **more}
+
+        def batch_get_item(self, **request: Any) -> dict[str, Any]:
+            keys = request["RequestItems"][TABLE]["Keys"]
+            return {"Responses": {TABLE: [items[key["pk"]["S"]] for key in keys]}, "UnprocessedKeys": {}}
+
+    found = reader(Line6()).parked(Line.for_limit("a"), most=most)
+
+    assert found == parked[:most]
+    assert len(asked) == pages
 
 
 @pytest.mark.parametrize(("count", "batches"), [(1, [1]), (100, [100]), (101, [100, 1]), (250, [100, 100, 50])])
