@@ -19,6 +19,7 @@ from tests.support.builders import (
     a_job,
     reference_to,
 )
+from tidemill.aws.attribute_values import milliseconds
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import CancelRequest, DeathReason, FirstRun, Redrive
 from tidemill.domain.signals import Awaited
@@ -171,3 +172,17 @@ def test_only_a_job_that_nobody_has_claimed_dies_of_its_last_nudge(job: Any, las
     assert values.get(":new_death", {}).get("S") == death
     assert values.get(":new_attention", {}).get("S", "").startswith("dead#") is (death is not None)
     assert (":new_finished_at" in values) is (death is not None)
+
+
+@pytest.mark.parametrize(("cause", "releases"), [(Why.CONFLICT, 4), (Why.CONTINUED, None)])
+def test_a_run_that_is_released_does_not_count(cause: Why, releases: int | None) -> None:
+    """Only conflicts are counted, since each of them makes the next pause longer."""
+    job = replace(RUNNING, attempt=2, open_runs=3, releases=3)
+
+    values = job_writes.release(job, now=AT, due=FAR, cause=cause)["ExpressionAttributeValues"]
+
+    numbers = {
+        name: int(values[name]["N"]) for name in (":new_attempt", ":new_open_runs", ":new_releases") if name in values
+    }
+    assert numbers == {":new_attempt": 1, ":new_open_runs": 2} | ({":new_releases": releases} if releases else {})
+    assert values[":new_due"] == milliseconds(FAR)
