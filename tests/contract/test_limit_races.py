@@ -68,6 +68,21 @@ def test_of_two_runs_that_replace_a_slot_whose_time_is_over_one_enters(limits: D
     assert len(limits.look(LINE).held or ()) == 1
 
 
+@pytest.mark.parametrize(("others", "enters"), [(1, True), (2, False)])
+def test_a_slot_whose_time_is_over_makes_room_for_one_run(
+    limits: DynamoLimits, table: Table, others: int, enters: bool
+) -> None:
+    """The others do not know it, and some of them still have the higher limit of before."""
+    higher, lower = Limit(concurrency=4), Limit(concurrency=3)
+    for until in (NOW + SECOND, LATER):
+        limits.acquire(a_slot(higher, until=until), now=NOW)
+    seen = limits.look(LINE)
+    for _ in range(others):
+        assert isinstance(limits.acquire(a_slot(higher), now=NOW + 2 * SECOND), Entered)
+
+    assert applied(table, limit_item.enter(a_slot(lower), seen, now=NOW + 2 * SECOND)) is enters
+
+
 def test_of_two_released_jobs_that_use_one_reservation_one_enters(limits: DynamoLimits, table: Table) -> None:
     limits.acquire(a_slot(ONE), now=NOW)
     limits.acquire(a_slot(ONE), now=NOW)

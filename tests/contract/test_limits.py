@@ -18,7 +18,7 @@ from tidemill.domain.limits import LONGEST_RATE_PERIOD, Limit, Rate
 from tidemill.domain.waiting import Line
 from tidemill.dynamodb.limit_item import KEPT, LIMIT_PREFIX
 from tidemill.dynamodb.limit_write import HELD
-from tidemill.dynamodb.limits import LISTED_FOR, DynamoLimits
+from tidemill.dynamodb.limits import DynamoLimits
 from tidemill.names import JOB_KEY, TTL_ATTRIBUTE
 
 ONE = Limit(concurrency=1)
@@ -176,7 +176,7 @@ def test_wake_finds_the_line_of_a_type_before_its_first_job_is_parked(limits: Dy
     assert TTL_ATTRIBUTE not in item_of(table)
 
 
-@pytest.mark.parametrize(("later", "written"), [(LISTED_FOR - MILLISECOND, 0), (LISTED_FOR, 1)])
+@pytest.mark.parametrize(("later", "written"), [(timedelta(minutes=1) - MILLISECOND, 0), (timedelta(minutes=1), 1)])
 def test_one_write_lists_a_line_for_all_jobs_of_a_minute(
     limits: DynamoLimits, client: FaultyClient, later: timedelta, written: int
 ) -> None:

@@ -290,9 +290,9 @@ def _change_slots(
         write.sets[write.slot(name)] = write.value(f"until{len(write.values)}", milliseconds(until))
         # The SDK sends an applied write again, or a concurrent release has reserved for the same job.
         write.conditions.append(f"attribute_not_exists({write.slot(name)})")
-    if limit.adaptive and adds:
+    if limit.adaptive:
         adaptive_number.bound(write, limit.adaptive, state, adds=len(adds), gives=handed, gone=gone, change=change)
-    elif limit.concurrency is not None and adds:
+    elif limit.concurrency is not None:
         # Other runs have entered since. Those that leave with this write make room.
         write.value("most", number(limit.concurrency - len(adds) + gone))
         write.conditions.append(f"size({write.name(HELD)}) <= :most")

@@ -73,10 +73,11 @@ class DynamoLimits:
         try:
             self._update(limit_item.leave(slot, change))
         except _RefusedError as refused:
-            still_taken = run_name(slot.token) in (refused.state.held or ())
-            if still_taken and not refused.state.marked and change:
+            if run_name(slot.token) not in (refused.state.held or ()):
+                return False
+            if change and not refused.state.marked:
                 raise OutdatedChangeError from None
-            return refused.state.marked and still_taken
+            return True
         return False
 
     def vacate(self, line: Line, name: str, change: Change | None = None) -> None:

@@ -37,7 +37,7 @@ from tidemill.domain.adaptive_limit import Adapted, Adaptive, Change, Sample, Tr
 from tidemill.domain.flow_place import FlowPlace, Mark
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import CancelRequest, FirstRun, Job, Redrive
-from tidemill.domain.limit_state import LimitState, Turn, run_name
+from tidemill.domain.limit_state import LimitState, Turn, reservation_name, run_name
 from tidemill.domain.limits import Limit, Rate
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.pauses import Drain
@@ -101,6 +101,9 @@ STATES = {
         marked=True,
         last_at=NOW - SECOND,
         adapted=Adapted(allowed=2.5, falls=1),
+    ),
+    "an item whose slots are all over": LimitState(
+        held=dict.fromkeys(["b", "+d", reservation_name(TENANT, "a")], NOW - SECOND), adapted=Adapted(allowed=2.5)
     ),
     "an item of another rate": LimitState(
         held={}, arrival=NOW + timedelta(days=1), promised=NOW + timedelta(days=1), spacing=SECOND
