@@ -154,8 +154,14 @@ def test_a_member_that_was_noted_in_another_final_state_is_not_read(
     assert documents.reads == [sorted(documents.jobs.keys() - passed_over, reverse=True)]
 
 
-def test_batches_and_events_have_members_and_no_other_job_has() -> None:
+def test_batches_and_events_have_members_and_no_other_job_has(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = [BATCH, an_event(), a_job()]
 
     assert [member_listing.has_members(job) for job in whole] == [True, True, False]
-    assert listed(Documents(member(1)), a_job()) == []
+
+    def pages(_batch: Job) -> list[MembersPage]:
+        raise AssertionError("a job that is no batch has no pages to read")
+
+    documents = Documents(member(1))
+    monkeypatch.setattr(documents, "pages", pages)
+    assert listed(documents, a_job()) == []
