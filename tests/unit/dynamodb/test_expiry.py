@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.builders import A_BURST, LEASE, NOW, TENANT, a_job
 from tidemill.application.ports import LimitSlot
+from tidemill.aws.attribute_values import milliseconds, seconds
 from tidemill.domain.batches import LONGEST_OPEN, Page
 from tidemill.domain.flow_cursor import Cursor
 from tidemill.domain.flows import LONGEST_FLOW
@@ -18,7 +19,7 @@ from tidemill.domain.limits import LONGEST_RATE_PERIOD, Limit, Rate
 from tidemill.domain.states import State
 from tidemill.domain.time_constants import LONGEST_SPAN
 from tidemill.domain.waiting import Line
-from tidemill.dynamodb import batch_pages, burst_writes, limit_item
+from tidemill.dynamodb import batch_pages, burst_writes, job_writes, limit_item, undo_writes
 from tidemill.dynamodb.batch_pages import DynamoBatchPages
 from tidemill.dynamodb.flow_items import DynamoFlows
 from tidemill.dynamodb.groups import DynamoGroups
@@ -167,3 +168,59 @@ STAYS: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("name", STAYS)
 def test_other_writes_leave_the_time_of_expiry_alone_or_take_it_away(name: str) -> None:
     assert expires_at(STAYS[name]()) is None
+
+
+@pytest.mark.parametrize(
+    ("own", "before", "kept"),
+    [
+        (None, None, 30 * DAY),
+        (None, 10 * DAY, 30 * DAY),
+        (None, 60 * DAY, 60 * DAY),
+        (5 * DAY, 1 * DAY, 5 * DAY),
+        (5 * DAY, 7 * DAY, 7 * DAY),
+    ],
+)
+def test_a_success_that_is_superseded_is_kept_for_a_whole_time_from_then_on(
+    own: timedelta | None, before: timedelta | None, kept: timedelta
+) -> None:
+    """Its document says how it is undone."""
+    done = a_job(state=State.SUCCEEDED, due=None, retention=own, expires_at=before and NOW + before)
+
+    marked = undo_writes.mark_superseded(done, a_job(created_at=NOW), retention=30 * DAY)
+
+    assert expires_at(marked) == NOW.replace(microsecond=0) + kept + timedelta(seconds=1)
+
+
+@pytest.mark.parametrize("state", [State.EXPIRED, State.CANCELLED])
+def test_another_end_that_is_superseded_is_kept_as_long_as_before(state: State) -> None:
+    ended = a_job(state=state, due=None, expires_at=NOW + DAY)
+
+    assert undo_writes.mark_superseded(ended, a_job(created_at=NOW), retention=30 * DAY)["UpdateExpression"] == (
+        "SET #superseded_by = :new_superseded_by"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "state", "kept"),
+    [
+        ({}, State.SUCCEEDED, 30 * DAY),
+        ({"retention": 2 * DAY}, State.SUCCEEDED, 2 * DAY),
+        ({"retention": 2 * DAY}, State.DEAD, 2 * DAY),
+        # Its key stays taken for longer.
+        ({"retention": 2 * DAY, "unique_until": NOW + 3 * DAY}, State.SUCCEEDED, 3 * DAY),
+        ({"retention": 2 * DAY, "unique_until": NOW + DAY}, State.SUCCEEDED, 2 * DAY),
+        ({"group": "g"}, State.DEAD, 30 * DAY),
+        ({"blocks": True}, State.DEAD, 30 * DAY),
+        ({"group": "g", "blocks": True}, State.CANCELLED, 30 * DAY),
+        # It blocks its group until an operator has decided.
+        ({"group": "g", "blocks": True}, State.DEAD, None),
+    ],
+    ids=str,
+)
+def test_a_job_that_has_ended_is_kept_unless_it_blocks_its_group(
+    changes: dict[str, Any], state: State, kept: timedelta | None
+) -> None:
+    ended = job_writes.ended(a_job(**changes), state, now=NOW, retention=30 * DAY)
+
+    assert ended["finished_at"] == milliseconds(NOW)
+    assert ended.get(TTL_ATTRIBUTE) == (None if kept is None else seconds(NOW + kept))
