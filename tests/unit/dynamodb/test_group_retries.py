@@ -6,8 +6,12 @@ from typing import Any
 
 import pytest
 
-from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError
+from tests.support.builders import NOW, a_job
+from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError, WriteRefusedError
+from tidemill.domain.job import Redrive
+from tidemill.domain.states import State
 from tidemill.dynamodb import groups
+from tidemill.dynamodb.indexes import NOT_LISTED
 from tidemill.dynamodb.transactions import Entry, Part, Refusal, RefusedError
 from tidemill.system import random_draw
 
@@ -86,3 +90,23 @@ def test_the_pause_is_random(time: Time, monkeypatch: pytest.MonkeyPatch) -> Non
 
     groups.retried(failing(2, refused_by(Part.GROUP)))
     assert time.pauses == [0.01, 0.01]
+
+
+def test_a_job_that_is_gone_right_after_its_redrive_is_refused() -> None:
+    """An operator has deleted it."""
+
+    class Client:
+        def get_item(self, **_request: Any) -> Any:
+            return {}
+
+        def transact_write_items(self, **_request: Any) -> None:
+            """It takes each write."""
+
+    client: Any = Client()
+    order = groups.DynamoGroups(client, table="jobs", read=lambda _tenant, _id: None, indexes=NOT_LISTED)
+    job = a_job(state=State.DEAD, due=None, group="g", sequence=1)
+
+    with pytest.raises(WriteRefusedError) as refused:
+        order.redrive(job, "g", Redrive(token="r", at=NOW, by="ada"), mine=lambda _current: True)
+
+    assert refused.value.current is None

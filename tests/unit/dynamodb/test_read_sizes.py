@@ -67,6 +67,17 @@ def test_a_line_is_read_with_three_entries_to_spare(most: int, page: int) -> Non
     assert [query["Limit"] for query in client.queries] == [page]
 
 
+@pytest.mark.parametrize("since", [None, NOW])
+def test_a_line_is_read_from_where_a_release_has_left_it(since: datetime | None) -> None:
+    client = Client()
+
+    reader(client).parked(Line.for_limit("a"), most=1, since=since)
+
+    (query,) = client.queries
+    found = query["ExpressionAttributeValues"].get(":since")
+    assert found == (None if since is None else milliseconds(since))
+
+
 def test_an_index_is_read_in_pages_of_one_batch() -> None:
     client = Client()
 
