@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -123,6 +124,26 @@ def test_a_job_that_has_changed_since_it_was_read_is_not_superseded(
         store.supersede(read, later)
 
     assert (store.get(later.tenant, later.id), stored(store, read)) == (None, before)
+
+
+@pytest.mark.parametrize("state", [State.QUEUED, State.RUNNING, State.DEAD])
+@pytest.mark.parametrize("since", [{"generation": 7}, {"created_at": NOW + SECOND}, {"state": State.RETRYING}], ids=str)
+def test_a_job_that_has_not_succeeded_is_superseded_as_it_was_read(
+    store: DynamoJobStore, table: Table, state: State, since: dict[str, Any]
+) -> None:
+    """It ran or was redriven since, or a later job has its key."""
+    read = brought_to(store, state)
+    later = a_job(supersedes=read.id)
+    table.put(replace(read, **since))
+    before = stored(store, read)
+
+    with pytest.raises(WriteRefusedError):
+        store.supersede(read, later)
+
+    assert (store.get(later.tenant, later.id), stored(store, read)) == (None, before)
+    table.put(read)
+    store.supersede(read, later)
+    assert stored(store, read).superseded_by == later.id
 
 
 def test_another_submission_of_the_same_key_finds_the_job(store: DynamoJobStore) -> None:

@@ -216,3 +216,15 @@ def test_all_states_and_lanes_can_be_encoded() -> None:
     for state in State:
         for lane in Lane:
             assert decode(encode(a_job(state=state, lane=lane))).state is state
+
+
+@pytest.mark.parametrize("group", [None, "g"])
+@pytest.mark.parametrize("flow", [None, FlowPlace(id="f", node="a")])
+def test_a_node_without_a_group_has_one_for_the_stream_alone(group: str | None, flow: FlowPlace | None) -> None:
+    """One filter pattern of the stream gets publish the ends of nodes and of jobs of groups."""
+    job = a_job(group=group, flow=flow)
+
+    item = encode(job)
+
+    assert item.get("group", {}).get("S") == (group or ("!node" if flow else None))
+    assert decode(item) == job
