@@ -207,6 +207,10 @@ def test_an_addition_is_refused_if_the_flow_has_ended_since(store: DynamoJobStor
     with pytest.raises(WriteRefusedError):
         flows.add(claimed, '{"nodes":1}', now=LATER)
     assert flows.added(claimed, [0]) == []
+    with pytest.raises(WriteRefusedError) as refused:
+        flows.add(read(store, claimed), '{"nodes":1}', now=LATER)
+    assert refused.value.current == read(store, claimed)
+    assert flows.added(claimed, [0]) == []
 
 
 @pytest.mark.parametrize("later", [None, Mark.SKIPPED])
