@@ -208,17 +208,26 @@ def test_a_missing_document_is_left_to_a_claim_of_one(store: DynamoJobStore, wri
     assert isinstance(taken, Job)
 
 
-def test_no_document_is_read_if_no_claim_was_written(
-    store: DynamoJobStore, writes: DynamoGroupedWrites, failures: list[str]
+@pytest.mark.parametrize("ready", [0, 2])
+def test_only_the_documents_of_claims_that_were_written_are_read(
+    store: DynamoJobStore, writes: DynamoGroupedWrites, statements: Client, ready: int
 ) -> None:
-    (taken,) = _ready(store, 1)
+    (taken,), jobs = _ready(store, 1), _ready(store, ready)
     claimed(store, taken)
+    read: list[list[str]] = []
 
-    missing, refused = writes.claim([_claim(a_job()), _claim(taken)])
+    def noted(**request: Any) -> Any:
+        (asked,) = request["RequestItems"].values()
+        read.append([key["pk"]["S"] for key in asked["Keys"]])
+        return statements._client.batch_get_item(**request)
+
+    statements.read = noted
+    missing, refused, *written = writes.claim([_claim(job) for job in (a_job(), taken, *jobs)])
 
     assert missing is None
     assert isinstance(refused, WriteRefusedError)
-    assert failures == []
+    assert written == [stored(store, job) for job in jobs]
+    assert read == ([[f"{job.tenant}#{job.id}" for job in jobs]] if jobs else [])
 
 
 def test_a_claim_whose_answer_was_lost_is_judged_from_the_returned_document(
