@@ -22,6 +22,7 @@ from tidemill.application.ports import JobStore
 from tidemill.domain.errors import TransactionConflictError, WriteRefusedError
 from tidemill.domain.states import State
 from tidemill.dynamodb import groups as groups_module
+from tidemill.dynamodb.document import key
 from tidemill.dynamodb.group_items import POSITION_PREFIX
 from tidemill.dynamodb.groups import MOST_PASSED
 
@@ -125,6 +126,15 @@ def test_cancelled_jobs_are_skipped(store: JobStore, table: Table, cancelled: in
     following = advance(store)
 
     assert following == (stored(store, rest[-1]) if others else None)
+    assert items(table, POSITION_PREFIX) == []
+
+
+def test_a_waiting_job_that_somebody_deleted_is_skipped(store: JobStore, table: Table) -> None:
+    head, gone, last = enter(store, 3)
+    table.client.delete_item(TableName=table.name, Key=key(gone.tenant, gone.id))
+    end(store, head)
+
+    assert advance(store) == stored(store, last)
     assert items(table, POSITION_PREFIX) == []
 
 

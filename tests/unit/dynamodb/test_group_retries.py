@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from tests.support.builders import NOW, a_job
 from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError, WriteRefusedError
@@ -110,3 +111,26 @@ def test_a_job_that_is_gone_right_after_its_redrive_is_refused() -> None:
         order.redrive(job, "g", Redrive(token="r", at=NOW, by="ada"), mine=lambda _current: True)
 
     assert refused.value.current is None
+
+
+def test_a_group_that_a_job_enters_at_this_moment_is_left_to_the_record_of_that_job() -> None:
+    head = {"pk": {"S": '!head#["t","g"]'}, "sequence": {"N": "1"}, "version": {"S": "1"}}
+    writes: list[Any] = []
+
+    class Client:
+        def get_item(self, **request: Any) -> Any:
+            return {"Item": head} if request["Key"]["pk"]["S"].startswith("!head#") else {}
+
+        def transact_write_items(self, **request: Any) -> None:
+            writes.append(request)
+            response: Any = {
+                "Error": {"Code": "TransactionCanceledException", "Message": "no"},
+                "CancellationReasons": [{"Code": "TransactionConflict"}],
+            }
+            raise ClientError(response, "TransactWriteItems")
+
+    client: Any = Client()
+    order = groups.DynamoGroups(client, table="jobs", read=lambda _tenant, _id: None, indexes=NOT_LISTED)
+
+    assert order.advance("t", "g", now=NOW) is None
+    assert len(writes) == 1
