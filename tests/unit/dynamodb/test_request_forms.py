@@ -264,7 +264,7 @@ def of_bursts() -> Requests:
 
 def of_runs() -> Requests:
     settlements: Mapping[str, Settlement] = {
-        **SETTLEMENTS,
+        **{str(state): settlement for state, settlement in SETTLEMENTS.items()},
         "skipped": replace(SETTLEMENTS[State.SUCCEEDED], skipped=SKIPPED, signals_known=0, rests_on_look=True),
         "signals": replace(SETTLEMENTS[State.PARKED], signals_known=2, signals=(A_SIGNAL,), rests_on_look=True),
     }
