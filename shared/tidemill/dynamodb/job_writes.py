@@ -322,11 +322,11 @@ def _end_run(
     *,
     sets: Mapping[str, Item],
     entries: Sequence[Transition],
-    removes: Sequence[str] = (),
+    removes: Sequence[str],
     expressions: Sequence[str] = (),
-    conditions: Sequence[str] = (),
-    names: Sequence[str] = (),
-    values: Mapping[str, Item] | None = None,
+    conditions: Sequence[str],
+    names: Sequence[str],
+    values: Mapping[str, Item],
 ) -> Request:
     """End the run and its lease. Only the holder of the lease may do so.
 
@@ -346,5 +346,5 @@ def _end_run(
         # The fence: a worker that lost its lease cannot write.
         conditions=["#owner = :owner", *conditions],
         names=["owner", *names],
-        values={":owner": token, **(values or {})},
+        values={":owner": token, **values},
     )
