@@ -82,7 +82,7 @@ def test_a_job_whose_run_began_or_ended_since_it_was_read_is_left_alone(
     assert refused.value.current == present == stored(store, present)
 
 
-def test_a_later_job_under_the_key_that_somebody_cancelled_is_no_success(store: DynamoJobStore, table: Table) -> None:
+def test_a_later_job_under_the_key_that_was_cancelled_is_refused(store: DynamoJobStore, table: Table) -> None:
     job = brought_to(store, State.QUEUED)
     table.put(replace(job, state=State.CANCELLED, created_at=LATER))
 

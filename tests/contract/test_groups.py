@@ -129,7 +129,7 @@ def test_cancelled_jobs_are_skipped(store: JobStore, table: Table, cancelled: in
     assert items(table, POSITION_PREFIX) == []
 
 
-def test_a_waiting_job_that_somebody_deleted_is_skipped(store: JobStore, table: Table) -> None:
+def test_a_waiting_job_that_was_deleted_is_skipped(store: JobStore, table: Table) -> None:
     head, gone, last = enter(store, 3)
     table.client.delete_item(TableName=table.name, Key=key(gone.tenant, gone.id))
     end(store, head)

@@ -81,7 +81,7 @@ def test_a_change_is_read_with_all_its_parts() -> None:
     assert change == Change(version=1, name="flags.a", at=NOW + SECOND, by="ada", reason="why", value=1)
 
 
-def test_a_change_that_somebody_deleted_is_left_out() -> None:
+def test_a_change_that_was_deleted_is_left_out() -> None:
     client = Client(3)
     del client.items[f"{CONFIGURATION_KEY}#2"]
 

@@ -160,7 +160,7 @@ def test_batches_and_events_have_members_and_no_other_job_has(monkeypatch: pytes
     assert [member_listing.has_members(job) for job in whole] == [True, True, False]
 
     def pages(_batch: Job) -> list[MembersPage]:
-        raise AssertionError("a job that is no batch has no pages to read")
+        raise AssertionError("only a batch has pages to read")
 
     documents = Documents(member(1))
     monkeypatch.setattr(documents, "pages", pages)

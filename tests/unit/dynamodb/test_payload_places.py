@@ -96,7 +96,7 @@ def test_another_item_holds_no_payload() -> None:
 
 
 @pytest.mark.parametrize("location", ["", "disk/1", "item"])
-def test_a_location_that_is_none_is_reported(location: str) -> None:
+def test_an_invalid_location_is_reported(location: str) -> None:
     client: Any = Client()
     store = payloads(client)
     message = "is missing" if location == "item" else "has an invalid payload location"

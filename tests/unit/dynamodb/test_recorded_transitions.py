@@ -166,7 +166,7 @@ def test_a_write_records_its_state_and_its_cause(name: str) -> None:
 
 
 @pytest.mark.parametrize(("job", "last", "death"), [(JOB, True, DeathReason.UNDELIVERABLE), (RUNNING, True, None)])
-def test_only_a_job_that_nobody_has_claimed_dies_of_its_last_nudge(job: Any, last: bool, death: str | None) -> None:
+def test_only_a_job_without_a_claim_dies_of_its_last_nudge(job: Any, last: bool, death: str | None) -> None:
     values = operator_writes.nudge(job, last=last, **NUDGE)["ExpressionAttributeValues"]
 
     assert values.get(":new_death", {}).get("S") == death
