@@ -1,5 +1,6 @@
 """How many writes and reads a run needs to enter its limit, to get a time, or to be parked."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -59,8 +60,14 @@ def test_a_process_remembers_a_bounded_number_of_keys(limits: DynamoLimits, monk
     assert len(limits._arrivals) <= 3
 
 
-def test_a_run_that_finds_no_room_costs_two_writes(limits: DynamoLimits, client: FaultyClient) -> None:
-    limits.acquire(a_slot(ONE), now=NOW)
+@pytest.mark.parametrize("reserved", [False, True])
+def test_a_run_that_finds_no_room_costs_two_writes(limits: DynamoLimits, client: FaultyClient, reserved: bool) -> None:
+    """Also if the slot is reserved for a job that has not come yet."""
+    first = a_slot(ONE)
+    limits.acquire(first, now=NOW)
+    if reserved:
+        state, turn = replace(limits.look(LINE), limit=ONE), Turn(reservation="+a", due=NOW)
+        assert limits.reserve(LINE, state, [turn], leaving=run_name(first.token), now=NOW)
     writes = counting(client)
 
     assert limits.acquire(a_slot(ONE), now=NOW) == LINE
