@@ -123,6 +123,7 @@ def test_a_replay_reads_every_event_once_in_the_order_of_their_times(count: int,
 
     pages = replayed(stage)
 
+    assert ListedEvents.ordered, "so a replay takes events with a group, too"
     assert [name for page in pages for name in names(page.events)] == names(jobs(count))
     assert stage.reads == reads
     assert [page.cursor is None for page in pages] == [False] * (len(reads) - 1) + [True]
