@@ -28,7 +28,7 @@ from tidemill.dynamodb.update_requests import ATTENTION, Request, update, update
 from tidemill.names import PAYLOAD_LOCATION_ATTRIBUTE, TTL_ATTRIBUTE
 
 
-def cancel(job: Job, asked: CancelRequest, *, now: datetime, retention: timedelta, as_read: bool = False) -> Request:
+def cancel(job: Job, asked: CancelRequest, *, now: datetime, retention: timedelta, as_read: bool) -> Request:
     at_rest = _states(AT_REST)
     seen = _seen(job) if as_read else {}
     return update_job(

@@ -85,7 +85,7 @@ WRITES: dict[str, tuple[Callable[[], Any], Sequence[Transition]]] = {
         [entry(State.RETRYING, Why.UNANSWERED)],
     ),
     "cancel": (
-        partial(operator_writes.cancel, JOB, CancelRequest(by="ada"), now=AT, retention=RETENTION),
+        partial(operator_writes.cancel, JOB, CancelRequest(by="ada"), now=AT, retention=RETENTION, as_read=False),
         [entry(State.CANCELLED, Why.CANCELLED)],
     ),
     "wake": (partial(operator_writes.wake, JOB, now=AT), [entry(State.QUEUED, Why.DUE)]),
