@@ -236,3 +236,21 @@ def test_an_answer_that_the_sdk_lost_gives_the_number_too(limits: DynamoLimits) 
     first = entered(limits, slot)
 
     assert entered(limits, slot) == first
+
+
+@pytest.mark.parametrize(("before", "writes"), [(Limit(concurrency=1), 2), (ADAPTIVE, 1)], ids=["fixed", "adaptive"])
+def test_a_released_job_begins_the_number_of_an_item_that_has_none(
+    limits: DynamoLimits, client: FaultyClient, before: Limit, writes: int
+) -> None:
+    """Its first try expects a number, as most items have one."""
+    leaving, mine = a_slot(before), a_slot()
+    limits.acquire(leaving, now=NOW)
+    state, turn = replace(limits.look(LINE), limit=before), Turn(reservation=mine.reservation, due=NOW)
+    assert limits.reserve(LINE, state, [turn], leaving=run_name(leaving.token), now=NOW)
+    sent = written(client)
+
+    answer = limits.acquire(replace(mine, released=True), now=NOW)
+
+    assert answer == Entered(adapted=Adapted(allowed=2), taken=1)
+    assert len(sent) == writes
+    assert limits.look(LINE).adapted == Adapted(allowed=2)
