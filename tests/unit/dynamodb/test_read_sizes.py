@@ -107,17 +107,21 @@ def test_an_index_is_read_in_large_pages_if_the_keys_tell_what_matches(
 
 
 @pytest.mark.parametrize(
-    ("wanted", "bounds"),
+    ("wanted", "bounds", "condition"),
     [
-        (ANY_JOB, {}),
-        (JobFilter(ended_since=NOW), {":since": NOW}),
-        (JobFilter(ended_until=NOW), {":before": NOW}),
-        (JobFilter(ended_since=NOW, ended_until=NOW + SECOND), {":since": NOW, ":before": NOW + SECOND}),
+        (ANY_JOB, {}, ""),
+        (JobFilter(ended_since=NOW), {":since": NOW}, " AND #at >= :since"),
+        (JobFilter(ended_until=NOW), {":before": NOW}, " AND #at <= :before"),
+        (
+            JobFilter(ended_since=NOW, ended_until=NOW + SECOND),
+            {":since": NOW, ":before": NOW + SECOND},
+            " AND #at BETWEEN :since AND :before",
+        ),
     ],
     ids=str,
 )
 def test_dead_jobs_are_read_from_the_index_within_the_times_of_their_ends(
-    wanted: JobFilter, bounds: dict[str, datetime]
+    wanted: JobFilter, bounds: dict[str, datetime], condition: str
 ) -> None:
     client = Client()
 
@@ -125,6 +129,9 @@ def test_dead_jobs_are_read_from_the_index_within_the_times_of_their_ends(
     values = [query["ExpressionAttributeValues"] for query in client.queries]
     assert all(each.pop(":partition") for each in values)
     assert values == [{name: milliseconds(at) for name, at in bounds.items()}] * len(values)
+    assert {query["KeyConditionExpression"] for query in client.queries} == {f"#partition = :partition{condition}"}
+    names = {"#partition", *(["#at"] if bounds else [])}
+    assert all(query["ExpressionAttributeNames"].keys() == names for query in client.queries)
 
 
 @pytest.mark.parametrize(("most", "pages"), [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3), (9, 3)])
