@@ -146,11 +146,12 @@ KEPT: dict[str, tuple[Callable[[], list[Any]], tuple[timedelta, timedelta]]] = {
 def test_an_item_is_kept_while_something_may_need_it_and_no_longer(name: str) -> None:
     write, (least, most) = KEPT[name]
 
-    times = {expires_at(each) for each in write()}
+    writes = write()
 
-    (at,) = times
+    (at,) = {expires_at(each) for each in writes}
     assert at is not None
     assert NOW + least <= at <= NOW + most
+    assert not any(each.get("UpdateExpression", "").strip().endswith("ADD") for each in writes), "an empty clause"
 
 
 #: What holds jobs back for as long as an operator likes.
