@@ -142,8 +142,19 @@ def test_a_failure_that_the_sdk_sends_twice_counts_once(
     assert failed(breakers, seen, "b").failures == seen.failures + 1
 
 
-def test_a_failure_after_the_breaker_has_opened_does_not_count(breakers: DynamoBreakers) -> None:
-    breakers.move(FRESH, OPEN)
+@pytest.mark.parametrize("state", [BreakerState.OPEN, BreakerState.HALF_OPEN])
+def test_a_failure_after_the_breaker_has_opened_does_not_count(breakers: DynamoBreakers, state: BreakerState) -> None:
+    now = replace(OPEN, state=state)
+    breakers.move(FRESH, now)
 
-    assert failed(breakers, FRESH, "a") == OPEN
-    assert failed(breakers, replace(FRESH, window_from=NOW), "a") == OPEN
+    assert failed(breakers, FRESH, "a") == now
+    assert failed(breakers, replace(FRESH, window_from=NOW), "a") == now
+
+
+def test_a_failure_after_the_breaker_has_closed_again_counts(breakers: DynamoBreakers) -> None:
+    breakers.move(FRESH, OPEN)
+    closed = replace(FRESH, since=NOW, last_error=OPEN.last_error, version=2)
+    breakers.move(OPEN, closed)
+
+    assert failed(breakers, closed, "a").failures == 1
+    assert failed(breakers, breakers.read("payments", consistent=True), "b").failures == 2
