@@ -158,3 +158,14 @@ def test_a_failure_after_the_breaker_has_closed_again_counts(breakers: DynamoBre
 
     assert failed(breakers, closed, "a").failures == 1
     assert failed(breakers, breakers.read("payments", consistent=True), "b").failures == 2
+
+
+def test_an_item_of_a_version_that_noted_no_failed_probe_is_read(breakers: DynamoBreakers, table: Table) -> None:
+    breakers.move(FRESH, OPEN)
+    (item,) = table.client.scan(TableName=table.name)["Items"]
+    earlier = {name: value for name, value in item.items() if name not in {"failed_probe", "failed_probe_created"}}
+    table.client.put_item(TableName=table.name, Item=earlier)
+
+    found = breakers.read("payments", consistent=True)
+
+    assert found == replace(OPEN, failed_probe=None, failed_probe_created=FRESH.failed_probe_created)
