@@ -163,7 +163,7 @@ def test_a_payload_moves_out_of_the_document_and_back(store: DynamoJobStore) -> 
     assert (back.payload, back.payload_at) == ("{}", None)
 
 
-def test_a_scheduled_job_moves_in_the_index_and_leaves_it_when_queued(store: DynamoJobStore) -> None:
+def test_a_scheduled_job_moves_in_the_index_and_leaves_it_when_queued(store: DynamoJobStore, table: Table) -> None:
     far = NOW + timedelta(hours=1)
     job = begun(store, state=State.SCHEDULED, due=far, run_at=far, burst=replace(A_BURST, sent_for=far))
 
@@ -175,6 +175,10 @@ def test_a_scheduled_job_moves_in_the_index_and_leaves_it_when_queued(store: Dyn
     assert (near.state, near.due) == (State.QUEUED, LATER)
     assert [(entry.state, entry.cause, entry.at) for entry in near.history] == [(State.QUEUED, Why.MOVED, NOW + SECOND)]
     assert list(store.scheduled(before=far + SECOND)) == []
+    assert "attention" not in (table.item(job) or {})
+    nearer = join(store, near, moved(near, LATER + SECOND, now=NOW + 2 * SECOND), now=NOW + 2 * SECOND)
+    assert (nearer.state, nearer.due) == (State.QUEUED, LATER + SECOND)
+    assert "attention" not in (table.item(job) or {})
 
 
 def test_a_parked_job_takes_a_payload_and_stays_in_its_line(store: DynamoJobStore) -> None:
