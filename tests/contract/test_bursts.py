@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -124,6 +124,19 @@ def test_a_submission_keeps_a_job_of_use_that_keeps_its_time(store: DynamoJobSto
     assert (written.useful_until, written.due, written.payload) == (LATER, DUE, job.payload)
 
 
+@pytest.mark.parametrize("asked", [None, DUE])
+def test_a_submission_that_asks_for_no_longer_use_leaves_that_of_another(
+    store: DynamoJobStore, asked: datetime | None
+) -> None:
+    """It has read the job before the other one."""
+    job = begun(store, useful_until=DUE)
+    join(store, job, replace(job, useful_until=LATER))
+
+    written = join(store, job, replace(job, payload='{"v":2}', useful_until=asked), replaces=True, now=NOW + 2 * SECOND)
+
+    assert (written.useful_until, written.payload) == (LATER, '{"v":2}')
+
+
 @pytest.mark.parametrize("behind", [timedelta(0), 5 * SECOND])
 @pytest.mark.parametrize("replaces", [True, False])
 def test_a_late_send_of_an_earlier_submission_is_refused(
@@ -178,6 +191,8 @@ def test_a_scheduled_job_moves_in_the_index_and_leaves_it_when_queued(store: Dyn
     assert "attention" not in (table.item(job) or {})
     nearer = join(store, near, moved(near, LATER + SECOND, now=NOW + 2 * SECOND), now=NOW + 2 * SECOND)
     assert (nearer.state, nearer.due) == (State.QUEUED, LATER + SECOND)
+    assert nearer.burst
+    assert (nearer.burst.moves, nearer.burst.first_moved_at) == (3, NOW)
     assert "attention" not in (table.item(job) or {})
 
 
