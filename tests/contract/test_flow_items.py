@@ -87,6 +87,8 @@ def test_a_cursor_does_not_move_if_another_advance_has_moved_it(store: DynamoJob
     assert second is not None
     assert flows.move(flow, 0, replace(first, at=3)) is None
     assert flows.cursors(flow, [0]) == {0: second}
+    assert flows.move(flow, 1, replace(first, at=4)) is None, "its item has expired"
+    assert flows.cursors(flow, [1]) == {1: Cursor()}
 
 
 def test_a_move_that_the_sdk_sends_twice_is_made_once(

@@ -6,16 +6,22 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.support.builders import LEASE, NOW, SECOND, TENANT, a_job
+from tests.support.builders import A_BURST, LEASE, NOW, RETENTION, SECOND, TENANT, a_backfill_of, a_job, an_undo_of
 from tidemill.application.owed import Kind, Owed, Work
 from tidemill.application.pass_state import first_pass
 from tidemill.application.ports import LimitSlot
 from tidemill.domain.limits import Limit
+from tidemill.domain.runtime_configuration import NOTHING_SET, Change
+from tidemill.domain.states import State
 from tidemill.domain.waiting import Line
+from tidemill.dynamodb.configuration_item import DynamoConfiguration
+from tidemill.dynamodb.flow_items import DynamoFlows
+from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.limits import DynamoLimits
 from tidemill.dynamodb.owed_items import DynamoOwedWork
 from tidemill.dynamodb.passes import DynamoPasses
 from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
+from tidemill.system.ids import new_job_id
 
 OWED = Owed(
     work=Work(kind=Kind.ADVANCE, tenant=TENANT, name="a"),
@@ -40,6 +46,9 @@ class Denied:
 
 
 CLIENT: Any = Denied()
+STORE = DynamoJobStore(CLIENT, table="jobs", retention=RETENTION)
+DONE = a_job(state=State.SUCCEEDED, due=None)
+CHANGE = Change(version=1, name="flags.a", at=NOW, by="ada", reason="", value=1)
 CALLS: dict[str, Callable[[], object]] = {
     "enter": lambda: DynamoLimits(CLIENT, table="jobs").acquire(SLOT, now=NOW),
     "leave": lambda: DynamoLimits(CLIENT, table="jobs").release(SLOT),
@@ -48,6 +57,14 @@ CALLS: dict[str, Callable[[], object]] = {
     "put off": lambda: DynamoOwedWork(CLIENT, table="jobs").put_off(OWED, until=NOW + SECOND, error=None),
     "done": lambda: DynamoOwedWork(CLIENT, table="jobs").done(OWED),
     "pass": lambda: DynamoPasses(CLIENT, table="jobs", new_token=lambda: "1").write(first_pass(NOW)),
+    # Transactions: only writes that a handler asks for are its own fault.
+    "begin a burst": lambda: STORE.begin_burst(a_job(burst=A_BURST), after=None),
+    "insert into a batch": lambda: STORE.insert_if_absent(a_job(id=new_job_id()), batch=a_job(id=new_job_id())),
+    "undo": lambda: STORE.undo(DONE, *an_undo_of(DONE)),
+    "supersede": lambda: STORE.supersede(DONE, a_job()),
+    "backfill": lambda: STORE.backfill(DONE, *a_backfill_of(DONE)),
+    "change a setting": lambda: DynamoConfiguration(CLIENT, table="jobs").write(NOTHING_SET, CHANGE),
+    "add nodes to a flow": lambda: DynamoFlows(CLIENT, table="jobs").add(a_job(), "[]", now=NOW),
     "file": lambda: DynamoPayloads(
         CLIENT, table="jobs", bucket=lambda: Bucket(CLIENT, "files"), new_token=lambda: "1"
     ).load(a_job(payload=None, payload_at="file/1")),

@@ -228,3 +228,9 @@ def test_a_node_without_a_group_has_one_for_the_stream_alone(group: str | None, 
 
     assert item.get("group", {}).get("S") == (group or ("!node" if flow else None))
     assert decode(item) == job
+
+
+def test_a_group_of_any_name_stays_in_a_job_without_a_flow() -> None:
+    job = a_job(group="!node")
+
+    assert decode(encode(job)) == job
