@@ -83,3 +83,8 @@ def test_a_job_whose_turn_comes_is_queued_or_listed_for_its_time(state: State, i
     assert transitions(values[":entries"]) == (replace(TURN, state=state),), "the earlier ones are there"
     found = (values[":new_attention"]["S"], values[":new_attention_at"]["N"]) if ":new_attention" in values else None
     assert found == indexed
+
+
+def test_an_order_without_a_head_and_a_tail_is_a_mistake() -> None:
+    with pytest.raises(AssertionError, match="an order has a head or a tail"):
+        joined(Order(None, None), 1)
