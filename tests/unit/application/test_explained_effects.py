@@ -1,0 +1,214 @@
+"""What explain says of a job that has ended, and what it adds for one that has not."""
+
+import json
+import shlex
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tests.support.builders import A_BURST, AN_UNDO, NOW, SKIPPED, a_job
+from tidemill.application.explain import explain
+from tidemill.application.explanation import Facts, Reason
+from tidemill.application.job_ids import follow_up_id
+from tidemill.domain.flow_place import FlowPlace, Mark
+from tidemill.domain.overrides import Override, override_of
+from tidemill.domain.setting import Setting
+from tidemill.domain.signals import Awaited, Signal
+from tidemill.domain.skipped_work import Backfilled
+from tidemill.domain.states import State
+from tidemill.domain.undo import Undone
+from tidemill.domain.waiting import Cause
+from tidemill.names import BATCH_TYPE, EVENT_TYPE, FLOW_TYPE
+
+LATER = NOW + timedelta(minutes=5)
+DUE = LATER + timedelta(hours=1)
+AGO = "2045-03-04 05:06:07Z (5m ago)"
+AHEAD = "2045-03-04 06:11:07Z (in 1h)"
+EVENT = a_job(id="e", tenant="a b")
+MARKED = FlowPlace(id="flow 1", node="mail", mark=Mark.SKIPPED)
+UNDONE = Undone(job_id="u", at=NOW, by="ada")
+BACKFILLED = (Backfilled(name="agent", job_id="b", at=NOW),)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentences"),
+    [
+        ({"result": '{"consumers": ["a"]}'}, []),
+        (
+            {"type": EVENT_TYPE, "result": json.dumps({"consumers": ["mail", "bill"]})},
+            [f"It reached mail in job {follow_up_id(EVENT, 0)}, bill in job {follow_up_id(EVENT, 1)}."],
+        ),
+        ({"type": EVENT_TYPE, "result": '{"consumers": []}'}, ["No consumer takes it."]),
+        ({"type": EVENT_TYPE}, []),
+        ({"type": BATCH_TYPE, "result": '{"succeeded": 3, "dead": 1}'}, ["Its jobs: 3 succeeded, 1 dead."]),
+        ({"type": BATCH_TYPE, "result": "{}"}, ["It has no jobs."]),
+        ({"type": BATCH_TYPE}, []),
+        ({"type": FLOW_TYPE, "result": '{"succeeded": 2}'}, ["Its nodes: 2 succeeded."]),
+        ({"type": FLOW_TYPE}, []),
+        ({"flow": MARKED}, ["The node mail has no job: `tidemill flow 'flow 1' --tenant 'a b'` shows why."]),
+        ({"flow": replace(MARKED, mark=None)}, []),
+        ({"undo": AN_UNDO}, ["`tidemill undo e` undoes it."]),
+        ({"undo": AN_UNDO, "undone": UNDONE}, [f"It was undone by job u, submitted {AGO}."]),
+        (
+            {"skipped": SKIPPED, "backfilled": BACKFILLED},
+            [
+                "It skipped geo; `tidemill backfill test.job --skipped geo` makes up for that.",
+                "It skipped agent, and job b makes up for that.",
+            ],
+        ),
+    ],
+)
+@pytest.mark.parametrize(("state", "ended"), [(State.SUCCEEDED, "succeeded"), (State.CANCELLED, "was cancelled")])
+def test_an_ended_job_says_what_it_has_left(
+    state: State, ended: str, changes: dict[str, Any], sentences: list[str]
+) -> None:
+    job = replace(EVENT, state=state, finished_at=NOW, **changes)
+
+    answer = explain(Facts(job=job, now=LATER))
+
+    assert (answer.reason, answer.until) == (Reason.ENDED, None)
+    assert answer.sentences == (f"It {ended} {AGO}.", *sentences)
+
+
+def test_a_job_that_expired_says_only_that() -> None:
+    past = {"cancel_requested_at": NOW, "deadline": DUE, "nudges": 1, "nudged_at": NOW, "undo": AN_UNDO}
+    answer = explain(Facts(job=a_job(state=State.EXPIRED, finished_at=NOW, useful_until=NOW, **past), now=LATER))
+
+    expired = f"It expired {AGO}: it was of use until {AGO}, and no run had begun by then."
+    assert (answer.reason, answer.sentences, answer.until) == (Reason.ENDED, (expired,), None)
+
+
+def test_the_commands_for_an_ended_job_are_safe_in_a_shell() -> None:
+    name = "$(touch owned)"
+    job = a_job(id=name, type=name, state=State.SUCCEEDED, undo=AN_UNDO, skipped=(replace(SKIPPED[0], name=name),))
+
+    commands = [each.split("`")[1] for each in explain(Facts(job=job, now=LATER)).sentences[1:]]
+
+    assert [shlex.split(command) for command in commands] == [
+        ["tidemill", "undo", name],
+        ["tidemill", "backfill", name, "--skipped", name],
+    ]
+
+
+def override(name: str, value: Any, *, until: datetime | None = None, reason: str = "") -> Override:
+    found = override_of(Setting(name=name, value=value, at=NOW, by="ada", reason=reason, until=until))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("changes", "overrides", "sentences"),
+    [
+        ({}, [], []),
+        ({"cancel_requested_at": NOW}, [], [f"A cancel was requested {AGO}: the run ends at its next checkpoint."]),
+        (
+            {"nudges": 1, "nudged_at": NOW},
+            [],
+            [f"Reconcile has sent it again once without a claim, the last time {AGO}."],
+        ),
+        (
+            {"nudges": 2, "nudged_at": NOW},
+            [],
+            [f"Reconcile has sent it again 2 times without a claim, the last time {AGO}."],
+        ),
+        # Of a former generation.
+        ({"nudged_at": NOW}, [], []),
+        ({"deadline": DUE}, [], [f"If no run begins by {AHEAD}, it dies."]),
+        ({"useful_until": DUE}, [], [f"A run that would begin after {AHEAD} comes too late: it expires then."]),
+        (
+            {},
+            [override("types.test.job.max_attempts", 3), override("limits.pay.concurrency_per_key", 2, until=DUE)],
+            [
+                f"max_attempts of its type is 3 by ada since {AGO}.",
+                f"concurrency_per_key of the shared limit pay is 2 by ada since {AGO}, until {AHEAD}.",
+            ],
+        ),
+        (
+            {},
+            [override("types.test.job.max_attempts", 3, until=DUE, reason="an outage")],
+            [f"max_attempts of its type is 3 by ada since {AGO}, until {AHEAD}: an outage."],
+        ),
+    ],
+)
+def test_what_else_concerns_a_live_job_is_added(
+    changes: dict[str, Any], overrides: list[Override], sentences: list[str]
+) -> None:
+    answer = explain(Facts(job=a_job(due=DUE, **changes), now=LATER, overrides=overrides))
+
+    assert answer.sentences == (f"It was submitted to run {AHEAD}.", *sentences)
+    assert answer.until == DUE
+
+
+CLOSE = "`tidemill batch j --close` closes it"
+OPEN = f"The batch is open for further jobs; {CLOSE}."
+CLOSED = f"The batch was closed {AGO}."
+NODES = "`tidemill flow j --tenant t` shows each node, and the parents for which it waits."
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentences"),
+    [
+        ({"type": BATCH_TYPE}, [OPEN]),
+        ({"type": BATCH_TYPE, "checkpoint": "{}"}, [OPEN]),
+        ({"type": BATCH_TYPE, "signals": (Signal(name="closed", data="true", at=NOW),)}, [CLOSED]),
+        (
+            {"type": BATCH_TYPE, "checkpoint": '{"counts": {"queued": 3, "dead": 1}}'},
+            [OPEN, "Its jobs at its last look: 3 queued, 1 dead. `tidemill list --batch j` lists them."],
+        ),
+        ({"type": FLOW_TYPE}, [NODES]),
+        (
+            {"type": FLOW_TYPE, "progress_done": 0, "progress_total": 2},
+            [f"0 of its 2 nodes had ended at its last look. {NODES}"],
+        ),
+        (
+            {"type": FLOW_TYPE, "signals": (Signal(name="cancelled", data="true", at=NOW),)},
+            [f"The flow was cancelled {AGO}, and waits for its last nodes to end.", NODES],
+        ),
+        ({"checkpoint": '{"counts": {"queued": 3}}', "progress_done": 1, "progress_total": 2}, []),
+    ],
+)
+def test_a_batch_or_flow_says_what_it_waits_for(changes: dict[str, Any], sentences: list[str]) -> None:
+    wait = Awaited(cause=Cause.SIGNAL, name="look", since=NOW, until=DUE)
+    job = a_job(id="j", tenant="t", state=State.PARKED, wait=wait.wait, awaited=wait, due=DUE, **changes)
+
+    answer = explain(Facts(job=job, now=LATER))
+
+    asked = [] if changes.get("type") else [answer.sentences[1]]
+    assert [*answer.sentences[1:]] == [*asked, *sentences]
+
+
+MOVED = f"Submissions have moved it: 2, the first {AGO}."
+REPLACED = f"Submissions have replaced its payload: 3, the first {AGO}."
+
+
+@pytest.mark.parametrize(
+    ("changes", "same", "sentences"),
+    [
+        ({}, "the debounce key ada", []),
+        ({"key": None}, "the same payload", []),
+        ({"moves": 2, "first_moved_at": NOW}, "the debounce key ada", [MOVED]),
+        ({"replacements": 3, "first_replaced_at": NOW}, "the debounce key ada", [REPLACED]),
+        (
+            {"moves": 2, "first_moved_at": NOW, "replacements": 3, "first_replaced_at": NOW},
+            "the debounce key ada",
+            [MOVED, REPLACED],
+        ),
+    ],
+)
+def test_a_debounced_job_says_what_its_submissions_did(
+    changes: dict[str, Any], same: str, sentences: list[str]
+) -> None:
+    job = a_job(state=State.SCHEDULED, due=DUE, run_at=DUE, burst=replace(A_BURST, until=DUE, **changes))
+
+    first = explain(Facts(job=job, now=LATER)).sentences[0]
+
+    moves_on = f"A submission with {same} moves it on, until {AHEAD} at the latest."
+    assert first == " ".join([f"It is debounced, and runs {AHEAD}.", moves_on, *sentences])
+
+
+@pytest.mark.parametrize(("until", "shown"), [(LATER - timedelta(seconds=1), None), (LATER, None), (DUE, DUE)])
+def test_a_time_that_has_passed_is_no_answer(until: datetime, shown: datetime | None) -> None:
+    """A line that wake is late to release."""
+    assert explain(Facts(job=a_job(state=State.PARKED, due=until), now=LATER)).until == shown
