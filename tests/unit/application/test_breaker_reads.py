@@ -1,0 +1,68 @@
+"""The breakers that the threads of one worker share."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from threading import Barrier
+from typing import Any
+
+import pytest
+
+from tests.support.builders import NOW
+from tidemill.application.breakers import CACHED_FOR, Breakers
+from tidemill.domain.breaker import Breaker
+from tidemill.domain.errors import StoreUnavailableError
+
+THREADS = 10
+
+
+class _Store:
+    """Its reads take so long that those of all threads overlap."""
+
+    def __init__(self) -> None:
+        self.reads: list[bool] = []
+        self.out = False
+
+    def read(self, name: str, *, consistent: bool = False) -> Breaker:
+        self.reads.append(consistent)
+        time.sleep(0.05)
+        if self.out:
+            raise StoreUnavailableError("out")
+        return Breaker(name=name, version=len(self.reads))
+
+    fail: Any = None
+    move: Any = None
+
+
+@pytest.mark.parametrize("out", [False, True], ids=["answers", "out"])
+def test_the_jobs_of_a_batch_read_a_closed_breaker_once(out: bool) -> None:
+    """A type that depends on it would make a call for each job of each batch otherwise, and not one in two seconds."""
+    store, now, together = _Store(), [NOW], Barrier(THREADS)
+    breakers = Breakers(store, clock=lambda: now[0])
+    store.out = out
+
+    def look(_thread: int) -> Breaker:
+        together.wait()
+        return breakers.look("payments")
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        first = set(pool.map(look, range(THREADS)))
+        now[0] += CACHED_FOR - timedelta(milliseconds=1)
+        within = set(pool.map(look, range(THREADS)))
+        now[0] += timedelta(milliseconds=1)
+        later = set(pool.map(look, range(THREADS)))
+
+    assert store.reads == [False, False]
+    assert first == within == {Breaker(name="payments", version=0 if out else 1)}
+    assert later == {Breaker(name="payments", version=0 if out else 2)}
+
+
+def test_each_job_reads_afresh_what_an_open_breaker_is_by_now() -> None:
+    store = _Store()
+    breakers = Breakers(store, clock=lambda: NOW)
+
+    breakers.look("payments")
+    breakers.look("payments", afresh=True)
+    breakers.look("payments", afresh=True)
+
+    assert store.reads == [False, True, True]
