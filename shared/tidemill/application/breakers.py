@@ -54,7 +54,7 @@ class _Known:
     breaker: Breaker
     read_at: datetime
     #: Whether the last read failed, so that the breaker may have changed since.
-    unread: bool = False
+    unread: bool
     #: Successes since `counted_from` that no write has counted.
     successes: int = 0
     counted_from: datetime | None = None
@@ -251,9 +251,8 @@ class Breakers:
             for _ in range(_TRIES):
                 if breaker.closed or breaker.probe != (job.tenant, job.id):
                     break
-                written, breaker = self._move(breaker, change(breaker))
-                if written:
-                    break
+                # Once it is written, the breaker is closed, or the job is the probe no more.
+                _, breaker = self._move(breaker, change(breaker))
         except TidemillError:
             return False
         return True
@@ -267,13 +266,15 @@ class Breakers:
 
     def _learned(self, breaker: Breaker, *, unread: bool = False) -> Breaker:
         with self._lock:
-            known = self._known.setdefault(breaker.name, _Known(breaker, self._clock()))
-            known.breaker, known.read_at, known.unread = breaker, self._clock(), unread
+            now = self._clock()
+            known = self._known.setdefault(breaker.name, _Known(breaker, now, unread))
+            known.breaker, known.read_at, known.unread = breaker, now, unread
         return breaker
 
     def _take_successes(self, name: str, since: datetime) -> int:
         with self._lock:
             known = self._known[name]
             counts = known.counted_from is not None and known.counted_from > since
-            taken, known.successes, known.counted_from = known.successes if counts else 0, 0, None
-            return taken
+            # The next success counts from 1.
+            known.counted_from = None
+            return known.successes if counts else 0

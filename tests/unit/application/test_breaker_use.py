@@ -245,6 +245,53 @@ def test_a_success_that_the_store_did_not_take_is_reported_once_more(
     assert run.results == again
 
 
+def test_the_result_of_a_block_that_the_store_did_not_take_is_not_replaced_by_that_of_the_handler() -> None:
+    run = ARun(PAY, unsaved=("pay",))
+    run.use.admit_all()
+    run.use.leave(PAY, None)
+    assert run.results == [("pay", "succeeded")]
+
+    run.use.ended(DOWN)
+
+    assert run.results == []
+
+
+def test_a_timeout_says_nothing_more_of_a_dependency_that_has_answered() -> None:
+    run = ARun(PAY)
+    run.use.admit_all()
+    run.use.leave(PAY, None)
+    assert run.results == [("pay", "succeeded")]
+
+    run.use.ended(LATE)
+
+    assert run.results == []
+
+
+def test_a_call_that_was_not_made_is_no_result_whatever_the_rules_say() -> None:
+    run = ARun(PAY, rules=lambda _error: "transient")
+    run.use.admit_all()
+
+    run.use.ended(BreakerOpenError("maps"))
+
+    assert run.results == []
+
+
+def test_an_error_may_be_counted_against_the_breaker_of_a_block() -> None:
+    run = ARun(opened=("maps",))
+    run.use.admit(MAPS)
+    run.use.leave(MAPS, DOWN)
+
+    assert run.use.ended(DOWN) == "maps"
+
+
+def test_an_end_is_reported_once() -> None:
+    run = ARun(PAY)
+    run.use.admit_all()
+    run.use.give_up()
+    run.use.give_up()
+    assert run.results == [("pay", "given up")]
+
+
 def test_a_success_that_the_store_takes_late_needs_no_other_probe() -> None:
     run = ARun(PAY, unsaved=("pay",))
     run.use.admit_all()
