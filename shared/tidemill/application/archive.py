@@ -25,8 +25,8 @@ def archive(changes: Sequence[Change], unreadable: Sequence[UnreadableChange], f
 
     def written(change: Change) -> bool:
         try:
-            if change.after and _ends(change):
-                files.write(change.after)
+            if job := _ended(change):
+                files.write(job)
         except TidemillError:
             return False
         return True
@@ -37,12 +37,13 @@ def archive(changes: Sequence[Change], unreadable: Sequence[UnreadableChange], f
     return [*failed, *(change.sequence for change in unreadable)]
 
 
-def _ends(change: Change) -> bool:
-    """Not for other writes to an ended job, such as a migration. A dead job that is cancelled ends again.
+def _ended(change: Change) -> Job | None:
+    """The job, if it ends. Not for other writes to an ended one, such as a migration. A dead one may be cancelled.
 
     Nor for a canary: a day has 4,320 of them, and no caller submitted them.
     """
     before, after = change.before, change.after
     if after is None or not after.state.terminal or after.type == CANARY_TYPE:
-        return False
-    return before is None or (before.state, before.finished_at) != (after.state, after.finished_at)
+        return None
+    ended = before is None or (before.state, before.finished_at) != (after.state, after.finished_at)
+    return after if ended else None
