@@ -167,7 +167,7 @@ def _wake_late(facts: Facts) -> Answer:
 def _waiting(facts: Facts) -> Answer:
     group, head = facts.job.group, facts.head
     job = head.job if head else None
-    if head is None or head.job_id is None or job is None or (job.state.terminal and not _blocks(job)):
+    if job is None or (job.state.terminal and not _blocks(job)):
         why = f"Job {head.job_id} at the head of group {group} has ended. " if head and head.job_id else ""
         return _said(
             Reason.GROUP_TURN,

@@ -12,14 +12,17 @@ from tests.support.builders import A_BURST, AN_UNDO, NOW, SKIPPED, a_job
 from tidemill.application.explain import explain
 from tidemill.application.explanation import Facts, Reason
 from tidemill.application.job_ids import follow_up_id
+from tidemill.domain.adaptive_limit import Adaptive
 from tidemill.domain.flow_place import FlowPlace, Mark
+from tidemill.domain.limit_state import LimitState
+from tidemill.domain.limits import Limit
 from tidemill.domain.overrides import Override, override_of
 from tidemill.domain.setting import Setting
 from tidemill.domain.signals import Awaited, Signal
 from tidemill.domain.skipped_work import Backfilled
 from tidemill.domain.states import State
 from tidemill.domain.undo import Undone
-from tidemill.domain.waiting import Cause
+from tidemill.domain.waiting import Cause, Wait
 from tidemill.names import BATCH_TYPE, EVENT_TYPE, FLOW_TYPE
 
 LATER = NOW + timedelta(minutes=5)
@@ -212,3 +215,18 @@ def test_a_debounced_job_says_what_its_submissions_did(
 def test_a_time_that_has_passed_is_no_answer(until: datetime, shown: datetime | None) -> None:
     """A line that wake is late to release."""
     assert explain(Facts(job=a_job(state=State.PARKED, due=until), now=LATER)).until == shown
+
+
+def test_a_claim_that_was_given_back_counts_more_than_an_earlier_release() -> None:
+    wait = Wait(cause=Cause.PAUSE, key="lane=bulk", since=NOW)
+    job = a_job(state=State.RETRYING, due=DUE, wait=wait, releases=1)
+    assert explain(Facts(job=job, now=LATER)).reason is Reason.RELEASED
+
+
+def test_an_adaptive_limit_that_has_not_adapted_so_far_says_its_bounds() -> None:
+    limit = Limit(adaptive=Adaptive(floor=1, ceiling=2, target_seconds=1))
+    use = LimitState(limit=limit, held={"a": DUE}, marked=True)
+
+    first = explain(Facts(job=a_job(state=State.PARKED, due=DUE), now=LATER, limit=use)).sentences[0]
+
+    assert first == "Its limit has its only slot in use. The number adapts between 1 and 2."

@@ -357,6 +357,8 @@ def on_lane(waiting: int, delayed: int, in_flight: int) -> str:
         ({"lane": replace(EMPTY, waiting=1)}, Reason.ON_LANE, (on_lane(1, 0, 0), UNSEEN)),
         ({"lane": replace(EMPTY, delayed=2)}, Reason.ON_LANE, (on_lane(0, 2, 0), UNSEEN)),
         ({"lane": replace(EMPTY, in_flight=3)}, Reason.ON_LANE, (on_lane(0, 0, 3), UNSEEN)),
+        ({"lane": replace(EMPTY, waiting=1, delayed=1)}, Reason.ON_LANE, (on_lane(1, 1, 0), UNSEEN)),
+        ({"lane": replace(EMPTY, waiting=1, in_flight=1)}, Reason.ON_LANE, (on_lane(1, 0, 1), UNSEEN)),
         (
             {"lane": replace(EMPTY, waiting=1), "stopped": {"publish"}},
             Reason.ON_LANE,

@@ -1,10 +1,17 @@
 """The graphs of flows that an environment keeps."""
 
-from dataclasses import dataclass, field
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from tests.support.builders import a_job
+import pytest
+
+from tests.support.builders import NOW, SECOND, a_job
 from tests.support.in_memory_flows import InMemoryFlows, nodes
-from tidemill.application.flow_graphs import FlowGraphs
+from tidemill.application.flow_graphs import FlowGraphs, edges_of
+from tidemill.domain.errors import StoreUnavailableError
+from tidemill.domain.flows import Edge, OnFailure
 from tidemill.domain.job import Job
 from tidemill.names import FLOW_TYPE
 
@@ -14,6 +21,7 @@ class Loads(InMemoryFlows):
     """Counts what is loaded."""
 
     loaded: list[str] = field(default_factory=list)
+    asked: list[Sequence[int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         super().__init__(nodes(a=[], b=["a"]))
@@ -21,6 +29,10 @@ class Loads(InMemoryFlows):
     def load(self, job: Job) -> str:
         self.loaded.append(job.id)
         return super().load(job)
+
+    def added(self, flow: Job, numbers: Sequence[int]) -> Sequence[str]:
+        self.asked.append(numbers)
+        return super().added(flow, numbers)
 
 
 def test_the_graphs_of_the_last_four_flows_are_kept() -> None:
@@ -33,3 +45,56 @@ def test_the_graphs_of_the_last_four_flows_are_kept() -> None:
 
     # Only the second flow had to go, for the fifth.
     assert store.loaded == [*"12345", "2"]
+
+
+def added_to(store: Loads, *names: str) -> Job:
+    """The flow after one more addition of these nodes."""
+    addition = {"nodes": [{"name": name, "type": f"type.{name}", "after": ["a"]} for name in names]}
+    return store.add(store.flow, json.dumps(addition | {"types": {f"type.{name}": {} for name in names}}), now=NOW)
+
+
+def test_only_the_nodes_that_were_added_since_are_read() -> None:
+    store = Loads()
+    graphs = FlowGraphs(store=store, payloads=store)
+    old = store.flow
+    assert graphs.of(old).graph.names == ("a", "b")
+    assert store.asked == []
+
+    first = added_to(store, "c")
+    assert graphs.of(first).graph.names == ("a", "b", "c")
+    second = added_to(store, "d", "e")
+    known = graphs.of(second)
+
+    assert known.graph.names == ("a", "b", "c", "d", "e")
+    assert (known.additions, sorted(known.types)) == (2, ["type.c", "type.d", "type.e"])
+    assert [each["type"] for each in known.stored[2:]] == ["type.c", "type.d", "type.e"]
+    assert store.asked == [range(1), range(1, 2)]
+    assert graphs.of(second) is known
+    assert graphs.of(old) is known, "an older document of the flow may find nodes that were added later"
+    assert store.loaded == [store.flow.id]
+
+
+def test_a_graph_whose_additions_cannot_be_read_in_full_is_read_again() -> None:
+    store = Loads()
+    flow = replace(added_to(store, "c"), additions=3)
+    graphs = FlowGraphs(store=store, payloads=store)
+
+    with pytest.raises(StoreUnavailableError, match="2 additions to the flow flow are missing"):
+        graphs.of(flow)
+    added_to(store, "d")
+    assert graphs.of(added_to(store, "e")).graph.names == ("a", "b", "c", "d", "e")
+
+
+@pytest.mark.parametrize("change", [{"tenant": "another"}, {"id": "another"}, {"created_at": NOW + SECOND}])
+def test_another_flow_has_a_graph_of_its_own(change: dict[str, Any]) -> None:
+    store = Loads()
+    graphs = FlowGraphs(store=store, payloads=store)
+    graphs.of(store.flow)
+    graphs.of(replace(store.flow, **change))
+    assert len(store.loaded) == 2
+
+
+def test_an_edge_is_the_name_of_a_parent_or_has_a_rule() -> None:
+    stored = {"after": ["a", {"node": "b", "on_failure": "skip"}]}
+    assert edges_of(stored) == [Edge(node="a"), Edge(node="b", on_failure=OnFailure.SKIP)]
+    assert edges_of({}) == []

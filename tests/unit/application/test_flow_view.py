@@ -1,6 +1,14 @@
-"""The flowchart of a flow."""
+"""A flow as its owner reads it: JSON, and a flowchart."""
 
-from tidemill.application.flow_view import mermaid
+from dataclasses import replace
+
+from tests.support.builders import NOW, SECOND
+from tests.support.in_memory_flows import FLOW_ID, InMemoryFlows, nodes
+from tidemill.application.flow_nodes import NodeDocuments
+from tidemill.application.flow_view import flow_view, graph_view, mermaid
+from tidemill.application.job_ids import node_job_id
+from tidemill.domain.signals import Signal
+from tidemill.domain.states import State
 
 
 def test_a_flowchart_has_each_node_and_each_edge_by_its_rule() -> None:
@@ -18,3 +26,76 @@ def test_a_flowchart_has_each_node_and_each_edge_by_its_rule() -> None:
         "    n0 -. continue .-> n1",
         "    n0 --> n1",
     ]
+
+
+AT = "2045-03-04T05:06:07.891Z"
+
+
+def test_a_flow_is_shown_without_its_nodes() -> None:
+    flow = replace(InMemoryFlows(nodes(a=[])).flow, tags=("x",))
+    shown = {
+        "id": FLOW_ID,
+        "state": "parked",
+        "size": 7,
+        "created_at": AT,
+        "cancel_requested_at": None,
+        "finished_at": None,
+        "expires_at": None,
+        "tags": ["x"],
+    }
+    assert flow_view(flow, 7) == shown
+    asked = replace(flow, signals=(Signal(name="cancelled", at=NOW + SECOND, data="true"),))
+    ended = replace(asked, finished_at=NOW + 2 * SECOND, expires_at=NOW + 3 * SECOND)
+    assert flow_view(ended, 7) == shown | {
+        "cancel_requested_at": "2045-03-04T05:06:08.891Z",
+        "finished_at": "2045-03-04T05:06:09.891Z",
+        "expires_at": "2045-03-04T05:06:10.891Z",
+    }
+
+
+def test_each_node_is_shown_with_what_has_become_of_it() -> None:
+    tolerant = {"node": "dead", "on_failure": "skip"}
+    six = [f"p{number}" for number in range(6)]
+    flows = InMemoryFlows(
+        [
+            *nodes(done=[], dead=[], live=["done"], skipped=[tolerant], blocked=["dead"], later=["done", "live"]),
+            *nodes(**{name: [] for name in six}),
+            *nodes(last=six),
+        ]
+    )
+    flows.look_at_all()
+    flows.end("done")
+    flows.end("dead", State.DEAD)
+    flows.look_at_all()
+    flow = flows.flow
+
+    shown = graph_view(NodeDocuments(flow, flows.parts))
+
+    assert {key: shown[key] for key in ("id", "size")} == {"id": FLOW_ID, "size": 13}
+    assert shown["counts"] == {"blocked": 1, "dead": 1, "pending": 2, "queued": 7, "skipped": 1, "succeeded": 1}
+    assert list(shown["counts"]) == sorted(shown["counts"])
+    by_name = {node["name"]: node for node in shown["nodes"]}
+    assert list(by_name) == ["done", "dead", "live", "skipped", "blocked", "later", *six, "last"]
+    states = {name: by_name[name]["state"] for name in ("done", "dead", "live", "skipped", "blocked", "later")}
+    assert states == {
+        "done": "succeeded",
+        "dead": "dead",
+        "live": "queued",
+        "skipped": "skipped",
+        "blocked": "blocked",
+        "later": "pending",
+    }
+    with_jobs = {name for name, node in by_name.items() if node["job_id"]}
+    assert with_jobs == {"done", "dead", "live", *six}
+    assert by_name["live"] == {
+        "name": "live",
+        "type": "test.node",
+        "state": "queued",
+        "job_id": node_job_id(flow, "live"),
+        "after": [{"node": "done", "on_failure": "fail"}],
+        "waits_for": [],
+    }
+    assert by_name["skipped"]["after"] == [tolerant]
+    assert by_name["later"]["waits_for"] == ["live"]
+    assert by_name["last"]["waits_for"] == six[:5], "the first five"
+    assert by_name["blocked"]["waits_for"] == []
