@@ -74,7 +74,7 @@ def sweep(
     time_left: Callable[[], timedelta] = lambda: timedelta.max,
 ) -> Swept:
     """Apply the rule for dead-letter messages to each message once, within `bounds` and until `time_left` is zero."""
-    swept = Swept(unfinished=True)
+    swept = Swept()
     seen: set[str] = set()
     kept: list[ReceivedDeadLetter] = []
     fresh: list[ReceivedDeadLetter] = []

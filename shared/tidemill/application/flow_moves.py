@@ -39,7 +39,7 @@ class Mover:
             additions=self._documents.nodes.additions if node == LAST else 0,
         )
         while cursor.moves_on(positions, additions=move.additions):
-            if cursor.at == ALL_ENDED and node != LAST and not self._documents.may_start(node):
+            if cursor.at == ALL_ENDED and not self._documents.may_start(node):
                 return NodeVerdict.WAIT
             anew = anew or cursor.at == ALL_ENDED or cursor.additions != move.additions
             at, clean = self._first_pending(parents, *((0, True) if anew else (cursor.at, cursor.clean)))

@@ -6,7 +6,7 @@ from typing import Any, Final
 from tidemill.application.flow_graphs import edges_of
 from tidemill.application.flow_nodes import NodeDocuments, waits_for
 from tidemill.application.job_view import time_text
-from tidemill.domain.flows import OnFailure, Resolution, cancelled_at
+from tidemill.domain.flows import OnFailure, cancelled_at
 from tidemill.domain.job import Job
 
 #: The parents that a node is shown to wait for.
@@ -40,14 +40,13 @@ def graph_view(documents: NodeDocuments) -> dict[str, Any]:
 
 def _node(documents: NodeDocuments, number: int) -> dict[str, Any]:
     stored, document = documents.nodes.stored[number], documents.document(number)
-    pending = document is None and documents.resolution(number) is Resolution.PENDING
     return {
         "name": stored["name"],
         "type": stored["type"],
         "state": "pending" if document is None else _state(document),
         "job_id": None if document is None or _mark(document) else document.id,
         "after": [{"node": edge.node, "on_failure": edge.on_failure} for edge in edges_of(stored)],
-        "waits_for": waits_for(documents, number, most=_MOST_SHOWN) if pending else [],
+        "waits_for": waits_for(documents, number, most=_MOST_SHOWN) if document is None else [],
     }
 
 

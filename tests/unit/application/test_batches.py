@@ -101,6 +101,24 @@ def test_the_same_key_opens_one_batch_also_after_a_type_has_changed() -> None:
         open_batch(replace(batch, key="another"), jobs.submit(OPENING), tenant="t", trace="joe")
 
 
+def test_each_batch_without_a_key_is_another() -> None:
+    jobs = InMemoryJobs()
+    for _ in range(2):
+        assert not open_batch(Batch(), jobs.submit(*TYPES), tenant="t", trace="pia").replayed
+    assert len(jobs.writes) == 2
+
+
+@pytest.mark.parametrize(
+    "change", [{"lane": Lane.BULK}, {"max_age": SECOND}, {"group": "g"}, {"tags": ("a",)}, {"payload": {"n": 1}}]
+)
+def test_a_key_stands_for_each_option_of_a_callback(change: dict[str, Any]) -> None:
+    jobs = InMemoryJobs()
+    plain, other = Submission(type="plain"), Submission(type="plain", **change)
+    open_batch(Batch(on_success=plain, key="k"), jobs.submit(*TYPES), tenant="t", trace="pia")
+    with pytest.raises(KeyReusedError):
+        open_batch(Batch(on_success=other, key="k"), jobs.submit(*TYPES), tenant="t", trace="pia")
+
+
 @pytest.mark.parametrize(
     ("changes", "paths"),
     [
@@ -140,7 +158,12 @@ def test_a_batch_waits_for_a_broken_job_file() -> None:
     broken = JobFileError("jobs.py:1: SyntaxError", names=("mail",))
     submit = InMemoryJobs().submit(*TYPES, faults=[broken])
     with pytest.raises(UnloadedJobTypeError):
-        open_batch(Batch(on_success=Submission(type="mail")), submit, tenant="t", trace="pia")
+        open_batch(
+            Batch(on_success=Submission(type="mail"), on_failure=Submission(type="plain", key="k")),
+            submit,
+            tenant="t",
+            trace="pia",
+        )
 
 
 WAIT = Awaited(cause=Cause.SIGNAL, name=CLOSED, since=NOW, until=NOW + SECOND)

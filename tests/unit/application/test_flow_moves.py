@@ -190,3 +190,12 @@ def test_many_parents_are_read_in_parts_and_no_further_than_the_first_that_is_al
     flows.calls.clear()
     assert due(flows, 250, Cursor(at=0), None) is WAIT
     assert flows.calls["get_many"] == 3
+
+
+def test_an_addition_does_not_concern_the_parents_of_a_node() -> None:
+    flows = a_child(ALIVE, DONE, DONE)
+    flows.additions.append('{"nodes": [], "types": {}}')
+    flows.documents[flows.flow.id] = replace(flows.flow, additions=1)
+
+    assert due(flows, CHILD, Cursor(), {1}) is WAIT
+    assert (flows.calls["documents"], flows.calls["move"]) == (0, 0)

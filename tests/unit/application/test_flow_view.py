@@ -99,3 +99,17 @@ def test_each_node_is_shown_with_what_has_become_of_it() -> None:
     assert by_name["later"]["waits_for"] == ["live"]
     assert by_name["last"]["waits_for"] == six[:5], "the first five"
     assert by_name["blocked"]["waits_for"] == []
+
+
+def test_a_node_that_has_started_waits_for_no_parent_that_is_redriven() -> None:
+    flows = InMemoryFlows(nodes(a=[], b=[{"node": "a", "on_failure": "continue"}]))
+    flows.look_at_all()
+    flows.end("a", State.DEAD)
+    flows.look_at_all()
+    job = flows.node("a")
+    assert job is not None
+    flows.redrive(job)
+
+    shown = graph_view(NodeDocuments(flows.flow, flows.parts))["nodes"]
+
+    assert [(node["state"], node["waits_for"]) for node in shown] == [("queued", []), ("queued", [])]

@@ -117,6 +117,13 @@ def test_the_same_key_starts_one_flow_also_after_a_type_has_changed() -> None:
         start_flow(replace(flow, key="another"), jobs.submit(FLOW), tenant="t", trace="joe")
 
 
+def test_each_flow_without_a_key_is_another() -> None:
+    jobs = InMemoryJobs()
+    for _ in range(2):
+        assert not start_flow(Flow(nodes=[node()]), jobs.submit(*TYPES), tenant="t", trace="pia").replayed
+    assert len(jobs.writes) == 2
+
+
 @pytest.mark.parametrize(
     ("given", "paths"),
     [
@@ -156,7 +163,10 @@ def test_a_flow_waits_for_a_broken_job_file() -> None:
     broken = JobFileError("jobs.py:1: SyntaxError", names=("mail",))
     with pytest.raises(UnloadedJobTypeError):
         start_flow(
-            Flow(nodes=[node(type="mail")]), InMemoryJobs().submit(*TYPES, faults=[broken]), tenant="t", trace="pia"
+            Flow(nodes=[node(type="mail"), node("b", key="k")]),
+            InMemoryJobs().submit(*TYPES, faults=[broken]),
+            tenant="t",
+            trace="pia",
         )
 
 

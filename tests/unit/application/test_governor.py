@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -83,6 +84,22 @@ def test_the_level_is_read_again_after_five_seconds_or_if_the_clock_was_set_back
 
     assert process.governor.level() == reads
     assert len(process.store.calls) == reads
+
+
+def test_a_thread_waits_for_the_read_of_another() -> None:
+    process, levels, threads = Process(STRAINED), list[int](), list[Thread]()
+    read = process.store.read
+
+    def read_slowly() -> Governed:
+        threads.append(Thread(target=lambda: levels.append(process.governor.level())))
+        threads[0].start()
+        threads[0].join(0.05)
+        return read()
+
+    process.store.read = read_slowly  # type: ignore[method-assign]
+    assert process.governor.level() == 1
+    threads[0].join()
+    assert (levels, len(process.store.calls)) == ([1], 1)
 
 
 def test_a_read_that_fails_is_not_repeated_at_once() -> None:

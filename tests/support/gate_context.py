@@ -1,0 +1,117 @@
+"""The gates of one attempt whose collaborators note each call."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from tests.support.builders import INVOCATION, NOW, SECOND, types_of
+from tests.support.configurations import configured
+from tidemill.application.attempt_gates import Gates
+from tidemill.application.job_types import JobType, JobTypes
+from tidemill.application.ports import Entered, LimitSlot
+from tidemill.domain.breaker import BreakerPolicy
+from tidemill.domain.holds import HoldCause
+from tidemill.domain.job import Job
+from tidemill.domain.limits import Rate
+from tidemill.domain.outcomes import Held
+from tidemill.domain.runtime_configuration import NOTHING_SET, RuntimeConfiguration
+from tidemill.domain.setting import Setting
+from tidemill.domain.waiting import Line
+
+
+@dataclass
+class GateContext:
+    """What gates need of an `AttemptContext`, and of its limits, payloads, releaser and superseder."""
+
+    job_types: JobTypes
+    configured: RuntimeConfiguration = NOTHING_SET
+    entered: Entered | datetime | Line = field(default_factory=Entered)
+    #: What the superseder answers or raises; None for no superseder.
+    undone: bool | Exception | None = None
+    calls: list[tuple[Any, ...]] = field(default_factory=list)
+    #: The downstreams that are open.
+    opened: set[str] = field(default_factory=set)
+    counts_calls: bool = False
+
+    @property
+    def limits(self) -> "GateContext":
+        return self
+
+    payloads = releaser = limits
+
+    @property
+    def breakers(self) -> "GateContext | None":
+        return self if self.counts_calls else None
+
+    @property
+    def superseder(self) -> "GateContext | None":
+        return None if self.undone is None else self
+
+    def clock(self) -> datetime:
+        return NOW
+
+    def configuration(self) -> RuntimeConfiguration:
+        return self.configured
+
+    def held_below(self, ceiling_seconds: float, cause: HoldCause) -> Held:
+        """Until the ceiling."""
+        return Held(until=NOW + ceiling_seconds * SECOND, cause=cause)
+
+    def load(self, job: Job) -> str:
+        return job.payload or ""
+
+    def list_line(self, line: Line, rate: Rate, *, job: tuple[str, str], now: datetime) -> None:
+        self.calls.append(("list", line, rate, job, now))
+
+    def acquire(self, slot: LimitSlot, *, now: datetime) -> Entered | datetime | Line:
+        self.calls.append(("acquire", slot, now))
+        return self.entered
+
+    def leave(self, slot: LimitSlot, *, line_stands: bool, tell: Callable[[Any], None]) -> None:
+        self.calls.append(("leave", slot, line_stands))
+        tell("change")
+
+    def pass_on(self, job: Job) -> None:
+        self.calls.append(("pass on", job.id))
+
+    def drain(self, line: Line) -> None:
+        self.calls.append(("drain", line))
+
+    def ready(self, job: Job) -> bool:
+        self.calls.append(("ready", job.id))
+        if isinstance(self.undone, Exception):
+            raise self.undone
+        return bool(self.undone)
+
+    def admits(self, policy: BreakerPolicy, job: Job) -> bool:
+        del job
+        return policy.name not in self.opened
+
+    def blocks(self, name: str) -> bool:
+        return name in self.opened
+
+    def succeeded(self, policy: BreakerPolicy, job: Job) -> bool:
+        del job
+        self.opened.discard(policy.name)
+        return True
+
+    def give_up(self, name: str, job: Job) -> None:
+        self.calls.append(("give up", name, job.id))
+
+
+def gates_of(
+    *job_types: JobType, settings: tuple[Setting, ...] = (), context: GateContext | None = None, **arguments: Any
+) -> tuple[Gates, GateContext]:
+    """Of an attempt that has not ended, with its context."""
+    known = context or GateContext(types_of(*job_types))
+    if settings:
+        known.configured = configured(*settings)
+    given: dict[str, Any] = {
+        "deadline": NOW + INVOCATION,
+        "has_ended": lambda: False,
+        "wait_until_alone": None,
+        "stray_beside": None,
+        "deadline_moved": None,
+    }
+    return Gates(known, **given | arguments), known  # type: ignore[arg-type]  # what gates need of it
