@@ -239,3 +239,47 @@ def test_a_pause_of_a_newer_version_can_be_removed() -> None:
     configurator.remove(configurator.read(), "pauses.region=eu", by="arn:ops", reason="")
 
     assert world.drains == [None]
+
+
+def test_it_is_confirmed_by_the_last_read_alone() -> None:
+    world = World(version(1))
+    cached = world.cached
+    assert not cached.confirmed
+    cached.current()
+    assert cached.confirmed
+
+    world.clock.now += CACHED_FOR
+    world.error = StoreUnavailableError("down")
+    cached.current()
+    assert not cached.confirmed
+
+    world.clock.now += CACHED_FOR
+    world.error = None
+    cached.current()
+    assert cached.confirmed
+
+
+def test_it_is_not_confirmed_by_a_first_read_that_failed() -> None:
+    world = World(error=StoreUnavailableError("down"))
+    cached = world.cached
+    cached.current()
+    assert not cached.confirmed
+
+
+def test_a_value_that_was_read_at_this_moment_is_not_stale() -> None:
+    world = World(version(1))
+    cached = CachedConfiguration(world.read, clock=world.clock, failed=world.failures.append, lasts=timedelta(0))
+    cached.current()
+    world.error = StoreUnavailableError("down")
+    assert not cached.current().stale
+    assert world.reads == 2
+
+
+def test_only_the_end_of_a_pause_empties_a_line() -> None:
+    world = World()
+    configurator = Configurator(store=world, clock=world.clock)
+    present = configurator.set(world.present, "flags.a", True, by="ada", reason="")
+
+    configurator.remove(present, "flags.a", by="ada", reason="", drain_rate=Rate(count=1, period=SECOND))
+
+    assert world.drains == [None, None]

@@ -1,8 +1,12 @@
 """Errors of one cause have one name; errors of two causes have two."""
 
+from typing import Any
+
 import pytest
 
-from tidemill.application.error_fingerprint import fingerprint
+from tests.support.builders import a_job, an_error
+from tidemill.application.error_fingerprint import fingerprint, job_fingerprint
+from tidemill.domain.job import DeathReason
 
 
 @pytest.mark.parametrize(
@@ -27,3 +31,22 @@ def test_a_long_message_is_cut() -> None:
 
 def test_two_causes_differ() -> None:
     assert fingerprint("E", "disk full") != fingerprint("E", "disk slow")
+
+
+@pytest.mark.parametrize(("length", "cut"), [(119, False), (120, False), (121, True)])
+def test_a_message_of_120_characters_stays_whole(length: int, cut: bool) -> None:
+    shown = "x" * 119 + "…" if cut else "x" * length
+    assert fingerprint("E", "x" * length) == f"E: {shown}"
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, ""),
+        ({"death": DeathReason.DEADLINE}, str(DeathReason.DEADLINE)),
+        ({"errors": (an_error(message="first"), an_error(error_class="E", message="last 7"))}, "E: last <n>"),
+        ({"errors": (an_error(message="a"),), "death": DeathReason.EXHAUSTED}, "ValueError: a"),
+    ],
+)
+def test_a_job_is_named_by_its_last_error_or_the_reason_of_its_death(changes: dict[str, Any], expected: str) -> None:
+    assert job_fingerprint(a_job(**changes)) == expected

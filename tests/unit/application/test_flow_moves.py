@@ -199,3 +199,16 @@ def test_an_addition_does_not_concern_the_parents_of_a_node() -> None:
 
     assert due(flows, CHILD, Cursor(), {1}) is WAIT
     assert (flows.calls["documents"], flows.calls["move"]) == (0, 0)
+
+
+def test_a_flow_whose_last_nodes_are_blocked_has_ended() -> None:
+    flows = InMemoryFlows(nodes(p0=[], p1=["p0"], p2=[]))
+    flows.look_at_all()
+    flows.end("p0", DEAD)
+    flows.end("p2")
+    flows.look_at_all()
+    assert flows.states()["p1"] == "blocked"
+    flows.moved.clear()
+
+    assert due(flows, LAST, None, {1, 2}) is START
+    assert due(flows, LAST, None, None) is START

@@ -119,6 +119,22 @@ def test_a_blocked_node_starts_or_is_skipped_and_is_not_blocked_again() -> None:
     assert flows.inserted == ["a", "a"]
 
 
+def test_a_blocked_node_is_skipped_if_it_is_not_needed_any_more() -> None:
+    flows = flow_of({"name": "a"})
+    documents = marked(flows, "a", NodeVerdict.BLOCK)
+    assert documents.may_start(0)
+    assert documents.carry_out(0, NodeVerdict.SKIP) is not None
+    assert flows.states() == {"a": "skipped"}
+
+
+def test_a_node_that_is_known_to_be_blocked_costs_no_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    flows = flow_of({"name": "a"})
+    documents = marked(flows, "a", NodeVerdict.BLOCK)
+    documents.read([0])
+    monkeypatch.setattr(flows, "put_away", None)
+    assert documents.carry_out(0, NodeVerdict.BLOCK) is None
+
+
 def test_a_second_start_of_a_node_starts_nothing() -> None:
     flows = flow_of({"name": "a"})
     assert documents_of(flows).carry_out(0, NodeVerdict.START) is not None
@@ -137,6 +153,9 @@ def test_a_node_that_another_version_started_in_its_own_way_stays() -> None:
     flows.documents[first.id] = replace(first, body_hash="1" * 64, state=State.SUCCEEDED)
 
     documents = documents_of(flows)
+    other = flows.documents.pop(first.id)
+    documents.read([0])
+    flows.documents[first.id] = other
     assert documents.carry_out(0, NodeVerdict.START) is None
     assert documents.resolution(0) is Resolution.SUCCEEDED
 
@@ -279,6 +298,20 @@ def test_the_cancel_of_a_flow_leaves_a_document_for_a_node_without_a_job(blocked
     assert [each.cause for each in job.history] == [Why.CANCELLED]
     assert flows.cancelled == []
     assert not documents_of(flows).may_start(0)
+
+
+def test_the_cancel_of_a_node_that_was_deleted_is_left_to_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    flows = Cancels(nodes(a=[]))
+    job = documents_of(flows).carry_out(0, NodeVerdict.START)
+    assert job is not None
+    documents = documents_of(flows)
+    documents.read([0])
+    monkeypatch.setattr(flows, "get", lambda *_: None)
+
+    documents.cancel([0])
+
+    ((asked, _),) = flows.cancelled
+    assert asked.id == job.id
 
 
 @pytest.mark.parametrize("refusal", [WriteRefusedError("cancel", None), TransactionConflictError("busy")])

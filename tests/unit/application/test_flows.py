@@ -362,3 +362,13 @@ def test_a_flow_that_has_ended_takes_no_cancel() -> None:
     with pytest.raises(SignalRefusedError):
         flows.control.cancel(TENANT, FLOW_ID)
     assert flows.looks == 0
+
+
+def test_a_payload_that_is_no_json_is_refused_also_with_a_key() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(100_000):
+        deep = {"n": deep}
+    for payload in ({"n": float("nan")}, deep):
+        flow = Flow(nodes=[node(payload=payload)], key="k")
+        with pytest.raises(InvalidPayloadError):
+            start_flow(flow, InMemoryJobs().submit(*TYPES), tenant="t", trace="pia")
