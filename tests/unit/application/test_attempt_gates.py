@@ -327,3 +327,9 @@ def test_what_a_newer_version_wrote_is_left_to_it() -> None:
     context.undone = StoreUnavailableError("down")
     with pytest.raises(StoreUnavailableError):
         gates.after_undo(replace(JOB, supersedes="k"))
+
+
+def test_an_elected_job_that_did_not_call_leaves_the_probe_to_another() -> None:
+    gates, context, job = calling("pay", wait=Wait(cause=Cause.BREAKER, key="pay", since=NOW))
+    gates.release_slot(job, lambda *_: None)
+    assert context.calls == [("give up", "pay", "j"), ("pass on", "j")]

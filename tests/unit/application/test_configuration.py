@@ -1,5 +1,6 @@
 """The cached configuration of an execution environment, and the changes of operators."""
 
+import json
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -283,3 +284,16 @@ def test_only_the_end_of_a_pause_empties_a_line() -> None:
     configurator.remove(present, "flags.a", by="ada", reason="", drain_rate=Rate(count=1, period=SECOND))
 
     assert world.drains == [None, None]
+
+
+def test_a_setting_that_this_version_cannot_read_can_be_removed() -> None:
+    world = World()
+    configurator = Configurator(store=world, clock=world.clock)
+    known = configurator.set(world.present, "flags.a", True, by="ada", reason="")
+    document = json.loads(json.dumps(known.document).replace('"by": "ada"', '"from": "ada"'))
+    newer = RuntimeConfiguration(version=known.version, document=document)
+    assert "flags.a" not in newer.settings
+
+    configurator.remove(newer, "flags.a", by="ada", reason="")
+
+    assert (world.changes[-1].removed, world.drains[-1]) == (True, None)

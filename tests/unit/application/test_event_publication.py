@@ -163,6 +163,7 @@ UNKNOWN = Fault("/type", "unknown event type 'x'; known types: order.placed")
         ({"key": "", "group": 7}, [Fault("/group", "must be text")]),
         ({"data": {}}, [Fault("/data/order", "is missing")]),
         ({"data": {"order": float("inf")}}, None),
+        ({"key": "", "data": {}}, [KEY, Fault("/data/order", "is missing")]),
         ({"type": "x"}, [UNKNOWN]),
         ({"type": "x", "key": "", "data": {}}, [KEY, UNKNOWN]),
         ({"version": 3}, [Fault("/version", "unknown version of 'order.placed'; known versions: 1, 2")]),

@@ -27,6 +27,7 @@ class Submission:
     clock: Clock = field(default_factory=Clock)
     refuses: Sequence[Refusal] = ()
     sent: list[Dispatch] = field(default_factory=list)
+    calls: int = 0
 
     def __post_init__(self) -> None:
         self._messages = FirstMessages(
@@ -37,6 +38,7 @@ class Submission:
         return self._messages.send(jobs)
 
     def send(self, dispatches: Sequence[Dispatch]) -> Sequence[Refusal]:
+        self.calls += 1
         self.sent += dispatches
         return self.refuses
 
@@ -76,7 +78,7 @@ def test_a_job_that_may_not_start_now_gets_no_message(job: Job) -> None:
 
     submission.of(job)
 
-    assert submission.sent == []
+    assert (submission.sent, submission.calls) == ([], 0)
 
 
 def test_a_paused_job_gets_no_message() -> None:
@@ -98,3 +100,9 @@ def test_after_a_failure_callers_do_not_wait_for_the_queue_for_a_while() -> None
     submission.clock.now += REST
     submission.of(JOB)
     assert len(submission.sent) == 2
+
+
+def test_the_first_error_is_reported() -> None:
+    submission = Submission(refuses=[Refusal(0, error="first"), Refusal(1, error="second")])
+    assert submission.of(JOB, replace(JOB, id="other")) == "first"
+    assert submission.calls == 1

@@ -10,6 +10,7 @@ from tests.support.configurations import capped, configured, overridden, paused
 from tests.support.gate_context import GateContext, gates_of
 from tidemill.application.ports import Entered, LimitSlot
 from tidemill.domain.adaptive_limit import Adapted, Adaptive
+from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import Job
 from tidemill.domain.limits import Limit, Rate
@@ -174,3 +175,25 @@ def test_a_turn_that_the_job_did_not_use_is_passed_on() -> None:
     context.calls.clear()
     gates.release_slot(replace(JOB, wait=Wait(cause=Cause.PAUSE, key="x", since=NOW)), lambda *_: None)
     assert [call[0] for call in context.calls] == ["leave", "pass on"]
+
+
+def test_a_run_with_a_limit_of_its_own_does_not_count_for_the_cap() -> None:
+    gates, context = gates_of(limited(), settings=(capped("caps.t", 3),))
+    gates.read_type(JOB)
+    gates.within_limits(JOB)
+    assert slot_of(context).limit == Limit(concurrency=2)
+
+
+def test_a_slot_whose_answer_is_lost_is_given_back() -> None:
+    gates, context = gates_of(limited())
+    gates.read_type(JOB)
+
+    def lose(slot: LimitSlot, **_now: Any) -> Entered:
+        raise StoreUnavailableError("the answer was lost")
+
+    context.acquire = lose  # type: ignore[method-assign]
+    with pytest.raises(StoreUnavailableError):
+        gates.within_limits(JOB)
+    gates.release_slot(JOB, lambda *_: None)
+    ((name, slot, stands),) = context.calls
+    assert (name, slot.job, stands) == ("leave", KEY, False)
