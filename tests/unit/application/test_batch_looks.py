@@ -64,7 +64,7 @@ class Pages(InMemoryJobs):
 
     def members(self) -> BatchMembers:
         return BatchMembers(
-            store=self,  # type: ignore[arg-type]  # what a batch needs of it
+            store=self,  # what a batch needs of it
             batches=self,  # type: ignore[arg-type]
             clock=lambda: self.now,
             new_token=lambda: "token",
@@ -148,7 +148,8 @@ def test_a_look_takes_no_later_job_of_the_same_key_for_a_member() -> None:
 
     look = pages.members().look(BATCH)
 
-    assert (look.jobs, look.unreadable) == ({"0-0": jobs[0]}, {"0-3"})
+    assert dict(look.jobs) == {"0-0": jobs[0]}
+    assert look.unreadable == frozenset({"0-3"})
     assert look.counts == {"missing": 2, "queued": 1, "unreadable": 1}
 
 

@@ -72,9 +72,9 @@ TYPES = (OPENING, PLAIN, RICH)
 def test_a_batch_keeps_its_callbacks_with_the_facts_of_their_types(
     when: str, callback: Submission, stored: dict[str, Any]
 ) -> None:
-    jobs = InMemoryJobs()
+    asked: dict[str, Any] = {when: callback}
 
-    accepted = open_batch(Batch(**{when: callback}), jobs.submit(*TYPES), tenant="t", trace="pia")
+    accepted = open_batch(Batch(**asked), InMemoryJobs().submit(*TYPES), tenant="t", trace="pia")
 
     assert json.loads(accepted.job.payload or "") == {when: stored}
     assert (accepted.job.type, accepted.job.trace, accepted.replayed) == (BATCH_TYPE, "pia", False)

@@ -245,19 +245,14 @@ def test_a_pause_of_a_newer_version_can_be_removed() -> None:
 def test_it_is_confirmed_by_the_last_read_alone() -> None:
     world = World(version(1))
     cached = world.cached
-    assert not cached.confirmed
-    cached.current()
-    assert cached.confirmed
+    said = [cached.confirmed]
+    for error in (None, StoreUnavailableError("down"), None):
+        world.error = error
+        cached.current()
+        said.append(cached.confirmed)
+        world.clock.now += CACHED_FOR
 
-    world.clock.now += CACHED_FOR
-    world.error = StoreUnavailableError("down")
-    cached.current()
-    assert not cached.confirmed
-
-    world.clock.now += CACHED_FOR
-    world.error = None
-    cached.current()
-    assert cached.confirmed
+    assert said == [False, True, False, True]
 
 
 def test_it_is_not_confirmed_by_a_first_read_that_failed() -> None:

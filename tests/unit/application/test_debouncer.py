@@ -94,9 +94,9 @@ def test_a_submission_begins_a_burst_if_no_job_takes_it(last: Job | None) -> Non
 
 def test_a_job_that_was_made_later_than_its_burst_lets_the_burst_end_then() -> None:
     store = Store(None)
-    late = replace(JOB, due=BURST.until + SECOND)
-    accepted(store, late)
-    assert store.begun[0][0].burst == replace(BURST, until=late.due, sent_for=late.due, last="new")
+    late = BURST.until + SECOND
+    accepted(store, replace(JOB, due=late))
+    assert store.begun[0][0].burst == replace(BURST, until=late, sent_for=late, last="new")
 
 
 def test_a_submission_that_moves_the_job_keeps_its_payload() -> None:

@@ -164,7 +164,7 @@ def test_the_contents_of_a_node_are_not_kept_in_memory() -> None:
     flows = flow_of({"name": "a"})
     job = documents_of(flows).carry_out(0, NodeVerdict.START)
     assert job is not None
-    heavy = {"result": "{}", "checkpoint": "{}", "errors": (an_error(),), "history": job.history}
+    heavy: dict[str, Any] = {"result": "{}", "checkpoint": "{}", "errors": (an_error(),), "history": job.history}
     flows.documents[job.id] = replace(job, payload='{"n":1}', **heavy)
     documents = documents_of(flows)
 
