@@ -204,6 +204,32 @@ def test_what_would_take_too_long_is_left_to_a_look(monkeypatch: pytest.MonkeyPa
     assert set(flows.states()) == set("abcd")
 
 
+@pytest.mark.parametrize(("following", "looks"), [(200, 0), (201, 1)])
+def test_an_advance_starts_two_hundred_nodes_itself(following: int, looks: int) -> None:
+    names = [f"c{number}" for number in range(following)]
+    flows = InMemoryFlows([{"name": "a"}, *({"name": name, "after": ["a"]} for name in names)])
+    flows.look_at_all()
+    flows.end("a")
+    assert (sorted(flows.advance("a")), flows.looks) == ([] if looks else sorted(names), looks)
+
+
+@pytest.mark.parametrize(("parents", "looks"), [(1_000, 0), (1_001, 1)])
+def test_an_advance_reads_a_thousand_documents_itself(parents: int, looks: int) -> None:
+    flows = a_fan_in(parents)
+    for number in range(parents):
+        flows.end(f"p{number}")
+    assert (flows.advance("p0"), flows.looks) == ([] if looks else ["child"], looks)
+
+
+def test_an_advance_returns_the_jobs_that_it_started_and_no_marks() -> None:
+    edges = [{"node": "a", "on_failure": rule} for rule in ("fail", "skip", "continue")]
+    flows = InMemoryFlows(nodes(a=[], b=edges[:1], c=edges[1:2], d=edges[2:]))
+    flows.look_at_all()
+    flows.end("a", State.DEAD)
+    assert flows.advance("a") == ["d"]
+    assert flows.states() == {"a": "dead", "b": "blocked", "c": "skipped", "d": "queued"}
+
+
 def test_a_look_goes_on_where_an_advance_read_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flow_advance, "MOST_READ", 3)
     flows = a_fan_in(8)
