@@ -40,12 +40,13 @@ class Store:
         self.deleted: list[str | None] = []
 
     def job_of_burst(self, tenant: str, name: str) -> str | None:
-        assert (tenant, name) == ("t", "burst")
+        assert (tenant, name) == ("t", BURST.name)
         self.looks += 1
         return self.last.id if self.last else None
 
     def get(self, tenant: str, job_id: str) -> Job | None:
-        assert (tenant, job_id) == ("t", self.last.id if self.last else None)
+        assert self.last is not None, "there is nothing to read"
+        assert (tenant, job_id) == ("t", self.last.id)
         return self.last
 
     def begin_burst(self, job: Job, *, after: str | None) -> Job:
@@ -148,6 +149,20 @@ def test_a_submission_that_loses_looks_again_and_deletes_only_its_own_payload(
     assert store.deleted == (["at-1"] if replaces else [])
 
 
+def test_a_submission_that_loses_to_a_replacement_leaves_the_replaced_payload_to_publish() -> None:
+    store = Store(replace(LAST, payload=None, payload_at="at-0"))
+
+    def lose(*_: Any, **__: Any) -> Job:
+        store.last = replace(LAST, payload=None, payload_at="at-9")
+        raise WriteRefusedError("join", None)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "join_burst", lose)
+        with pytest.raises(StoreUnavailableError):
+            accepted(store, JOB)
+    assert store.deleted == []
+
+
 def test_a_submission_whose_burst_another_began_looks_again() -> None:
     store = Store(None, WriteRefusedError("begin", None))
     accepted(store, JOB)
@@ -228,3 +243,9 @@ def test_a_burst_ends_after_ten_times_its_debounce(changes: dict[str, Any], unti
     assert (found.until, found.sent_for) == (whole + until * SECOND, whole + 31 * SECOND)
     assert (found.key, found.last, found.replaces) == ("ada", "", False)
     assert burst(replace="payload").replaces
+
+
+def test_all_versions_of_the_code_give_a_burst_the_same_name() -> None:
+    """Otherwise the submissions of a deployment would make two jobs."""
+    assert burst().name == "bd510434-9288-5ee5-9190-b9a02fb6ef98"
+    assert burst(debounce_key=None).name == "68ff2fe4-6426-592a-ac47-e374d6fa0e90"
