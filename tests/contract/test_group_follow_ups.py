@@ -244,7 +244,7 @@ def test_follow_ups_enter_once_despite_any_fault_of_the_settle(
     settlement = _with(*follow_ups, writes=[_count(table)])
     client.faults = [fault]
 
-    with suppress(KilledError, StoreUnavailableError):
+    with suppress(KilledError, StoreUnavailableError, TransactionConflictError):
         store.settle(running, settlement, now=NOW)
     store.settle(running, settlement, now=NOW)
 

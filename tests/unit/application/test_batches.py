@@ -1,4 +1,4 @@
-"""The opening of a batch, its close and its cancel: what is stored, and what is refused."""
+"""The opening of a batch, its close and its cancel: the documents, and what is refused."""
 
 import json
 from dataclasses import replace

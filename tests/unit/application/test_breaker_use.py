@@ -267,7 +267,7 @@ def test_a_timeout_says_nothing_more_of_a_dependency_that_has_answered() -> None
     assert run.results == []
 
 
-def test_a_call_that_was_not_made_is_no_result_whatever_the_rules_say() -> None:
+def test_a_call_that_was_not_made_counts_as_no_result_under_any_rules() -> None:
     run = ARun(PAY, rules=lambda _error: "transient")
     run.use.admit_all()
 

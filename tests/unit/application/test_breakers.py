@@ -179,7 +179,7 @@ def test_a_probe_that_other_workers_outrun_is_tried_four_times(
         (replace(COUNTED, calls=5), False, True, False),
     ],
 )
-def test_a_breaker_that_nobody_opened_at_its_threshold_opens_before_the_next_call(
+def test_a_breaker_that_no_worker_opened_at_its_threshold_opens_before_the_next_call(
     breaker: Breaker, stopped: bool, admitted: bool, opened: bool
 ) -> None:
     worker = Worker(breaker)

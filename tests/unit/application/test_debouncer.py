@@ -228,7 +228,7 @@ def test_without_a_key_the_payload_takes_its_place() -> None:
     named = burst(debounce_key=None)
     assert named.name == burst(debounce_key=None).name
     assert named.name != burst(debounce_key=None, payload={"n": 2}).name
-    # A key that looks like the hash of a payload is no payload.
+    # A key that looks like the hash of a payload is not a payload.
     assert named.key is None
     assert burst(debounce_key="").name != burst(debounce_key=None, payload="").name
 

@@ -110,7 +110,7 @@ BROKEN = JobFileError("jobs.py:1: SyntaxError", names=("stock", "mail"))
         ({"faults": (BROKEN,)}, UnloadedJobTypeError),
     ],
 )
-def test_the_same_key_is_one_event_whatever_the_code_knows_by_now(
+def test_the_same_key_is_one_event_though_the_code_knows_other_events_by_now(
     known: dict[str, Any], refusal: type[Exception] | None
 ) -> None:
     jobs = InMemoryJobs()
@@ -231,7 +231,7 @@ def test_a_record_becomes_one_event() -> None:
     assert not published(source, jobs, ARecord("2")).replayed
 
 
-def test_a_record_that_the_function_leaves_out_is_no_event() -> None:
+def test_a_record_that_the_function_leaves_out_makes_no_event() -> None:
     def never(data: Any) -> Any:
         raise AssertionError
 
@@ -260,7 +260,7 @@ def test_a_record_of_which_this_code_makes_no_event_is_refused(source: EventSour
     assert str(refused.value).startswith(text)
 
 
-def test_an_outage_is_no_refusal_of_a_record() -> None:
+def test_an_outage_does_not_refuse_a_record() -> None:
     jobs = InMemoryJobs()
     jobs.refusals = [StoreUnavailableError("down")]
     with pytest.raises(StoreUnavailableError):

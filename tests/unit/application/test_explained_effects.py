@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import A_BURST, AN_UNDO, NOW, SKIPPED, a_job
+from tests.support.builders import A_BURST, AN_UNDO, NOW, SKIPPED, TENANT, a_job
 from tidemill.application.explain import explain
 from tidemill.application.explanation import Facts, Reason
 from tidemill.application.job_ids import follow_up_id
@@ -52,7 +52,7 @@ BACKFILLED = (Backfilled(name="agent", job_id="b", at=NOW),)
         ({"type": FLOW_TYPE}, []),
         ({"flow": MARKED}, ["The node mail has no job: `tidemill flow 'flow 1' --tenant 'a b'` shows why."]),
         ({"flow": replace(MARKED, mark=None)}, []),
-        ({"undo": AN_UNDO}, ["`tidemill undo e` undoes it."]),
+        ({"undo": AN_UNDO}, ["`tidemill undo e --tenant 'a b'` undoes it."]),
         ({"undo": AN_UNDO, "undone": UNDONE}, [f"It was undone by job u, submitted {AGO}."]),
         (
             {"skipped": SKIPPED, "backfilled": BACKFILLED},
@@ -90,7 +90,7 @@ def test_the_commands_for_an_ended_job_are_safe_in_a_shell() -> None:
     commands = [each.split("`")[1] for each in explain(Facts(job=job, now=LATER)).sentences[1:]]
 
     assert [shlex.split(command) for command in commands] == [
-        ["tidemill", "undo", name],
+        ["tidemill", "undo", name, "--tenant", TENANT],
         ["tidemill", "backfill", name, "--skipped", name],
     ]
 
@@ -144,8 +144,7 @@ def test_what_else_concerns_a_live_job_is_added(
     assert answer.until == DUE
 
 
-CLOSE = "`tidemill batch j --close` closes it"
-OPEN = f"The batch is open for further jobs; {CLOSE}."
+OPEN = "The batch is open for further jobs; its owner closes it with `tidemill batch j --close`."
 CLOSED = f"The batch was closed {AGO}."
 NODES = "`tidemill flow j --tenant t` shows each node, and the parents for which it waits."
 
@@ -158,7 +157,7 @@ NODES = "`tidemill flow j --tenant t` shows each node, and the parents for which
         ({"type": BATCH_TYPE, "signals": (Signal(name="closed", data="true", at=NOW),)}, [CLOSED]),
         (
             {"type": BATCH_TYPE, "checkpoint": '{"counts": {"queued": 3, "dead": 1}}'},
-            [OPEN, "Its jobs at its last look: 3 queued, 1 dead. `tidemill list --batch j` lists them."],
+            [OPEN, "Its jobs at its last look: 3 queued, 1 dead. `tidemill list --batch j --tenant t` lists them."],
         ),
         ({"type": FLOW_TYPE}, [NODES]),
         (
@@ -212,7 +211,7 @@ def test_a_debounced_job_says_what_its_submissions_did(
 
 
 @pytest.mark.parametrize(("until", "shown"), [(LATER - timedelta(seconds=1), None), (LATER, None), (DUE, DUE)])
-def test_a_time_that_has_passed_is_no_answer(until: datetime, shown: datetime | None) -> None:
+def test_a_time_that_has_passed_is_not_an_answer(until: datetime, shown: datetime | None) -> None:
     """A line that wake is late to release."""
     assert explain(Facts(job=a_job(state=State.PARKED, due=until), now=LATER)).until == shown
 

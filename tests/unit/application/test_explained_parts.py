@@ -48,5 +48,5 @@ def test_an_open_batch_names_the_command_that_closes_it(counts: dict[str, int], 
     answer = explained(waiting_for("closed", BATCH_TYPE, checkpoint=json.dumps({"counts": counts})))
     looks, is_open, *counted = answer.sentences
     assert looks.endswith("or as soon as it is closed.")
-    assert "--close` closes it." in is_open
+    assert "its owner closes it with `tidemill batch " in is_open
     assert [f"Its jobs at its last look: {shown}." in each for each in counted] == [True] * bool(shown)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import A_BURST, NOW, SECOND, a_job, an_error
+from tests.support.builders import A_BURST, NOW, SECOND, TENANT, a_job, an_error
 from tidemill.application.explain import explain
 from tidemill.application.explanation import Facts, GroupHead, LaneDepth, Reason
 from tidemill.application.owed import Kind, Owed, Work
@@ -100,7 +100,7 @@ def test_a_run_has_a_worker_until_its_lease_ends(
     ],
 )
 def test_a_dead_job_says_whether_it_blocks_its_group(changes: dict[str, Any], first: str) -> None:
-    # Nobody asks any more for its cancel, its deadline and its nudges.
+    # Its cancel, its deadline and its nudges do not matter any more.
     past = {"cancel_requested_at": NOW, "deadline": DUE, "nudges": 1, "nudged_at": NOW}
     job = a_job(id="a b", state=State.DEAD, due=None, finished_at=NOW, **past, **changes)
 
@@ -276,7 +276,7 @@ def test_a_job_in_a_group_waits_for_its_head(known: dict[str, Any], reason: Reas
 
 AWAITED = Awaited(cause=Cause.SIGNAL, name="approval", since=NOW, until=DUE)
 WAITS = f"It waits: signal approval since {AGO}, until {AHEAD}."
-BY_SIGNAL = f"`tidemill signal j approval JSON` lets it run at once. Without it, it runs {AHEAD}."
+BY_SIGNAL = f"`tidemill signal j approval JSON --tenant {TENANT}` lets it run at once. Without it, it runs {AHEAD}."
 
 
 @pytest.mark.parametrize(

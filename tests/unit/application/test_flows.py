@@ -1,4 +1,4 @@
-"""The start of a flow, the nodes that are added to it, and its cancel: what is stored, and what is refused."""
+"""The start of a flow, the nodes that are added to it, and its cancel: the documents, and what is refused."""
 
 import json
 from collections.abc import Sequence
@@ -364,7 +364,7 @@ def test_a_flow_that_has_ended_takes_no_cancel() -> None:
     assert flows.looks == 0
 
 
-def test_a_payload_that_is_no_json_is_refused_also_with_a_key() -> None:
+def test_a_payload_that_is_not_json_is_refused_also_with_a_key() -> None:
     deep: dict[str, Any] = {}
     for _ in range(100_000):
         deep = {"n": deep}

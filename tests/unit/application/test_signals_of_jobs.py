@@ -91,7 +91,7 @@ def test_a_job_that_changes_at_that_moment_is_looked_at_again() -> None:
     assert len(jobs.writes) == 1
 
 
-def test_there_is_no_signal_to_a_job_that_is_not_there() -> None:
+def test_a_signal_to_a_job_that_does_not_exist_is_refused() -> None:
     jobs = InMemoryJobs(replace(JOB, expires_at=NOW))
     for name in ("j", "none"):
         assert jobs.control().signal("t", name, "approval", 1) is None

@@ -178,7 +178,7 @@ def test_a_batch_is_closed_by_the_first_signal_that_closes_or_cancels_it(
     assert closed_at(batch_with(*signals), now=NOW + 5 * MINUTE) == (closed and NOW + closed)
 
 
-def test_a_batch_that_nobody_closes_closes_by_itself_after_the_longest_time() -> None:
+def test_a_batch_that_no_caller_closes_closes_by_itself_after_the_longest_time() -> None:
     batch = batch_with()
 
     assert closed_at(batch, now=NOW + LONGEST_OPEN - SECOND) is None
@@ -220,8 +220,8 @@ def test_a_redrive_of_a_batch_redrives_the_members_that_were_dead_by_then() -> N
         a_job(state=State.QUEUED),
     ]
 
-    assert to_redrive(batch, [before, *others]) == [before]
-    assert to_redrive(replace(batch, redrives=()), [before, *others]) == []
+    assert to_redrive(batch, [before, *others], now=NOW) == [before]
+    assert to_redrive(replace(batch, redrives=()), [before, *others], now=NOW) == []
 
 
 @pytest.mark.parametrize(

@@ -155,7 +155,7 @@ COUNTS_FROM = [
     # Its outage is over: all of the last window.
     (None, 3, 10),
     (300, 3, 10),
-    # It may go on: only since the first failure of the window, and from now on if there is none.
+    # It may go on: only since the first failure of the window, and from now on without one.
     (299, 3, 3),
     (299, 9, 9),
     (299, 10, 0),

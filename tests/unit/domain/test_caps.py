@@ -69,7 +69,7 @@ def test_its_own_cap_counts_or_else_the_default_one_times_the_weight(
     assert configured(*(capped(name, value) for name, value in settings)).cap_of("a", now=NOW) == cap
 
 
-def test_a_setting_of_another_kind_is_no_cap_of_a_tenant_with_its_name() -> None:
+def test_a_setting_of_another_kind_is_not_a_cap_of_a_tenant_with_its_name() -> None:
     configuration = configured(capped("weights.a", 2), capped("caps.b", 3))
 
     assert [configuration.cap_of(tenant, now=NOW) for tenant in ("weights.a", "a", "b")] == [None, None, 3]

@@ -79,7 +79,7 @@ def test_the_writer_of_a_job_may_send_the_message_that_is_due_at_once(job: Job, 
         (RUNNING, RETRYING, True),
         (RUNNING, replace(RETRYING, due=NOW + SECOND), False),
         (RUNNING, replace(RETRYING, group="g"), False),
-        # The run was lost, or nobody ended one.
+        # The run was lost, or no run has ended.
         (RUNNING, replace(RETRYING, generation=1), False),
         (RETRYING, replace(RETRYING, generation=3), False),
         (DEAD, replace(QUEUED, generation=2), False),

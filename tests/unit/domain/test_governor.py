@@ -156,7 +156,7 @@ def test_a_clock_that_was_far_ahead_keeps_no_level() -> None:
 
 
 @pytest.mark.parametrize(("ahead", "level"), [(FALLS_AFTER - SECOND, 1), (FALLS_AFTER, 2)])
-def test_a_change_that_lies_a_minute_ahead_is_none(ahead: timedelta, level: int) -> None:
+def test_a_change_that_lies_a_minute_ahead_does_not_count(ahead: timedelta, level: int) -> None:
     late = Governed(level=1, since=NOW + ahead, minute_from=NOW, window_from=NOW, starts=Starts(late=5, total=20))
 
     assert next_level(late, now=NOW) == level

@@ -65,7 +65,7 @@ def test_a_limit_key_says_what_kind_of_limit_it_is(key: LimitKey, title: str) ->
         (Line.for_type("mail.send"), "type mail.send"),
         (Line.for_breaker("payments"), "breaker payments"),
         (Line(Cause.SIGNAL, "approval"), "signal approval"),
-        # It is no limit, although its key is a text like that of one.
+        # It is not a limit, although its key is a text like that of one.
         (Line.for_pause('["mail.send", "a"]'), 'pause ["mail.send", "a"]'),
     ],
 )

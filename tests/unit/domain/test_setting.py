@@ -36,7 +36,7 @@ def test_a_setting_is_read_as_it_was_written(setting: Setting) -> None:
         [],
     ],
 )
-def test_an_entry_that_this_version_cannot_read_is_none(entry: Any) -> None:
+def test_an_entry_that_this_version_cannot_read_is_left_out(entry: Any) -> None:
     assert decoded("flags.new", ENTRY) is not None
     assert decoded("flags.new", entry) is None
 
