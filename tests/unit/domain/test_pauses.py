@@ -9,7 +9,7 @@ from tests.support.builders import NOW, SECOND, TENANT, a_job
 from tests.support.configurations import A_FLAG, configured, paused
 from tidemill.domain.errors import InvalidSettingError
 from tidemill.domain.limits import Rate
-from tidemill.domain.pauses import CATCH_UP_TAG, Drain, Scope, Target, value_of
+from tidemill.domain.pauses import CATCH_UP_TAG, Drain, Scope, Target, drain_rate, value_of
 from tidemill.domain.runtime_configuration import RuntimeConfiguration, drain_of
 from tidemill.domain.waiting import Cause, Line
 from tidemill.names import SCHEDULE_TENANT, Lane
@@ -106,6 +106,19 @@ def test_a_pause_stops_the_schedule_of_a_type_if_it_holds_back_each_of_its_jobs(
 
     assert named.stops_schedule("a", Lane.BULK) is stops
     assert named.stops_schedules is (named.scope.value in {"schedule", "type", "lane"} or target == "tenant=schedule")
+
+
+@pytest.mark.parametrize("per_second", [1, 100])
+def test_a_line_may_empty_as_slowly_and_as_fast_as_this(per_second: int) -> None:
+    assert drain_rate(per_second) == Rate(count=per_second, period=SECOND)
+
+
+def test_a_pause_of_another_type_stops_no_schedule() -> None:
+    made = configured(paused("type=b"), paused("tenant=a"))
+    later = NOW + 60 * SECOND
+
+    assert made.pause_of_schedule("a", Lane.BULK, scheduled=later) is None
+    assert made.pause_of_schedule("b", Lane.BULK, scheduled=later) == made.pauses(NOW)[0]
 
 
 def test_the_line_of_a_pause_empties_at_its_rate_after_its_end() -> None:

@@ -40,6 +40,7 @@ def test_the_name_of_a_signal_and_the_reason_of_a_death_are_checked() -> None:
         WaitFor("An answer", timedelta(0))
     with pytest.raises(TypeError, match="takes its reason as a str"):
         GiveUp(None)  # type: ignore[arg-type]
+    assert (WaitFor("answer", timedelta(0)).name, GiveUp("no").reason) == ("answer", "no")
 
 
 def test_a_job_continues_at_once_unless_it_says_otherwise() -> None:

@@ -221,6 +221,13 @@ def test_a_failure_waits_for_its_backoff_and_its_traceback_is_kept(attempt: int,
     assert written.error.traceback == "frames"
 
 
+def test_a_last_attempt_that_gives_up_dies_of_that() -> None:
+    last = replace(RUNNING, attempt=3)
+
+    assert settled(last, replace(FAILED, death=DeathReason.PERMANENT)).death is DeathReason.PERMANENT
+    assert settled(last, FAILED).death is DeathReason.EXHAUSTED
+
+
 def test_two_failures_with_different_exceptions_of_one_text_are_equal() -> None:
     assert replace(FAILED, cause=ValueError("no")) == replace(FAILED, cause=ValueError("no"))
     assert outcome_of(PermanentJobError("no")) == Failed(

@@ -21,6 +21,10 @@ def test_a_setting_is_read_as_it_was_set() -> None:
     assert configured(A_FLAG, replace(A_FLAG, value="red")).flags(NOW) == {"colour": "red"}
 
 
+def test_other_settings_are_no_flags() -> None:
+    assert configured(A_FLAG, paused("type=a")).flags(NOW) == {"colour": "blue"}
+
+
 def test_a_flag_is_absent_from_its_end_on() -> None:
     made = configured(A_FLAG, replace(A_FLAG, name="flags.size", value=3, until=NOW + SECOND))
 
