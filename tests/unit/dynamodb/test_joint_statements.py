@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import A_STEP, A_WAIT, LEASE, NOW, RETENTION, SETTLEMENTS, a_job
+from tests.support.builders import A_STEP, A_WAIT, LEASE, NOW, RETENTION, SETTLEMENTS, a_job, reference_to
+from tidemill.application.grouped_commit import FirstClaim
 from tidemill.application.ports import Settling
 from tidemill.domain.holds import HoldCause
+from tidemill.domain.job import FirstRun
 from tidemill.domain.states import State
 from tidemill.dynamodb.grouped_writes import DynamoGroupedWrites
 from tidemill.dynamodb.indexes import NOT_LISTED
@@ -22,10 +24,15 @@ class Client:
 
     def __init__(self) -> None:
         self.calls: list[list[str]] = []
+        self.consistent: list[bool] = []
 
     def batch_execute_statement(self, **request: Any) -> Any:
         self.calls.append([each["Statement"] for each in request["Statements"]])
         return {"Responses": [{} for _ in request["Statements"]]}
+
+    def batch_get_item(self, **request: Any) -> Any:
+        self.consistent = [asked["ConsistentRead"] for asked in request["RequestItems"].values()]
+        return {"Responses": {}}
 
 
 def writes(client: Any, failures: list[str]) -> DynamoGroupedWrites:
@@ -71,3 +78,18 @@ def test_a_settlement_that_no_statement_can_say_does_not_hold_the_others_back() 
 
     assert writes(client, failures).settle(settlings) == [None, RUNNING]
     assert [len(call) for call in client.calls] == [1]
+
+
+def test_claimed_documents_are_read_consistently() -> None:
+    client = Client()
+    claim = FirstClaim(
+        reference=reference_to(RUNNING),
+        first_run=FirstRun(type=RUNNING.type, due=NOW),
+        token="t",
+        now=NOW,
+        lease_end=NOW + LEASE,
+        worker="w",
+    )
+
+    assert writes(client, []).claim([claim]) == [None], "a document that is not found is left to a claim of one"
+    assert client.consistent == [True]

@@ -1,0 +1,89 @@
+"""The transactions that insert jobs of groups, and jobs beside another one: positions, reads, and lost answers."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.support.builders import NOW, RETENTION, TENANT, a_job, an_undo_of
+from tidemill.domain.job import Job
+from tidemill.domain.states import State
+from tidemill.dynamodb.document import encode
+from tidemill.dynamodb.groups import DynamoGroups
+from tidemill.dynamodb.indexes import NOT_LISTED
+from tidemill.dynamodb.job_store import DynamoJobStore
+
+DONE = a_job(state=State.SUCCEEDED, due=None, expires_at=NOW + RETENTION)
+
+
+class Client:
+    """A table with these documents. It refuses each transaction by `refusing`, the item of its first entry."""
+
+    def __init__(self, *jobs: Job, refusing: Job | None = None) -> None:
+        self._items = {f"{job.tenant}#{job.id}": encode(job) for job in jobs}
+        self._refusing = refusing
+        self.reads: list[str] = []
+
+    def get_item(self, **request: Any) -> Any:
+        name = request["Key"]["pk"]["S"]
+        self.reads.append(name)
+        return {"Item": self._items[name]} if name in self._items else {}
+
+    def transact_write_items(self, **request: Any) -> None:
+        if self._refusing is None:
+            return
+        refused: Any = {"Code": "ConditionalCheckFailed", "Item": encode(self._refusing)}
+        reasons = [refused, *[{"Code": "None"} for _ in request["TransactItems"][1:]]]
+        response: Any = {"Error": {"Code": "TransactionCanceledException", "Message": "no"}}
+        raise ClientError(response | {"CancellationReasons": reasons}, "TransactWriteItems")
+
+
+def store(client: Any) -> DynamoJobStore:
+    return DynamoJobStore(client, table="jobs", retention=RETENTION)
+
+
+def test_jobs_of_one_transaction_get_positions_one_after_the_other_in_their_groups() -> None:
+    client: Any = Client()
+    groups = DynamoGroups(client, table="jobs", read=lambda _tenant, _id: None, indexes=NOT_LISTED)
+    jobs = [a_job(group=group) for group in ("a", "b", "a", None, "a", "b")]
+
+    placed, entries = groups.enter(jobs)
+
+    assert [(job.group, job.sequence, str(job.state)) for job in placed] == [
+        ("a", 1, "queued"),
+        ("b", 1, "queued"),
+        ("a", 2, "waiting"),
+        (None, None, "queued"),
+        ("a", 3, "waiting"),
+        ("b", 2, "waiting"),
+    ]
+    assert [job.id for job in placed] == [job.id for job in jobs]
+    written = [write["Item"]["pk"]["S"] for entry in entries for write in entry.write.values()]
+    assert sorted(written) == sorted(
+        [
+            *(f'!place#["{TENANT}","a",{number}]' for number in (2, 3)),
+            f'!place#["{TENANT}","b",2]',
+            *(f'!{kind}#["{TENANT}","{group}"]' for kind in ("head", "tail") for group in ("a", "b")),
+        ]
+    )
+    assert len(client.reads) == 4, "tail and head of each group, once"
+
+
+def test_an_undo_costs_no_read() -> None:
+    client = Client()
+    job, entry = an_undo_of(DONE)
+
+    assert store(client).undo(DONE, job, entry) == job
+    assert client.reads == []
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_an_undo_whose_answer_was_lost_gives_its_job_as_it_is_now(there: bool) -> None:
+    """The job may have ended meanwhile, or may be gone."""
+    job, entry = an_undo_of(DONE)
+    now = replace(job, state=State.SUCCEEDED, due=None)
+    client = Client(*([now] if there else []), refusing=replace(DONE, undone=entry))
+
+    assert store(client).undo(DONE, job, entry) == (now if there else job)
+    assert client.reads == [f"{job.tenant}#{job.id}"]
