@@ -122,11 +122,17 @@ def test_a_look_redrives_one_node_in_any_case() -> None:
 
 
 def test_a_node_whose_document_is_gone_by_then_is_left_to_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
-    flows = Redrives(nodes(a=[]), WriteRefusedError("redrive", None))
+    flows, asked = Redrives(nodes(a=[])), list[str]()
     flows.look_at_all()
+
+    def refuse(job: Job, **_audit: object) -> Job:
+        asked.append(job.flow.node if job.flow else "")
+        raise WriteRefusedError("redrive", None)
+
     monkeypatch.setattr(flows, "get", lambda *_: None)
+    monkeypatch.setattr(flows, "redrive", refuse)
     assert died(flows).at_rest
-    assert flows.refusals == []
+    assert asked == ["a"]
 
 
 def test_a_cancelled_flow_starts_nothing_and_looks_again() -> None:
@@ -284,3 +290,37 @@ def test_a_look_that_has_time_for_some_starts_comes_again() -> None:
     looked = FlowLook(flows.parts, new_token=lambda: "token")(flows.flow, lambda: next(left))
     assert (looked.again, len(flows.inserted)) == (True, 16)
     assert LAST not in flows.moved
+
+
+def test_a_node_that_stays_blocked_costs_no_read_of_its_cursor() -> None:
+    flows = Asked(nodes(a=[], b=[], c=["a", "b"]))
+    flows.look_at_all()
+    flows.end("a", State.DEAD)
+    flows.end("b")
+    flows.look_at_all()
+    assert flows.states()["c"] == "blocked"
+    flows.asked.clear()
+
+    flows.look_at_all()
+
+    assert flows.asked == []
+
+
+def test_a_look_at_several_last_nodes_is_refused_no_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    flows, moves = InMemoryFlows(nodes(a=[], b=[])), list[Cursor | None]()
+    flows.look_at_all()
+    move = flows.move
+
+    def noted(*call: Any) -> Cursor | None:
+        moves.append(move(*call))
+        return moves[-1]
+
+    monkeypatch.setattr(flows, "move", noted)
+    flows.look_at_all()
+    assert moves == [flows.moved[LAST]]
+
+
+def test_the_document_of_the_flow_is_read_anew() -> None:
+    flows = InMemoryFlows(nodes(a=[]))
+    look = FlowLook(flows.parts, new_token=lambda: "token")
+    assert look.flow(flows.flow.tenant, FLOW_ID) == flows.flow
