@@ -21,7 +21,7 @@ def test_a_setting_is_read_as_it_was_set() -> None:
     assert configured(A_FLAG, replace(A_FLAG, value="red")).flags(NOW) == {"colour": "red"}
 
 
-def test_other_settings_are_no_flags() -> None:
+def test_other_settings_are_not_flags() -> None:
     assert configured(A_FLAG, paused("type=a")).flags(NOW) == {"colour": "blue"}
 
 
