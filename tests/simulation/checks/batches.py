@@ -120,19 +120,21 @@ class BatchChecks:
             self._redrove(key, after, counts)
 
     def _is_final(self, member: str, state: State) -> bool:
-        """Also of a dead job that was deleted: the batch could not find it any more."""
+        """Also of a dead job that was deleted or has expired: the batch could not find it any more."""
+        return state in FINAL_STATES or (state is State.DEAD and not self._kept(member))
+
+    def _kept(self, member: str) -> Item | None:
+        """Its document, unless it was deleted or has expired."""
         document = self._world.jobs.items.get((member,))
-        gone = document is None or has_expired(document, self._world.scheduler.now_ms)
-        return state in FINAL_STATES or (state is State.DEAD and gone)
+        return None if document and has_expired(document, self._world.scheduler.now_ms) else document
 
     def _redrove(self, key: str, batch: Item, counts: dict[str, int]) -> None:
-        """Each job that is dead now has died since the last redrive."""
+        """Each job that is dead now has died since the last redrive. No redrive takes one that has expired."""
         if "redrives" not in batch:
             return
         asked_ms = max(number_of(entry["M"], "at") for entry in batch["redrives"]["L"])
         for member, state in self._batches[key].members.items():
-            document = self._world.jobs.items.get((member,))
-            if document and state is State.DEAD and counts.get(MISSING) is None:
+            if state is State.DEAD and (document := self._kept(member)) and counts.get(MISSING) is None:
                 late = number_of(document, "finished_at") >= asked_ms
                 require(late, _REDRIVEN, f"{member} is dead since before the redrive", key)
 
