@@ -97,11 +97,20 @@ class BatchMembers:
 
     def redrive(self, batch: Job, dead: Iterable[Job], *, until: datetime) -> None:
         """Redrive these members in the name of the operator or owner who redrove the batch, up to that time."""
+        busy = set[str]()
         for job in dead:
+            # A try takes a second, and a group that was busy a moment ago still is.
+            if job.group in busy:
+                continue
             asked, now = batch.redrives[-1], self._clock()
             # As for cancels.
-            with suppress(WriteRefusedError, TransactionConflictError):
+            try:
                 self._store.redrive(job, token=self._new_token(), now=now, by=asked.by, reason=asked.reason)
+            except WriteRefusedError:
+                pass
+            except TransactionConflictError:
+                if job.group is not None:
+                    busy.add(job.group)
             if now >= until:
                 return
 

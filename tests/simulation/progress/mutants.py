@@ -47,6 +47,15 @@ MUTANTS: Final = (
             "NodeVerdict.START), some))\n                if busy or not in_time():",
         ),
     ),
+    ProgressMutant(
+        "dead members behind busy ones",
+        Mutant(
+            "a batch tries to redrive each member of a busy group",
+            modules.BATCH_MEMBERS,
+            "busy.add(job.group)",
+            "pass",
+        ),
+    ),
     # Groups in order and payloads with a job stay as they are, so the page is as long as before.
     ProgressMutant(
         "a page of a pass",

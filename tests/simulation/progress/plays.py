@@ -89,6 +89,22 @@ def _not_free(play: Scene, flow: str) -> Stood:
     return [] if states["free"] == State.SUCCEEDED else [f"the free node is {states['free']}"]
 
 
+def dead_members_behind_busy_ones() -> Stood:
+    """To try to redrive each of those takes longer than a run."""
+    with scene() as play:
+        batch = play.post("/batches", {})["id"]
+        dies = {"type": "sim.permanent", "payload": {}, "batch": batch}
+        for key in islice(_keys_on(1), 60):
+            play.post("/jobs", dies | {"group": "g"}, key=key)
+        free = play.post("/jobs", dies, key=next(_keys_on(2)))["id"]
+        play.post(f"/batches/{batch}/close")
+        play.passes(600)
+        play.keep_busy(head_key(TENANT, "g"))
+        play.post(f"/jobs/{batch}/redrive")
+        play.passes(60)
+        return [] if play.job(free).redrives else ["the free member is not redriven"]
+
+
 def a_page_of_a_pass() -> Stood:
     """Its groups take several rounds of the command, and nothing of them needs a repair."""
     with scene() as play:
@@ -187,6 +203,7 @@ PLAYS: Final[Mapping[str, Callable[[], Stood]]] = {
     "pages of a batch": pages_of_a_batch,
     "inner batches that are cancelled": inner_batches_that_are_cancelled,
     "nodes behind busy ones": nodes_behind_busy_ones,
+    "dead members behind busy ones": dead_members_behind_busy_ones,
     "a page of a pass": a_page_of_a_pass,
     "owed work of another partition": owed_work_of_another_partition,
     "scheduled jobs behind one that is held": scheduled_jobs_behind_one_that_is_held,

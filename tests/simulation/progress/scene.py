@@ -33,7 +33,7 @@ class Scene:
 
     def post(self, path: str, body: Any = None, *, key: str | None = None) -> Any:
         """The body of the answer."""
-        function = "control" if path.endswith(("/cancel", "/close")) else "submit"
+        function = "control" if path.endswith(("/cancel", "/close", "/redrive")) else "submit"
         return self._asked(function, "POST", path, key=key, body=body)
 
     def get(self, path: str) -> Any:

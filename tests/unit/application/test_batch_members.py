@@ -30,9 +30,9 @@ class Store:
         self.redriven.append((job.id, by, reason))
 
 
-def _redriven(store: Any, *, seconds: float, count: int = 3) -> list[tuple[str, str, str]]:
+def _redriven(store: Any, *, seconds: float, dead: Sequence[Job] = ()) -> list[tuple[str, str, str]]:
     members = BatchMembers(store=store, batches=store, clock=lambda: store.now, new_token=lambda: "token")
-    dead = [a_job(id=str(number)) for number in range(count)]
+    dead = dead or [a_job(id=str(number)) for number in range(3)]
     members.redrive(BATCH, dead, until=NOW + seconds * SECOND)
     redriven: list[tuple[str, str, str]] = store.redriven
     return redriven
@@ -48,3 +48,10 @@ def test_members_are_redriven_until_the_time_is_over_but_one_in_any_case(seconds
 @pytest.mark.parametrize("refusal", [WriteRefusedError("it changed", None), TransactionConflictError()])
 def test_a_member_that_another_changes_does_not_keep_the_others_dead(refusal: Exception) -> None:
     assert [name for name, *_ in _redriven(Store([refusal]), seconds=10)] == ["1", "2"]
+
+
+def test_a_group_that_is_busy_is_tried_once() -> None:
+    dead = [a_job(id=name, group=group) for name, group in (("a", "g"), ("b", "g"), ("c", "h"), ("d", None))]
+    store = Store([TransactionConflictError()])
+    assert [name for name, *_ in _redriven(store, seconds=10, dead=dead)] == ["c", "d"]
+    assert store.now == NOW + 3 * SECOND
