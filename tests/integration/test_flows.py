@@ -16,6 +16,7 @@ from tidemill.application.job_types import JobTypes
 from tidemill.client import Edge, Flow, FlowRefusedError, Node, OnFailure, Tidemill
 from tidemill.domain.errors import PermanentJobError, TransactionConflictError
 from tidemill.domain.flow_place import NODE_GROUP
+from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.flow.job import look_after
@@ -158,6 +159,26 @@ def test_a_node_that_an_operator_redrives_counts_while_the_flow_is_alive(mill: M
     nodes.during = redrive
     mill.run()
     assert (mill.job(flow).state, nodes.ran[-2:]) == (State.SUCCEEDED, ["c", "d"])
+
+
+def test_a_redriven_flow_waits_for_a_dead_node_whose_group_is_busy(
+    mill: Mill, nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes.failing = {"a"}
+    flow = a_flow(node("a") | {"group": "g"})
+    mill.run()
+    nodes.failing = set()
+    redriven(flow)
+    redrive, refusals = DynamoJobStore.redrive, [TransactionConflictError("others write the group")]
+
+    def busy_once(self: DynamoJobStore, job: Job, **audit: Any) -> Job:
+        if refusals:
+            raise refusals.pop()
+        return redrive(self, job, **audit)
+
+    monkeypatch.setattr(DynamoJobStore, "redrive", busy_once)
+    mill.run()
+    assert (refusals, mill.job(flow).state) == ([], State.SUCCEEDED)
 
 
 def test_a_cancel_cancels_the_nodes_that_have_not_ended(mill: Mill, nodes: Nodes) -> None:

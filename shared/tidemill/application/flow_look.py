@@ -4,10 +4,10 @@ It starts the nodes without parents, and repairs what was lost. All of it may be
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from typing import Final
 
 from tidemill.application.flow_moves import Mover
@@ -32,7 +32,7 @@ class Looked:
 
     resolutions: Sequence[Resolution]
     graph: Graph
-    #: The time was short, or an end came meanwhile: look again.
+    #: The time was short, nodes were busy, or an end came meanwhile: look again.
     again: bool
 
     @property
@@ -71,6 +71,24 @@ def not_tolerated(graph: Graph, resolutions: Sequence[Resolution]) -> Iterable[i
     return (number for number, what in enumerate(resolutions) if what is Resolution.FAILED and number in fatal)
 
 
+@dataclass(frozen=True, slots=True)
+class _Busy:
+    """What others keep busy. A try takes a second, so a look tries no further node of a group that was busy."""
+
+    nodes: set[int] = field(default_factory=set)
+    groups: set[str] = field(default_factory=set)
+
+    @contextmanager
+    def noting(self, number: int, group: str | None) -> Iterator[None]:
+        """Note the node, and its group if it has one, if the write of its job is refused because they are busy."""
+        try:
+            yield
+        except TransactionConflictError:
+            self.nodes.add(number)
+            if group is not None:
+                self.groups.add(group)
+
+
 class FlowLook:
     """For the job of a flow."""
 
@@ -93,12 +111,13 @@ class FlowLook:
         if is_cancelled(flow):
             documents.cancel(range(len(graph)), in_time=in_time)
             return self._looked(documents, again=True)
-        again = not (self._redrive(documents, in_time) and self._act(documents, in_time))
-        if not again:
+        busy = _Busy()
+        again = not (self._redrive(documents, in_time, busy) and self._act(documents, in_time, busy))
+        if not again and not busy.nodes:
             mover = Mover(documents, self._parts.flows)
             cursor = self._parts.flows.cursors(flow, [LAST])[LAST] if len(graph.last_parents) > 1 else None
             again = mover.due(LAST, cursor, ended=None) is NodeVerdict.START and self._has_ended(documents)
-        return self._looked(documents, again=again)
+        return self._looked(documents, again=again or bool(busy.nodes))
 
     def documents(self, flow: Job) -> NodeDocuments:
         """All of them, as they are now."""
@@ -107,7 +126,7 @@ class FlowLook:
             documents.read(some)
         return documents
 
-    def _redrive(self, documents: NodeDocuments, in_time: InTime) -> bool:
+    def _redrive(self, documents: NodeDocuments, in_time: InTime, busy: _Busy) -> bool:
         """Redrive the dead nodes because of which the flow died, in the name of the one who redrove the flow.
 
         False if the time was too short.
@@ -121,8 +140,10 @@ class FlowLook:
             job = documents.document(number)
             if job is None or job.state is not State.DEAD or not job.finished_at or job.finished_at >= asked.at:
                 continue
+            if job.group in busy.groups:
+                continue
             # A later look finds those that changed meanwhile, or whose group is busy.
-            with suppress(WriteRefusedError, TransactionConflictError):
+            with suppress(WriteRefusedError), busy.noting(number, job.group):
                 found = self._parts.jobs.get(job.tenant, job.id) or job
                 self._parts.jobs.redrive(
                     found, token=self._new_token(), now=self._parts.clock(), by=asked.by, reason=asked.reason
@@ -132,40 +153,32 @@ class FlowLook:
                 return False
         return True
 
-    def _act(self, documents: NodeDocuments, in_time: InTime) -> bool:
+    def _act(self, documents: NodeDocuments, in_time: InTime, busy: _Busy) -> bool:
         """Start and mark nodes, each after its parents, and move the cursors that are behind.
 
-        False as above, or if others keep the group of a node busy. Only the nodes that follow it wait for that.
+        False as above. Of nodes that are busy, only those that follow them wait.
         """
         graph, mover = documents.nodes.graph, Mover(documents, self._parts.flows)
         starts, marks, waiting = self._due(documents)
-        busy = set[int]()
-
-        def carry_out(number: int, due: NodeVerdict) -> None:
-            try:
-                documents.carry_out(number, due)
-            except TransactionConflictError:
-                busy.add(number)
-
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             for some in in_parts(starts, _AT_ONCE):
-                list(pool.map(lambda number: carry_out(number, NodeVerdict.START), some))
+                list(pool.map(lambda numbers: _start(documents, numbers, busy), _by_group(documents, some)))
                 if not in_time():
                     return False
         moves = [(number, NodeVerdict.WAIT) for number in self._behind(documents, waiting)]
         for number, said in [*marks.items(), *moves]:
             due = said
-            if any(each.number in busy for each in graph.parents[number]):
-                busy.add(number)
+            if any(each.number in busy.nodes for each in graph.parents[number]):
+                busy.nodes.add(number)
                 continue
             if due is not NodeVerdict.SKIP and len(graph.parents[number]) > 1:
                 # As an advance does it: the parents may be redriven at this moment.
                 due = mover.due(number, self._parts.flows.cursors(documents.flow, [number])[number], ended=None)
             if due is not NodeVerdict.WAIT:
-                carry_out(number, due)
+                _carry_out(documents, number, due, busy)
             if not in_time():
                 return False
-        return not busy
+        return True
 
     def _due(self, documents: NodeDocuments) -> tuple[Sequence[int], Mapping[int, NodeVerdict], Sequence[int]]:
         """The nodes to start, those to mark or to start after a mark, and those that wait for one of several parents.
@@ -226,3 +239,26 @@ class FlowLook:
     def _looked(self, documents: NodeDocuments, *, again: bool) -> Looked:
         graph = documents.nodes.graph
         return Looked([documents.resolution(number) for number in range(len(graph))], graph, again)
+
+
+def _start(documents: NodeDocuments, numbers: Sequence[int], busy: _Busy) -> None:
+    for number in numbers:
+        _carry_out(documents, number, NodeVerdict.START, busy)
+
+
+def _carry_out(documents: NodeDocuments, number: int, due: NodeVerdict, busy: _Busy) -> None:
+    # A mark takes part in no group.
+    group = documents.group(number) if due is NodeVerdict.START else None
+    if group in busy.groups:
+        busy.nodes.add(number)
+        return
+    with busy.noting(number, group):
+        documents.carry_out(number, due)
+
+
+def _by_group(documents: NodeDocuments, numbers: Sequence[int]) -> Iterable[Sequence[int]]:
+    """Those of one group together: at once, they would keep each other busy."""
+    together: dict[str | int, list[int]] = {}
+    for number in numbers:
+        together.setdefault(documents.group(number) or number, []).append(number)
+    return together.values()

@@ -66,6 +66,11 @@ class NodeDocuments:
     def job_id(self, node: int) -> str:
         return node_job_id(self.flow, self.nodes.graph.names[node])
 
+    def group(self, node: int) -> str | None:
+        """The one that its job takes part in."""
+        group: str | None = self.nodes.stored[node].get("group")
+        return group
+
     def read(self, numbers: Collection[int], *, again: bool = False) -> None:
         wanted = {self.job_id(number): number for number in numbers if again or number not in self._documents}
         self._left -= len(wanted)

@@ -43,8 +43,18 @@ MUTANTS: Final = (
         Mutant(
             "a look starts no node behind those whose groups are busy",
             modules.FLOW_LOOK,
-            "NodeVerdict.START), some))\n                if not in_time():",
-            "NodeVerdict.START), some))\n                if busy or not in_time():",
+            "_by_group(documents, some)))\n                if not in_time():",
+            "_by_group(documents, some)))\n                if busy.nodes or not in_time():",
+        ),
+    ),
+    # Each try takes a second.
+    ProgressMutant(
+        "nodes behind many of a busy group",
+        Mutant(
+            "a look tries each node of a busy group",
+            modules.FLOW_LOOK,
+            "self.groups.add(group)",
+            "pass",
         ),
     ),
     ProgressMutant(

@@ -79,6 +79,16 @@ def nodes_behind_busy_ones() -> Stood:
         return _not_free(play, flow)
 
 
+def nodes_behind_many_of_a_busy_group() -> Stood:
+    """To try each of them takes longer than a run."""
+    with scene() as play:
+        play.keep_busy(head_key(TENANT, "g"))
+        busy = [_node(f"busy-{number}", group="g") for number in range(160)]
+        flow = play.post("/flows", {"nodes": [*busy, _node("free")]})["id"]
+        play.passes(20)
+        return _not_free(play, flow)
+
+
 def _node(name: str, **more: Any) -> dict[str, Any]:
     return {"name": name, "type": "sim.node", "payload": {"key": name}} | more
 
@@ -203,6 +213,7 @@ PLAYS: Final[Mapping[str, Callable[[], Stood]]] = {
     "pages of a batch": pages_of_a_batch,
     "inner batches that are cancelled": inner_batches_that_are_cancelled,
     "nodes behind busy ones": nodes_behind_busy_ones,
+    "nodes behind many of a busy group": nodes_behind_many_of_a_busy_group,
     "dead members behind busy ones": dead_members_behind_busy_ones,
     "a page of a pass": a_page_of_a_pass,
     "owed work of another partition": owed_work_of_another_partition,

@@ -1,6 +1,8 @@
 """Looks of flows at all their nodes: what no advance has done, and what has become of the flow."""
 
 import json
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -133,6 +135,31 @@ def test_a_look_at_a_node_whose_group_is_busy_comes_again(monkeypatch: pytest.Mo
     assert InMemoryFlows(nodes(a=[])).look_at_all().again
 
 
+def test_a_look_tries_a_busy_group_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    flows = InMemoryFlows(
+        [*({"name": f"busy{number}", "group": "g"} for number in range(20)), {"name": "free", "group": "h"}]
+    )
+    tried = _refuse_busy_nodes(monkeypatch)
+    assert flows.look_at_all().again
+    assert (tried, flows.states()) == (["busy0"], {"free": "queued"})
+
+
+def test_nodes_of_one_group_do_not_start_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They would keep each other busy."""
+    insert, under_way = InMemoryFlows.insert_if_absent, threading.Lock()
+
+    def insert_alone(self: InMemoryFlows, job: Job, *, batch: Job | None = None) -> Job:
+        assert under_way.acquire(blocking=False)
+        time.sleep(0.01)
+        under_way.release()
+        return insert(self, job, batch=batch)
+
+    monkeypatch.setattr(InMemoryFlows, "insert_if_absent", insert_alone)
+    flows = InMemoryFlows([{"name": str(number), "group": "g"} for number in range(10)])
+    flows.look_at_all()
+    assert len(flows.states()) == 10
+
+
 def _many_starts() -> InMemoryFlows:
     return InMemoryFlows(nodes(**{f"busy{number}": [] for number in range(8)}, free=[]))
 
@@ -168,15 +195,38 @@ def test_no_node_starts_before_its_skipped_parent_is_written(monkeypatch: pytest
     assert flows.states() == {"a": "dead", "busy": "skipped", "c": "queued"}
 
 
-def _refuse_busy_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    insert = InMemoryFlows.insert_if_absent
+def test_a_redrive_tries_a_busy_group_once_and_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    flows = InMemoryFlows([{"name": name, "group": "g"} for name in ("a", "b")])
+    flows.look_at_all()
+    for name in ("a", "b"):
+        flows.end(name, State.DEAD)
+    flows.documents[FLOW_ID] = replace(flows.flow, redrives=(Redrive(token="t", at=NOW + SECOND, by="owner"),))
+    tried = []
+
+    def busy(_flows: InMemoryFlows, job: Job, **_audit: object) -> Job:
+        tried.append(job.id)
+        raise TransactionConflictError("others write the group")
+
+    with monkeypatch.context() as others:
+        others.setattr(InMemoryFlows, "redrive", busy)
+        looked = flows.look_at_all()
+    assert (looked.at_rest, looked.again, len(tried)) == (True, True, 1)
+    assert not flows.look_at_all().again
+    assert flows.states() == {"a": "queued", "b": "queued"}
+
+
+def _refuse_busy_nodes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of those that were tried."""
+    insert, tried = InMemoryFlows.insert_if_absent, list[str]()
 
     def insert_if_free(self: InMemoryFlows, job: Job, *, batch: Job | None = None) -> Job:
         if job.flow and job.flow.node.startswith("busy"):
+            tried.append(job.flow.node)
             raise TransactionConflictError("others write the group")
         return insert(self, job, batch=batch)
 
     monkeypatch.setattr(InMemoryFlows, "insert_if_absent", insert_if_free)
+    return tried
 
 
 def _a_start() -> InMemoryFlows:
