@@ -14,6 +14,7 @@ from tidemill import RetryAfter, Run, Submission, composition
 from tidemill.application import flows
 from tidemill.application.job_types import JobTypes
 from tidemill.client import Edge, Flow, FlowRefusedError, Node, OnFailure, Tidemill
+from tidemill.domain import flows as flow_rules
 from tidemill.domain.errors import PermanentJobError, TransactionConflictError
 from tidemill.domain.flow_place import NODE_GROUP
 from tidemill.domain.job import Job
@@ -177,6 +178,7 @@ def test_a_redriven_flow_waits_for_a_dead_node_whose_group_is_busy(
         return redrive(self, job, **audit)
 
     monkeypatch.setattr(DynamoJobStore, "redrive", busy_once)
+    monkeypatch.setattr(flow_rules, "_LONGEST_BUSY_PAUSE", timedelta(0))
     mill.run()
     assert (refusals, mill.job(flow).state) == ([], State.SUCCEEDED)
 

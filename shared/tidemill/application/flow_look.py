@@ -32,8 +32,10 @@ class Looked:
 
     resolutions: Sequence[Resolution]
     graph: Graph
-    #: The time was short, nodes were busy, or an end came meanwhile: look again.
+    #: The time was short, or an end came meanwhile: look again.
     again: bool
+    #: Others kept the groups of some nodes busy: look again after a pause.
+    busy: bool = False
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -117,7 +119,7 @@ class FlowLook:
             mover = Mover(documents, self._parts.flows)
             cursor = self._parts.flows.cursors(flow, [LAST])[LAST] if len(graph.last_parents) > 1 else None
             again = mover.due(LAST, cursor, ended=None) is NodeVerdict.START and self._has_ended(documents)
-        return self._looked(documents, again=again or bool(busy.nodes))
+        return self._looked(documents, again=again, busy=bool(busy.nodes))
 
     def documents(self, flow: Job) -> NodeDocuments:
         """All of them, as they are now."""
@@ -236,9 +238,9 @@ class FlowLook:
 
         return [number for number, cursor in cursors.items() if is_behind(number, cursor)]
 
-    def _looked(self, documents: NodeDocuments, *, again: bool) -> Looked:
+    def _looked(self, documents: NodeDocuments, *, again: bool, busy: bool = False) -> Looked:
         graph = documents.nodes.graph
-        return Looked([documents.resolution(number) for number in range(len(graph))], graph, again)
+        return Looked([documents.resolution(number) for number in range(len(graph))], graph, again, busy)
 
 
 def _start(documents: NodeDocuments, numbers: Sequence[int], busy: _Busy) -> None:

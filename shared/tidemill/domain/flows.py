@@ -39,6 +39,9 @@ LOOK: Final = "look"
 #: Between two looks of a flow that nothing asked to look. The shortest is above the longest delay of a lane.
 _SHORTEST_PAUSE: Final = timedelta(minutes=16)
 _LONGEST_PAUSE: Final = timedelta(hours=1)
+#: While others keep the groups of nodes busy. At the longest pause, the hops are enough for the longest flow.
+_SHORTEST_BUSY_PAUSE: Final = timedelta(seconds=5)
+_LONGEST_BUSY_PAUSE: Final = timedelta(minutes=2)
 _PAUSE_SHARE: Final = 4
 
 
@@ -173,7 +176,11 @@ def verdict(parents: Iterable[NodeVerdict]) -> NodeVerdict:
     )
 
 
-def pause(flow: Job, *, now: datetime) -> timedelta:
-    """Until the next look that nothing asks for: it grows with the age of the flow, or with that of a redrive."""
+def pause(flow: Job, *, now: datetime, busy: bool = False) -> timedelta:
+    """Until the next look that nothing asks for: it grows with the age of the flow, or with that of a redrive.
+
+    `busy`: others keep the groups of some nodes busy.
+    """
     since = max([flow.created_at, *(redrive.at for redrive in flow.redrives)])
-    return min(max((now - since) / _PAUSE_SHARE, _SHORTEST_PAUSE), _LONGEST_PAUSE)
+    shortest, longest = (_SHORTEST_BUSY_PAUSE, _LONGEST_BUSY_PAUSE) if busy else (_SHORTEST_PAUSE, _LONGEST_PAUSE)
+    return min(max((now - since) / _PAUSE_SHARE, shortest), longest)

@@ -61,14 +61,14 @@ def look_after(_flow: StartedFlow, run: Run) -> WaitFor | Continue | Done | Give
     # While nodes are added, others write the flow, too. Then the next look shows the progress.
     with suppress(TransactionConflictError):
         run.checkpoint(done=looked.ended, total=len(looked.resolutions))
-    if looked.at_rest and not looked.again:
+    if looked.at_rest and not looked.again and not looked.busy:
         return _failed(looked) if looked.failed else Done(looked.counts)
     if clock.now() - flow.created_at > LONGEST_FLOW:
         return GiveUp(f"not all nodes have ended within {LONGEST_FLOW.days} days")
     if looked.again or run.attempt > 1:
         # A wait gives back one attempt, and this all of them: a long flow must not use them up.
         return Continue(None)
-    return WaitFor(LOOK, timeout=pause(flow, now=clock.now()))
+    return WaitFor(LOOK, timeout=pause(flow, now=clock.now(), busy=looked.busy))
 
 
 def _failed(looked: "Looked") -> GiveUp:

@@ -57,6 +57,16 @@ MUTANTS: Final = (
             "pass",
         ),
     ),
+    # It looks again at once.
+    ProgressMutant(
+        "hops of a flow with a busy node",
+        Mutant(
+            "a flow with busy nodes looks again without a pause",
+            modules.FLOW_JOB,
+            "    if looked.again or run.attempt > 1:\n",
+            "    if looked.again or looked.busy or run.attempt > 1:\n",
+        ),
+    ),
     ProgressMutant(
         "dead members behind busy ones",
         Mutant(

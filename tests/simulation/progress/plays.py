@@ -17,6 +17,8 @@ from tidemill.application.owed import Kind, Work
 from tidemill.application.table_pass import RESERVE
 from tidemill.batch import job as batch_job
 from tidemill.domain import batches
+from tidemill.domain.flows import LONGEST_FLOW
+from tidemill.domain.retry import LARGEST_MAX_HOPS
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
 from tidemill.dynamodb import document
@@ -87,6 +89,16 @@ def nodes_behind_many_of_a_busy_group() -> Stood:
         flow = play.post("/flows", {"nodes": [*busy, _node("free")]})["id"]
         play.passes(20)
         return _not_free(play, flow)
+
+
+def hops_of_a_flow_with_a_busy_node() -> Stood:
+    """It has to look again and again, for longer than its hops would last without a pause."""
+    with scene() as play:
+        play.keep_busy(head_key(TENANT, "g"))
+        flow = play.post("/flows", {"nodes": [_node("busy", group="g")]})["id"]
+        play.passes(3600)
+        hops = play.job(flow).hops
+        return [f"{hops} hops in an hour"] if hops * LONGEST_FLOW / timedelta(hours=1) > LARGEST_MAX_HOPS else []
 
 
 def _node(name: str, **more: Any) -> dict[str, Any]:
@@ -214,6 +226,7 @@ PLAYS: Final[Mapping[str, Callable[[], Stood]]] = {
     "inner batches that are cancelled": inner_batches_that_are_cancelled,
     "nodes behind busy ones": nodes_behind_busy_ones,
     "nodes behind many of a busy group": nodes_behind_many_of_a_busy_group,
+    "hops of a flow with a busy node": hops_of_a_flow_with_a_busy_node,
     "dead members behind busy ones": dead_members_behind_busy_ones,
     "a page of a pass": a_page_of_a_pass,
     "owed work of another partition": owed_work_of_another_partition,

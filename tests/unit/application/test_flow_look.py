@@ -132,7 +132,8 @@ def test_a_look_at_a_node_whose_group_is_busy_comes_again(monkeypatch: pytest.Mo
         raise TransactionConflictError("others write the group")
 
     monkeypatch.setattr(NodeDocuments, "carry_out", busy)
-    assert InMemoryFlows(nodes(a=[])).look_at_all().again
+    looked = InMemoryFlows(nodes(a=[])).look_at_all()
+    assert (looked.again, looked.busy) == (False, True)
 
 
 def test_a_look_tries_a_busy_group_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +141,7 @@ def test_a_look_tries_a_busy_group_once(monkeypatch: pytest.MonkeyPatch) -> None
         [*({"name": f"busy{number}", "group": "g"} for number in range(20)), {"name": "free", "group": "h"}]
     )
     tried = _refuse_busy_nodes(monkeypatch)
-    assert flows.look_at_all().again
+    assert flows.look_at_all().busy
     assert (tried, flows.states()) == (["busy0"], {"free": "queued"})
 
 
@@ -178,7 +179,7 @@ def test_a_look_starts_the_nodes_behind_those_whose_groups_are_busy(
 ) -> None:
     flows = due()
     _refuse_busy_nodes(monkeypatch)
-    assert flows.look_at_all().again
+    assert flows.look_at_all().busy
     assert flows.states().get("free") == "queued"
 
 
@@ -189,7 +190,7 @@ def test_no_node_starts_before_its_skipped_parent_is_written(monkeypatch: pytest
     flows.end("a", State.DEAD)
     with monkeypatch.context() as busy:
         _refuse_busy_nodes(busy)
-        assert flows.look_at_all().again
+        assert flows.look_at_all().busy
     assert flows.states() == {"a": "dead"}
     flows.look_at_all()
     assert flows.states() == {"a": "dead", "busy": "skipped", "c": "queued"}
@@ -210,8 +211,8 @@ def test_a_redrive_tries_a_busy_group_once_and_waits_for_it(monkeypatch: pytest.
     with monkeypatch.context() as others:
         others.setattr(InMemoryFlows, "redrive", busy)
         looked = flows.look_at_all()
-    assert (looked.at_rest, looked.again, len(tried)) == (True, True, 1)
-    assert not flows.look_at_all().again
+    assert (looked.at_rest, looked.busy, len(tried)) == (True, True, 1)
+    assert not flows.look_at_all().busy
     assert flows.states() == {"a": "queued", "b": "queued"}
 
 

@@ -114,6 +114,11 @@ def test_looks_become_rarer_with_the_age_of_the_flow_and_more_frequent_with_a_re
     assert pause(redriven, now=now) == timedelta(minutes=16)
 
 
+@pytest.mark.parametrize(("age", "seconds"), [(0, 5), (40, 10), (3600, 120)])
+def test_looks_at_busy_nodes_are_more_frequent_than_others(age: int, seconds: int) -> None:
+    assert pause(a_job(), now=NOW + timedelta(seconds=age), busy=True) == timedelta(seconds=seconds)
+
+
 @pytest.mark.parametrize("name", ["a", "A.b-c_d:1", "0", "x" * 64])
 def test_a_name_of_a_node(name: str) -> None:
     assert is_node_name(name)
