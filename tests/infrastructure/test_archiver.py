@@ -48,6 +48,18 @@ def test_the_archiver_may_only_put_files_of_jobs(archived: Synthesised) -> None:
     assert "my-archive/jobs/*" in json.dumps(rights[0]["Resource"])
 
 
+def test_a_repair_of_the_stream_reaches_the_archiver_as_it_does_the_publisher(archived: Synthesised) -> None:
+    """`tidemill repair` makes a mapping of a new stream for each reader, and Lambda refuses it without the rights."""
+    readable = {
+        id_.partition("FunctionRole")[0]: statement["Resource"]
+        for id_, policy in archived.of_type("AWS::IAM::Policy")
+        for statement in policy["PolicyDocument"]["Statement"]
+        if "dynamodb:GetRecords" in statement["Action"]
+    }
+    assert readable.keys() == {"Publisher", "Archiver"}
+    assert readable["Archiver"] == readable["Publisher"]
+
+
 def test_two_alarms_watch_the_archiver(archived: Synthesised) -> None:
     ids = [id_ for id_, _ in archived.of_type("AWS::CloudWatch::Alarm")]
     assert [name for name in ("LateArchive", "UnarchivedRecords") if any(name in id_ for id_ in ids)] == [

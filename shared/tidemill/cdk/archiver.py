@@ -10,7 +10,7 @@ from tidemill.cdk.dead_letter_queue import dead_letter_queue
 from tidemill.cdk.iam_actions import PUT_FILE
 from tidemill.cdk.job_function import JobFunction
 from tidemill.cdk.job_table import JobTable
-from tidemill.cdk.stream_mapping import READ_STREAM, stream_mapping
+from tidemill.cdk.stream_mapping import allow_streams, stream_mapping
 from tidemill.cdk.stream_settings import ARCHIVE_PATTERN
 
 
@@ -45,7 +45,7 @@ class Archiver(Construct):
             )
         )
         self.function.allow(["sqs:SendMessage"], [self.failures.queue_arn])
-        self.function.allow(READ_STREAM, [jobs.stream_arn])
+        allow_streams(self.function, jobs)
         self.mapping = stream_mapping(
             self, self.function, config=config, jobs=jobs, failures=self.failures, patterns=[ARCHIVE_PATTERN]
         )

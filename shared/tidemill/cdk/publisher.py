@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-from aws_cdk import Acknowledgment, Stack, Validations
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
@@ -12,7 +11,7 @@ from tidemill.cdk.dead_letter_queue import dead_letter_queue
 from tidemill.cdk.job_function import JobFunction
 from tidemill.cdk.job_table import JobTable
 from tidemill.cdk.lane import Lane, first_message_lanes, lane_urls
-from tidemill.cdk.stream_mapping import READ_STREAM, stream_mapping
+from tidemill.cdk.stream_mapping import allow_streams, stream_mapping
 from tidemill.cdk.stream_settings import PATTERNS
 
 
@@ -45,16 +44,7 @@ class Publisher(Construct):
         )
         queues = [queue.queue_arn for lane in lanes for queue in (lane.queue, lane.dead_letters)]
         self.function.allow(["sqs:SendMessage"], [*queues, self.failures.queue_arn])
-        # A stream that is enabled again has another name, and a repair lets publish read it.
-        self.function.allow(READ_STREAM, [f"{jobs.table.table_arn}/stream/*"])
-        table = Stack.of(self).resolve(jobs.table.table_arn)
-        name = table if isinstance(table, str) else f"<{'.'.join(table['Fn::GetAtt'])}>"
-        Validations.of(self.function).acknowledge(
-            Acknowledgment(
-                id=f"AwsSolutions-IAM5[Resource::{name}/stream/*]",
-                reason="DynamoDB names a stream when it is enabled, and publish reads each one of its table.",
-            )
-        )
+        allow_streams(self.function, jobs)
         self.mapping = stream_mapping(
             self, self.function, config=config, jobs=jobs, failures=self.failures, patterns=PATTERNS
         )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from aws_cdk import Stack
+from aws_cdk import Acknowledgment, Stack, Validations
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
@@ -20,6 +20,19 @@ READ_STREAM: Final = (
     "dynamodb:GetShardIterator",
     "dynamodb:ListStreams",
 )
+
+
+def allow_streams(function: JobFunction, jobs: JobTable) -> None:
+    """A stream that is enabled again has another name, and a repair lets its readers read it, too."""
+    function.allow(READ_STREAM, [f"{jobs.table.table_arn}/stream/*"])
+    table = Stack.of(function).resolve(jobs.table.table_arn)
+    name = table if isinstance(table, str) else f"<{'.'.join(table['Fn::GetAtt'])}>"
+    Validations.of(function).acknowledge(
+        Acknowledgment(
+            id=f"AwsSolutions-IAM5[Resource::{name}/stream/*]",
+            reason="DynamoDB names a stream when it is enabled, and the function reads each one of its table.",
+        )
+    )
 
 
 def stream_mapping(
