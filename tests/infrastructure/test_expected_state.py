@@ -2,12 +2,19 @@
 
 import json
 from collections import Counter
+from pathlib import Path
 from typing import Final
 
 import pytest
+from aws_cdk import Stack
+from aws_cdk import aws_scheduler as scheduler
+from aws_cdk import aws_sns as sns
 
 from tests.infrastructure.conftest import Synthesised
+from tests.infrastructure.test_event_sources import Synthesis
 from tests.integration.cli.compared_stack import DRIFTS
+from tidemill.cdk.function_factory import FunctionFactory
+from tidemill.cdk.sns_source import SnsSource
 from tidemill.names import Env
 from tidemill.operator.expected_resource import Expected, Kind, LatestStream
 from tidemill.operator.expected_state import expected
@@ -55,6 +62,33 @@ def test_reconcile_may_read_each_of_them_and_knows_its_stack(dev: Synthesised, s
         action = "lambda:GetEventSourceMapping" if state.kind is Kind.MAPPING else "scheduler:GetSchedule"
         assert action in policies
         assert f'{{"Ref": "{state.logical_id}"}}' in policies
+
+
+def test_reconcile_may_compare_what_an_app_adds_to_the_stack_of_the_pipeline(tmp_path: Path) -> None:
+    """Without the rights it reports a drift that no repair can end."""
+    synthesis = Synthesis(tmp_path)
+    stack = Stack.of(synthesis.pipeline)
+    config = synthesis.functions.config
+    functions = FunctionFactory(stack, config=config, asset=synthesis.functions.code.path)
+    topic = sns.Topic(stack, "Topic")
+    SnsSource(functions, "topic", topic=topic, pipeline=synthesis.pipeline, tenant="shop")
+    target = scheduler.CfnSchedule.TargetProperty(arn=topic.topic_arn, role_arn=topic.topic_arn)
+    window = scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="OFF")
+    scheduler.CfnSchedule(
+        stack, "Own", schedule_expression="rate(1 day)", flexible_time_window=window, target=target, group_name="mine"
+    )
+
+    resources = synthesis.resources("Pipeline")
+    (policy,) = (each for id_, each in resources.items() if id_.startswith("ReconcileComparison"))
+    allowed = json.dumps(policy)
+    compared = [
+        id_
+        for id_, each in resources.items()
+        if each["Type"] in {"AWS::Lambda::EventSourceMapping", "AWS::Scheduler::Schedule"}
+    ]
+    assert {"Own"} < set(compared)
+    assert [id_ for id_ in compared if f'{{"Ref": "{id_}"}}' not in allowed] == []
+    assert ":schedule/mine/" in allowed
 
 
 def test_every_value_of_the_template_is_understood(states: list[Expected]) -> None:

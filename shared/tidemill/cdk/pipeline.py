@@ -84,10 +84,7 @@ class Pipeline(Construct):
         self._scheduled = ScheduledFunctions(
             functions, storage=self.storage, lanes=self._lanes, api=self._api.api, periodic=schedules
         )
-        readers = [each.mapping.ref for each in (self._publisher, self._archiver) if each]
-        self._scheduled.compare_with_template(
-            [*(lane.mapping.event_source_mapping_id for lane in self._lanes), *readers]
-        )
+        self._scheduled.compare_with_template()
         self._types = type_names(config.job_packages, root=app_folder) if config.metrics_by_type else []
         self.topics = AlarmTopics(self, config=config)
         #: The variables of `add_job_variables`, by worker and name.

@@ -30,7 +30,6 @@ class ScheduledCall(Construct):
 
     def __init__(self, scope: Construct, id_: str, *, function: JobFunction, missed_calls: sqs.Queue | None) -> None:
         super().__init__(scope, id_)
-        self.schedules: list[scheduler.CfnSchedule] = []
         self._function = function.live
         self._missed_calls = missed_calls
         self._role = iam.Role(
@@ -63,7 +62,7 @@ class ScheduledCall(Construct):
     def add_schedule(self, id_: str, expression: str, *, event: Mapping[str, str] | None = None) -> None:
         """Call the function with `event` at the times of `expression` (in UTC)."""
         missed_calls = self._missed_calls
-        schedule = scheduler.CfnSchedule(
+        scheduler.CfnSchedule(
             self,
             id_,
             schedule_expression=expression,
@@ -81,7 +80,6 @@ class ScheduledCall(Construct):
                 else None,
             ),
         )
-        self.schedules.append(schedule)
 
     def _allow(self, action: str, resource: str) -> None:
         self._role.add_to_policy(iam.PolicyStatement(actions=[action], resources=[resource]))

@@ -1,11 +1,13 @@
 """`ScheduledFunctions`: the functions that the scheduler calls: wake, tick (periodic jobs), reconcile and canary."""
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 import jsii
 from aws_cdk import Acknowledgment, ArnFormat, IStableListProducer, Lazy, Stack, Validations
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_sqs as sqs
 from aws_cdk.aws_apigatewayv2 import HttpMethod
 
@@ -27,19 +29,21 @@ WAKE_SCHEDULE: Final = f"rate({names.WAKE_INTERVAL_SECONDS // 60} minute)"
 WAKE_MEMORY_MB: Final = 1769
 RECONCILE_SCHEDULE: Final = f"rate({names.RECONCILE_INTERVAL_SECONDS // 60} minutes)"
 CANARY_SCHEDULE: Final = f"rate({names.CANARY_INTERVAL_SECONDS // 60} minute)"
+_Resource = dynamodb.CfnTable | sqs.CfnQueue | lambda_.CfnEventSourceMapping | scheduler.CfnSchedule
 
 
 @jsii.implements(IStableListProducer)
 class _Arns:
-    """The ARNs of all tables, or all queues, of the stack, and further ones. An app may add some until the synth."""
+    """The ARNs of all resources of a type in the stack, and further ones. An app may add some until the synth."""
 
-    def __init__(self, stack: Stack, type_: type[dynamodb.CfnTable | sqs.CfnQueue], *further: str) -> None:
+    def __init__(self, stack: Stack, type_: type[_Resource], arn: Callable[[Any], str], *further: str) -> None:
         self._stack = stack
         self._type = type_
+        self._arn = arn
         self._further = further
 
     def produce(self) -> list[str]:
-        found = [each.attr_arn for each in self._stack.node.find_all() if isinstance(each, self._type)]
+        found = [self._arn(each) for each in self._stack.node.find_all() if isinstance(each, self._type)]
         return list(dict.fromkeys([*self._further, *found]))
 
 
@@ -66,12 +70,10 @@ class ScheduledFunctions:
         scope = functions.scope
         #: Calls that failed after all retries.
         self.missed_calls = dead_letter_queue(scope, "Missed")
-        calls = []
         if self.canary:
             # The next call, a minute later, submits canaries of its own.
             clock = ScheduledCall(scope, "CanaryClock", function=self.canary, missed_calls=None)
             clock.add_schedule("Schedule", CANARY_SCHEDULE)
-            calls.append(clock)
         # The next call, a minute later, also does the work of a missed one.
         wake = ScheduledCall(scope, "WakeClock", function=self.wake, missed_calls=None)
         for part in range(self._config.wake_parts):
@@ -83,13 +85,28 @@ class ScheduledFunctions:
         for job_type in periodic:
             event = {names.TICK_TYPE: job_type.type, names.TICK_SCHEDULED_AT: names.SCHEDULED_TIME}
             tick.add_schedule(job_type.type, job_type.expression, event=event)
-        self._schedules = [schedule for each in (*calls, wake, reconcile, tick) for schedule in each.schedules]
 
-    def compare_with_template(self, mappings: Sequence[str]) -> None:
-        """Let reconcile compare the event source mappings with these UUIDs, and all else, with the template."""
+    def compare_with_template(self) -> None:
+        """Let reconcile compare the resources of the stack with the template, also those that the app adds to it."""
         stack = Stack.of(self._functions.scope)
+
+        def attribute(resource: dynamodb.CfnTable | sqs.CfnQueue) -> str:
+            return resource.attr_arn
+
+        def mapping(resource: lambda_.CfnEventSourceMapping) -> str:
+            return stack.format_arn(
+                service="lambda",
+                resource="event-source-mapping",
+                resource_name=resource.ref,
+                arn_format=ArnFormat.COLON_RESOURCE_NAME,
+            )
+
+        def schedule(resource: scheduler.CfnSchedule) -> str:
+            name = f"{resource.group_name or 'default'}/{resource.ref}"
+            return stack.format_arn(service="scheduler", resource="schedule", resource_name=name)
+
         # An adopted jobs table is not in the stack.
-        tables = _Arns(stack, dynamodb.CfnTable, self._storage.jobs.table.table_arn)
+        tables = _Arns(stack, dynamodb.CfnTable, attribute, self._storage.jobs.table.table_arn)
         self.reconcile.function.add_environment(Env.STACK, stack.stack_name)
         self.reconcile.allow_on_dependents(
             "Comparison",
@@ -97,20 +114,9 @@ class ScheduledFunctions:
                 "cloudformation:DescribeStacks": [stack.stack_id],
                 "cloudformation:GetTemplate": [stack.stack_id],
                 "cloudformation:ListStackResources": [stack.stack_id],
-                "lambda:GetEventSourceMapping": [
-                    stack.format_arn(
-                        service="lambda",
-                        resource="event-source-mapping",
-                        resource_name=mapping,
-                        arn_format=ArnFormat.COLON_RESOURCE_NAME,
-                    )
-                    for mapping in mappings
-                ],
-                "scheduler:GetSchedule": [
-                    stack.format_arn(service="scheduler", resource="schedule", resource_name=f"default/{each.ref}")
-                    for each in self._schedules
-                ],
-                "sqs:GetQueueAttributes": Lazy.list(_Arns(stack, sqs.CfnQueue)),
+                "lambda:GetEventSourceMapping": Lazy.list(_Arns(stack, lambda_.CfnEventSourceMapping, mapping)),
+                "scheduler:GetSchedule": Lazy.list(_Arns(stack, scheduler.CfnSchedule, schedule)),
+                "sqs:GetQueueAttributes": Lazy.list(_Arns(stack, sqs.CfnQueue, attribute)),
                 **{action: Lazy.list(tables) for action in DESCRIBE_TABLE},
                 # A mapping that a repair added for a new stream is found by a list, and composite alarms only by
                 # a description of all. Neither has resource-level permissions:
