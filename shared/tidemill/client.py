@@ -257,8 +257,8 @@ class Tidemill:
     def close_batch(self, batch_id: str) -> bool:
         """Let no more jobs join. The callbacks are submitted once all jobs are at rest. False without such a batch.
 
-        The program needs `dynamodb:UpdateItem` as well. Raises `InvalidPayloadError` if it was closed before, and
-        `SignalRefusedError` if it has ended. After `StoreUnavailableError`, close it again.
+        May be repeated, also after `StoreUnavailableError`: a closed batch stays as it is. The program needs
+        `dynamodb:UpdateItem` as well. Raises `SignalRefusedError` if its job was cancelled while it was open.
         """
         return close_batch(self._control, self._tenant, batch_id, now=clock.now()) is not None
 

@@ -63,15 +63,15 @@ def close_batch(control: Control, tenant: str, batch_id: str, *, now: datetime) 
     """Let no more jobs join, and return the batch; None if the tenant has no such batch.
 
     Its job closes the pages, so a job that was about to join may still do so. A batch whose workers crashed too often
-    may be dead before its close, and keeps the close for its redrive.
+    may be dead before its close, and keeps the close for its redrive. May be repeated: a closed batch stays as it is.
 
-    Raises `InvalidPayloadError` if it was closed before, and `SignalRefusedError` if it was cancelled.
+    Raises `SignalRefusedError` if its job was cancelled while it was open.
     """
     batch = control.find(tenant, batch_id)
     if batch is None or not is_batch(batch):
         return None
-    if (closed := closed_at(batch, now=now)) is not None:
-        raise InvalidPayloadError([Fault("/id", f"the batch was closed before, at {closed.isoformat()}")])
+    if closed_at(batch, now=now) is not None:
+        return batch
     return control.signal(tenant, batch_id, CLOSED, data=True, kept_dead=True)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from tests.simulation.actors.callers import TENANTS
 from tests.simulation.checks.batches import KINDS, BatchChecks
-from tests.simulation.checks.violation import maps_of, state_of
+from tests.simulation.checks.violation import maps_of, require_in_task, state_of
 from tests.simulation.world.world import World
 from tidemill import composition
 from tidemill.application.batches import cancel_batch, close_batch, open_batch
@@ -184,10 +184,19 @@ class BatchOpeners:
         def act() -> None:
             try:
                 close(composition.control(), tenant, batch_id)
-            except (InvalidPayloadError, SignalRefusedError) as refused:
+            except SignalRefusedError as refused:
                 self._world.log(name, f"not closed: {refused}")
+            else:
+                self._close_again(tenant, batch_id, name, close)
 
         self._done(name, act)
+
+    def _close_again(self, tenant: str, batch_id: str, name: str, close: _Close) -> None:
+        """As a program that did not get the answer."""
+        try:
+            close(composition.control(), tenant, batch_id)
+        except (InvalidPayloadError, SignalRefusedError) as refused:
+            require_in_task(self._world.scheduler, False, "a close may be repeated", str(refused), name)
 
     def _redrive(self, tenant: str, name: str) -> None:
         def act() -> None:

@@ -7,6 +7,12 @@ from tests.simulation.mutants.apply import Mutant
 
 BATCHED: Final = (
     Mutant(
+        "a batch that was closed refuses a close",
+        "tidemill.application.batches",
+        "        return batch\n",
+        '        raise InvalidPayloadError([Fault("/id", "the batch was closed before")])\n',
+    ),
+    Mutant(
         "a batch does not close its pages",
         modules.BATCH_JOB,
         "and members.close(batch):",

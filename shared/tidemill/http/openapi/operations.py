@@ -169,17 +169,12 @@ _GET_BATCH: Final[Operation] = {
 _CLOSE_BATCH: Final[Operation] = {
     "operationId": "closeBatch",
     "summary": "Let no more jobs join a batch",
-    "description": "A batch is closed once. A second request is refused.",
+    "description": "A repeated request changes nothing.",
     "parameters": [_JOB_ID],
     "requestBody": _body("Nothing", required=False),
     "responses": SECURED
     | WITH_BODY
-    | {
-        "200": good("The batch.", "Batch"),
-        "404": _NO_SUCH_BATCH,
-        "409": problems("not-allowed-now"),
-        "422": problems("invalid-body"),
-    },
+    | {"200": good("The batch.", "Batch"), "404": _NO_SUCH_BATCH, "409": problems("not-allowed-now")},
 }
 _CANCEL_BATCH: Final[Operation] = {
     "operationId": "cancelBatch",
