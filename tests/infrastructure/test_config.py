@@ -100,6 +100,7 @@ def test_an_invalid_lane_raises(change: dict[str, Any], message: str) -> None:
         ({"reconcile_read_units": 9}, "reconcile_read_units must be at least 10"),
         ({"expected_documents": 0}, "expected_documents must be positive"),
         ({"reconcile_timeout_seconds": 901}, "reconcile_timeout_seconds must be from 1 to 900"),
+        ({"wake_timeout_seconds": 47}, "wake_timeout_seconds must be at least 48, so that owed work and parked jobs"),
         ({"wake_timeout_seconds": 61}, "after that the next call of wake begins"),
         ({"jwt_issuer": "https://issuer.example"}, "set both for tokens"),
         ({"jwt_audience": ("mill",)}, "or neither for SigV4"),

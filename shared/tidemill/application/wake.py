@@ -25,8 +25,16 @@ from tidemill.names import WAKE_INTERVAL_SECONDS, WAKE_WINDOW_SECONDS, Lane
 MOST_PER_SECOND: Final = 400
 #: The connections of the client.
 AT_ONCE: Final = 16
+#: How long one call begins to do owed work. Scheduled jobs are queued minutes ahead, so they do not start late.
+OWED_TIME: Final = timedelta(seconds=10)
+#: How long one call begins to release parked jobs. Before the scheduled jobs, because many of those take all the time.
+RELEASE_TIME: Final = timedelta(seconds=25)
+#: How long one call has at least for scheduled jobs.
+SCHEDULED_TIME: Final = timedelta(seconds=10)
 #: The time of an invocation that is kept back to finish the work in progress and to report.
 WAKE_RESERVE: Final = timedelta(seconds=3)
+#: The shortest invocation that has time for each of them.
+LEAST_WAKE_TIME: Final = OWED_TIME + RELEASE_TIME + SCHEDULED_TIME + WAKE_RESERVE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

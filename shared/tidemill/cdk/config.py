@@ -14,6 +14,7 @@ from typing import Final
 from tidemill.application.pass_state import PASS_INTERVAL
 from tidemill.application.reconcile import sweep_share
 from tidemill.application.table_pass import RESERVE
+from tidemill.application.wake import LEAST_WAKE_TIME
 from tidemill.cdk.lane_config import LONGEST_FUNCTION_TIMEOUT_SECONDS, LaneConfig
 from tidemill.cdk.synth_errors import SettingError, SynthError, require, require_form
 from tidemill.cost.aws_quotas import NEW_TABLE_WRITE_UNITS
@@ -50,6 +51,8 @@ LARGEST_PARALLELIZATION: Final = 10
 LEAST_PAYLOAD_ITEM_BYTES: Final = 1024
 #: The minimum of `reconcile_read_units`.
 LEAST_READ_UNITS: Final = 10
+#: The minimum of `wake_timeout_seconds`.
+LEAST_WAKE_SECONDS: Final = LEAST_WAKE_TIME // timedelta(seconds=1)
 #: The retention times of CloudWatch Logs that are useful here.
 LOG_RETENTIONS_DAYS: Final = (1, 3, 7, 14, 30, 60, 90, 180, 365)
 #: The maximum of `metrics_by_type`: 900 metrics.
@@ -272,8 +275,9 @@ class StageConfig:
             f"and at most {OLDEST_RECORD_SECONDS}, after which an unpublished change goes to the failure queue",
         )
         require(
-            0 < self.wake_timeout_seconds <= WAKE_INTERVAL_SECONDS,
-            f"wake_timeout_seconds must be from 1 to {WAKE_INTERVAL_SECONDS}: after that the next call of wake begins",
+            LEAST_WAKE_SECONDS <= self.wake_timeout_seconds <= WAKE_INTERVAL_SECONDS,
+            f"wake_timeout_seconds must be at least {LEAST_WAKE_SECONDS}, so that owed work and parked jobs leave time "
+            f"for scheduled jobs, and at most {WAKE_INTERVAL_SECONDS}: after that the next call of wake begins",
         )
         require(
             1 <= self.wake_parts <= self.index_shards,

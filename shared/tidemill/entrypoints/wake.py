@@ -5,21 +5,15 @@ It does owed work, and queues parked jobs whose turn has come and scheduled jobs
 
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import timedelta
-from typing import Any, Final
+from typing import Any
 
 from tidemill import composition
 from tidemill.application.ports import WHOLE, Part
-from tidemill.application.wake import WAKE_RESERVE
+from tidemill.application.wake import OWED_TIME, RELEASE_TIME, WAKE_RESERVE
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.names import WAKE_PART, WAKE_PARTS
 from tidemill.system import random_draw
 from tidemill.worker.message_run import Invocation, time_left
-
-#: How long one call begins to do owed work. Scheduled jobs are queued minutes ahead, so they do not start late.
-OWED_TIME: Final = timedelta(seconds=10)
-#: How long one call begins to release parked jobs. Before the scheduled jobs, because many of those take all the time.
-RELEASE_TIME: Final = timedelta(seconds=25)
 
 
 def handle(event: Mapping[str, Any] | None, context: Invocation) -> None:
