@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from tests.support.builders import NOW
-from tidemill.application.ports import ReceivedDeadLetter
+from tidemill.application.ports import ReceivedDeadLetter, Refusal
 from tidemill.domain.job import DeadLetter, Reference
 
 
@@ -27,11 +27,15 @@ class Letters:
         self.hidden += received
         return received
 
-    def delete(self, dead_letters: Sequence[ReceivedDeadLetter]) -> None:
-        self.hidden = [dead_letter for dead_letter in self.hidden if dead_letter not in dead_letters]
+    def delete(self, dead_letters: Sequence[ReceivedDeadLetter]) -> Sequence[Refusal]:
+        self._forget(dead_letters)
+        return []
 
     def hide(self, dead_letters: Sequence[ReceivedDeadLetter], *, duration: timedelta) -> None:
         if duration:
             return
-        self.delete(dead_letters)
+        self._forget(dead_letters)
         self.waiting += dead_letters
+
+    def _forget(self, dead_letters: Sequence[ReceivedDeadLetter]) -> None:
+        self.hidden = [dead_letter for dead_letter in self.hidden if dead_letter not in dead_letters]

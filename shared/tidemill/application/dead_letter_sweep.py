@@ -27,7 +27,8 @@ class Swept:
     nudged: int = 0
     #: Left in the queue: their jobs are still dead, or run now, or a newer version wrote the message or the job.
     kept: int = 0
-    #: Among those left, the ones whose jobs could not be dispatched again, and the last error.
+    #: Among those left, the ones that SQS did not delete or whose jobs could not be dispatched again, and the last
+    #: error.
     failed: int = 0
     error: str | None = None
     #: Whether the sweep ended before the end of the queue.
@@ -58,9 +59,10 @@ WHOLE: Final = SweepBounds(most=100_000, hidden_for=timedelta(hours=1), rotation
 
 @dataclass(slots=True)
 class _Sorted:
-    delete: list[ReceivedDeadLetter] = field(default_factory=list)
+    #: These two to delete.
+    outdated: list[ReceivedDeadLetter] = field(default_factory=list)
+    nudged: list[ReceivedDeadLetter] = field(default_factory=list)
     keep: list[ReceivedDeadLetter] = field(default_factory=list)
-    nudged: int = 0
     failed: int = 0
     error: str | None = None
 
@@ -90,13 +92,13 @@ def sweep(
                 break
             seen.update(dead_letter.message_id for dead_letter in fresh)
             done = _sort(fresh, store, clock)
-            dead_letter_queue.delete(done.delete)
+            _delete(done, dead_letter_queue)
             kept += done.keep
             fresh = []
             swept = replace(
                 swept,
-                outdated=swept.outdated + len(done.delete) - done.nudged,
-                nudged=swept.nudged + done.nudged,
+                outdated=swept.outdated + len(done.outdated),
+                nudged=swept.nudged + len(done.nudged),
                 kept=swept.kept + len(done.keep),
                 failed=swept.failed + done.failed,
                 error=done.error or swept.error,
@@ -108,6 +110,17 @@ def sweep(
         rotation = timedelta(0) if finished or failed else bounds.rotation
         _hide([*fresh, *kept], dead_letter_queue, rotation, time_left)
     return replace(swept, unfinished=not finished)
+
+
+def _delete(done: _Sorted, dead_letter_queue: DeadLetterQueue) -> None:
+    """A message that SQS does not delete stays: a later sweep meets it again."""
+    to_delete = [*done.outdated, *done.nudged]
+    for refusal in dead_letter_queue.delete(to_delete):
+        dead_letter = to_delete[refusal.index]
+        (done.outdated if dead_letter in done.outdated else done.nudged).remove(dead_letter)
+        done.keep.append(dead_letter)
+        done.failed += 1
+        done.error = refusal.error
 
 
 def _hide(
@@ -144,10 +157,9 @@ def _sort(dead_letters: list[ReceivedDeadLetter], store: SweepStore, clock: Cloc
         if dead_letter.newer or key in unreadable or action is DeadLetterAction.DEAD:
             done.keep.append(dead_letter)
         elif action is DeadLetterAction.OUTDATED or job is None:
-            done.delete.append(dead_letter)
+            done.outdated.append(dead_letter)
         elif _nudged(nudger, job, done):
-            done.delete.append(dead_letter)
-            done.nudged += 1
+            done.nudged.append(dead_letter)
         else:
             done.keep.append(dead_letter)
     return done

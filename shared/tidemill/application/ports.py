@@ -268,7 +268,7 @@ class TableScan(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """SQS did not accept the message at `index`."""
+    """SQS did not accept, or not delete, the message at `index`."""
 
     index: int
     #: SQS blames the message, or the queue is missing or denied. So a repeat is refused, too.
@@ -306,7 +306,11 @@ class DeadLetterQueue(Protocol):
     def receive(self, *, hidden_for: timedelta) -> Sequence[ReceivedDeadLetter]:
         """Up to ten messages, hidden from other receivers for that long. Empty when the queue seems empty."""
 
-    def delete(self, dead_letters: Sequence[ReceivedDeadLetter]) -> None: ...
+    def delete(self, dead_letters: Sequence[ReceivedDeadLetter]) -> Sequence[Refusal]:
+        """Returns those that SQS did not delete."""
 
     def hide(self, dead_letters: Sequence[ReceivedDeadLetter], *, duration: timedelta) -> None:
-        """Hide these messages for `duration` from now. Zero makes them visible at once."""
+        """Hide these messages for `duration` from now. Zero makes them visible at once.
+
+        One that SQS refuses twice stays hidden for as long as before.
+        """

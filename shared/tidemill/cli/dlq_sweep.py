@@ -6,7 +6,7 @@ from datetime import timedelta
 import click
 
 from tidemill.application.dead_letter_sweep import Swept, sweep
-from tidemill.application.ports import DeadLetterQueue, ReceivedDeadLetter
+from tidemill.application.ports import DeadLetterQueue, ReceivedDeadLetter, Refusal
 from tidemill.cli.audit import audited
 from tidemill.cli.confirm import confirmed, require_confirmation
 from tidemill.cli.formatting import count, sweep_counts, sweep_text
@@ -60,8 +60,8 @@ class _QueueWithProgress:
             self._advance()
         return dead_letters
 
-    def delete(self, dead_letters: Sequence[ReceivedDeadLetter]) -> None:
-        self._queue.delete(dead_letters)
+    def delete(self, dead_letters: Sequence[ReceivedDeadLetter]) -> Sequence[Refusal]:
+        return self._queue.delete(dead_letters)
 
     def hide(self, dead_letters: Sequence[ReceivedDeadLetter], *, duration: timedelta) -> None:
         self._queue.hide(dead_letters, duration=duration)

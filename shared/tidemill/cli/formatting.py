@@ -88,7 +88,7 @@ def sweep_text(sweeps: Iterable[Swept]) -> str:
     results = list(sweeps)
     counts = sweep_counts(results)
     failed = [one for one in results if one.failed]
-    troubles = "".join(f" {count(one.failed, 'job')} could not be dispatched: {one.error}." for one in failed)
+    troubles = "".join(f" {count(one.failed, 'message')} could not be processed: {one.error}." for one in failed)
     return (
         f"DLQ messages: {counts['deleted']} deleted, {counts['nudged']} nudged, {counts['kept']} kept."
         f"{visible(troubles)}"

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from tidemill.application.ports import ReceivedDeadLetter
+from tidemill.application.ports import ReceivedDeadLetter, Refusal
 from tidemill.aws.clients import translated
 from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError, OtherEpochError
 from tidemill.domain.job import DeadLetter, Reference
 from tidemill.sqs import messages
-from tidemill.sqs.lanes import BATCH_LIMIT
+from tidemill.sqs.lanes import BATCH_LIMIT, refusals_of
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -35,35 +35,39 @@ class SqsDeadLetterQueue:
             )
         return [_received(message, self._epoch) for message in answer.get("Messages", [])]
 
-    def delete(self, dead_letters: Sequence[ReceivedDeadLetter]) -> None:
-        for batch in _batches(dead_letters):
+    def delete(self, dead_letters: Sequence[ReceivedDeadLetter]) -> Sequence[Refusal]:
+        refusals: list[Refusal] = []
+        for indices in _batches(range(len(dead_letters))):
+            entries: list[Any] = [{"Id": str(index), "ReceiptHandle": dead_letters[index].receipt} for index in indices]
             with translated():
-                self._client.delete_message_batch(
-                    QueueUrl=self._url,
-                    Entries=[
-                        {"Id": str(index), "ReceiptHandle": dead_letter.receipt}
-                        for index, dead_letter in enumerate(batch)
-                    ],
-                )
+                answer = self._client.delete_message_batch(QueueUrl=self._url, Entries=entries)
+            refusals += refusals_of(answer)
+        return refusals
 
     def hide(self, dead_letters: Sequence[ReceivedDeadLetter], *, duration: timedelta) -> None:
-        for batch in _batches(dead_letters):
-            with translated():
-                self._client.change_message_visibility_batch(
-                    QueueUrl=self._url,
-                    Entries=[
-                        {
-                            "Id": str(index),
-                            "ReceiptHandle": dead_letter.receipt,
-                            "VisibilityTimeout": _seconds(duration),
-                        }
-                        for index, dead_letter in enumerate(batch)
-                    ],
-                )
+        for indices in _batches(range(len(dead_letters))):
+            if refused := self._hide(dead_letters, indices, duration):
+                self._hide(dead_letters, refused, duration)
+
+    def _hide(
+        self, dead_letters: Sequence[ReceivedDeadLetter], indices: Sequence[int], duration: timedelta
+    ) -> Sequence[int]:
+        """Returns the indices of those that SQS refused."""
+        entries: list[Any] = [
+            {
+                "Id": str(index),
+                "ReceiptHandle": dead_letters[index].receipt,
+                "VisibilityTimeout": _seconds(duration),
+            }
+            for index in indices
+        ]
+        with translated():
+            answer = self._client.change_message_visibility_batch(QueueUrl=self._url, Entries=entries)
+        return [refusal.index for refusal in refusals_of(answer)]
 
 
-def _batches(dead_letters: Sequence[ReceivedDeadLetter]) -> Sequence[Sequence[ReceivedDeadLetter]]:
-    return [dead_letters[start : start + BATCH_LIMIT] for start in range(0, len(dead_letters), BATCH_LIMIT)]
+def _batches(indices: Sequence[int]) -> Sequence[Sequence[int]]:
+    return [indices[start : start + BATCH_LIMIT] for start in range(0, len(indices), BATCH_LIMIT)]
 
 
 def _seconds(duration: timedelta) -> int:

@@ -69,9 +69,16 @@ class SqsLanes:
             return [Refusal(index, error=error_text(error)) for index in indices]
         except Exception as error:  # noqa: BLE001 - the queue of one lane is missing or denied, and the others are not
             return [Refusal(index, sender_fault=True, error=error_text(error)) for index in indices]
-        # The call succeeds even if SQS rejects entries. It lists each rejected entry, and says whose fault it was.
-        # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_BatchResultErrorEntry.html
-        return [_refusal(entry) for entry in answer.get("Failed", [])]
+        return refusals_of(answer)
+
+
+def refusals_of(answer: Mapping[str, Any]) -> Sequence[Refusal]:
+    """Of a batch call, whose entries have their indices as ids.
+
+    The call succeeds even if SQS rejects entries. It lists each rejected entry, and says whose fault it was.
+    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_BatchResultErrorEntry.html
+    """
+    return [_refusal(entry) for entry in answer.get("Failed", [])]
 
 
 def _refusal(entry: Mapping[str, Any]) -> Refusal:

@@ -47,7 +47,7 @@ WAITING: Final = (
         "the DLQ messages of dead jobs are deleted",
         "tidemill.application.dead_letter_sweep",
         "action is DeadLetterAction.DEAD:\n            done.keep.append(dead_letter)",
-        "action is DeadLetterAction.DEAD:\n            done.delete.append(dead_letter)",
+        "action is DeadLetterAction.DEAD:\n            done.outdated.append(dead_letter)",
     ),
     Mutant(
         "reconcile counts no repairs",

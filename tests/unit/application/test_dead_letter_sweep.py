@@ -1,6 +1,6 @@
 """The sweep of a dead-letter queue: which messages it deletes, keeps, and dispatches again."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -25,7 +25,7 @@ from tests.support.in_memory_dlq import Letters
 from tests.support.job_tables import Table
 from tests.support.single_job import Clock
 from tidemill.application.dead_letter_sweep import NUDGE_LIMIT, Swept, sweep
-from tidemill.application.ports import JobStore, ReceivedDeadLetter
+from tidemill.application.ports import JobStore, ReceivedDeadLetter, Refusal
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
@@ -175,3 +175,19 @@ def test_a_message_from_before_a_redrive_is_deleted(swept: Sweep, store: JobStor
 
     assert swept(box) == Swept(outdated=1, kept=1)
     assert _bodies(box) == [second]
+
+
+def test_a_message_that_sqs_does_not_delete_is_kept_and_counts_as_failed(
+    swept: Sweep, store: JobStore, clock: Clock
+) -> None:
+    class Refusing(Letters):
+        def delete(self, dead_letters: Sequence[ReceivedDeadLetter]) -> Sequence[Refusal]:
+            super().delete(dead_letters[1:-1])
+            return [Refusal(0, error="InternalError: a"), Refusal(len(dead_letters) - 1, error="InternalError: b")]
+
+    stranded = [brought_to(store, State.QUEUED) for _ in range(2)]
+    clock.now += NUDGE_LIMIT
+    box = Refusing(None, *(reference_to(job) for job in stranded))
+
+    assert swept(box) == Swept(nudged=1, kept=2, failed=2, error="InternalError: b")
+    assert (_bodies(box), box.hidden) == ([None, reference_to(stranded[1])], [])

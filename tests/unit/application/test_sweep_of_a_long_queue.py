@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.builders import NOW, a_job, letter_for, reference_to
 from tidemill.application.dead_letter_sweep import ROTATING, Swept
-from tidemill.application.ports import ReceivedDeadLetter
+from tidemill.application.ports import ReceivedDeadLetter, Refusal
 from tidemill.application.reconcile import LONGEST_SWEEP, Reconciler
 from tidemill.application.table_pass import RESERVE
 from tidemill.domain.job import DeadLetter, Job, Reference
@@ -70,13 +70,14 @@ class Queue:
         self.depths.add(len(self._visible) + len(self.hidden_until))
         return found
 
-    def delete(self, dead_letters: Sequence[ReceivedDeadLetter]) -> None:
+    def delete(self, dead_letters: Sequence[ReceivedDeadLetter]) -> Sequence[Refusal]:
         gone = {one.message_id for one in dead_letters}
         if gone:
             self._call()
             self.messages = [message for message in self.messages if message.message_id not in gone]
             for id_ in gone:
                 self.hidden_until.pop(id_)
+        return []
 
     def hide(self, dead_letters: Sequence[ReceivedDeadLetter], *, duration: timedelta) -> None:
         for _ in range(0, len(dead_letters), 10):
