@@ -255,6 +255,15 @@ def test_nothing_of_another_tenant_can_be_superseded(story: Story) -> None:
     refused(other, "you have no job with the key or id order-7")
 
 
+def test_an_id_leads_to_no_tenant_whose_name_begins_as_that_of_the_caller(story: Story) -> None:
+    """A key is tenant, `#` and id. The subject of a token may have a `#`, too."""
+    longer = {**ROLE, "userId": "AROAEXAMPLE#guest"}
+    theirs = story.mill.post_text('{"type": "test.scripted"}', iam=longer).body["id"]
+
+    refused(story.right(supersedes=f"guest#{theirs}"), f"you have no job with the key or id guest#{theirs}")
+    assert story.mill.get(theirs, iam=longer).body["state"] == "queued"
+
+
 def test_a_job_costs_no_further_call_if_it_supersedes_none(mill: Mill) -> None:
     mill.read_configuration()
     mill.accepted()

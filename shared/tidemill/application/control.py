@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from tidemill.application.job_filter import JobFilter
 from tidemill.application.ports import Clock, ControlStore, NewToken
-from tidemill.application.validation import LONGEST_ID
+from tidemill.application.validation import may_be_id
 from tidemill.domain.errors import (
     Fault,
     InvalidPayloadError,
@@ -37,7 +37,7 @@ class Control:
         self._new_token = new_token
 
     def find(self, tenant: str, job_id: str) -> Job | None:
-        job = self._store.get(tenant, job_id) if len(job_id) <= LONGEST_ID else None
+        job = self._store.get(tenant, job_id) if may_be_id(job_id) else None
         return None if job is None or job.retention_over(self._clock()) else job
 
     def cancel(self, tenant: str, job_id: str, *, by: str = OWNER, reason: str = "") -> Job | None:

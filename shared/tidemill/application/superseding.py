@@ -14,6 +14,7 @@ from tidemill.application.ports import Clock, Payloads
 from tidemill.application.submit import Accepted, replay
 from tidemill.application.undo import undo_id, undo_job
 from tidemill.application.unnamed_payloads import delete_unnamed
+from tidemill.application.validation import may_be_id
 from tidemill.domain.errors import SupersedeRefusedError, UndoFailedError, WriteRefusedError
 from tidemill.domain.job import OWNER, Job
 from tidemill.domain.states import AT_REST, WITHOUT_EFFECT, State
@@ -23,7 +24,6 @@ from tidemill.domain.undo import Undo, Undone
 _MOST_LOOKS: Final = 5
 #: The longest pause between two looks at an undo that is under way.
 LONGEST_HOLD: Final = timedelta(minutes=5)
-_LONGEST_ID: Final = 100
 
 
 class Superseder:
@@ -92,7 +92,7 @@ class Superseder:
         found = self._find(job.tenant, submitted_job_id(job.tenant, name)) or self._find(
             job.tenant, keyed_job_id(job.tenant, name)
         )
-        if found is None and len(name) <= _LONGEST_ID:
+        if found is None and may_be_id(name):
             found = self._find(job.tenant, name)
         if found is None:
             raise SupersedeRefusedError(f"you have no job with the key or id {name}, so nothing can be superseded")

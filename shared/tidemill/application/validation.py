@@ -32,6 +32,14 @@ _TAG: Final = re.compile(TAG_PATTERN, re.ASCII)
 _NAME_RULE: Final = f"must be text of 1 to {LONGEST_NAME_BYTES} bytes in UTF-8"
 
 
+def may_be_id(text: str) -> bool:
+    """Whether a job may have this id.
+
+    In a key, `#` separates tenant and id, so a text with it may lead to the job of another tenant.
+    """
+    return 0 < len(text) <= LONGEST_ID and text.isascii() and "#" not in text
+
+
 def payload_faults(job_type: JobType, payload: Mapping[str, Any]) -> list[str]:
     """Why the model of the type refuses the payload, as it was decoded; empty if it does not."""
     try:
@@ -102,7 +110,7 @@ def faults(submission: Submission, job_type: JobType, *, now: datetime) -> list[
         (
             submission.batch is None
             or (
-                0 < len(submission.batch) <= LONGEST_ID
+                may_be_id(submission.batch)
                 and submission.supersedes is None
                 and submission.unique is None
                 and job_type.unique is None

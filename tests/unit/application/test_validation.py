@@ -145,6 +145,11 @@ def test_a_payload_that_is_never_valid_needs_no_lookup_of_an_earlier_job(paths: 
     assert paths(payload, key="key", run_at=NOW - HOUR)[-1] == "/payload"
 
 
+@pytest.mark.parametrize("batch", ["", "x" * (LONGEST_ID + 1), "guest#x", "\ud800", "\u00e9"])
+def test_a_text_that_no_job_has_as_its_id_is_refused_as_a_batch(paths: Paths, batch: str) -> None:
+    assert paths(batch=batch) == ["/batch"]
+
+
 @pytest.mark.parametrize(
     ("name", "holds"),
     [
