@@ -148,6 +148,31 @@ def test_a_checkpoint_that_is_too_large_kills_the_job_with_that_reason(mill: Mil
     assert body["errors"][0]["class"] == "CheckpointTooLargeError"
 
 
+@pytest.mark.parametrize(
+    "progress", [{"done": 0.5}, {"total": "9"}, {"done": float("nan")}, {"done": 10**38}, {"total": -(10**38)}]
+)
+def test_progress_in_other_than_whole_numbers_is_refused_and_leaves_the_job_readable(
+    mill: Mill, progress: dict[str, Any]
+) -> None:
+    def handler(_payload: Any, run: Run) -> None:
+        run.checkpoint(done=1, total=10**38 - 1)
+        with pytest.raises(ValueError, match=r"whole number|digits"):
+            run.checkpoint(**progress)
+
+    mill.script.handler = handler
+    job_id = mill.accepted()
+    mill.run()
+    body = mill.get(job_id).body
+    assert (body["state"], body["progress"]["done"]) == ("succeeded", 1)
+
+
+def test_progress_counts_a_truth_value_as_a_number(mill: Mill) -> None:
+    mill.script.handler = lambda _payload, run: run.checkpoint(done=True, total=2)
+    job_id = mill.accepted()
+    mill.run()
+    assert mill.get(job_id).body["progress"]["done"] == 1
+
+
 def test_progress_alone_leaves_the_saved_state_as_it_was(mill: Mill) -> None:
     def handler(_payload: Any, run: Run) -> None:
         run.checkpoint({"page": 1}, done=1)

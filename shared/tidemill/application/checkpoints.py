@@ -1,7 +1,8 @@
 """What a handler saves while it runs: the state to resume from, and its progress."""
 
 from collections.abc import Callable
-from typing import Any
+from operator import index
+from typing import Any, Final
 
 from tidemill.application.handler_results import checkpoint_text
 from tidemill.application.job_types import SaveCheckpoint
@@ -9,12 +10,19 @@ from tidemill.application.ports import AttemptStore, Checkpoint, Clock
 from tidemill.domain.errors import CancelRequestedError, LeaseLostError, WriteRefusedError
 from tidemill.domain.job import Job
 
+#: DynamoDB keeps so many digits of a number.
+_MOST_DIGITS: Final = 38
+
 
 def checkpoints(job: Job, store: AttemptStore, clock: Clock, *, under_way: Callable[[], None]) -> SaveCheckpoint:
     """`Run.checkpoint`, for the run that claimed `job`. `under_way` raises if the run is over."""
 
     def save(state: Any, done: int | None, total: int | None) -> None:
-        saved = Checkpoint(state=None if state is None else checkpoint_text(state), done=done, total=total)
+        saved = Checkpoint(
+            state=None if state is None else checkpoint_text(state),
+            done=None if done is None else _whole("done", done),
+            total=None if total is None else _whole("total", total),
+        )
         under_way()
         try:
             cancel_requested = store.checkpoint(job, saved, now=clock())
@@ -24,3 +32,14 @@ def checkpoints(job: Job, store: AttemptStore, clock: Clock, *, under_way: Calla
             raise CancelRequestedError("the job was asked to end")
 
     return save
+
+
+def _whole(name: str, value: Any) -> int:
+    """Raises `ValueError`. No version could read the document with any other value, nor end its job."""
+    try:
+        number = index(value)
+    except TypeError:
+        raise ValueError(f"{name} is {value!r}; it must be a whole number") from None
+    if abs(number) >= 10**_MOST_DIGITS:
+        raise ValueError(f"{name} has more than {_MOST_DIGITS} digits; use a smaller number")
+    return number

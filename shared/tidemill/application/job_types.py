@@ -177,7 +177,8 @@ class Run:
         """Save a state to resume from, and the progress of the job, with one write.
 
         `state` is JSON of at most 8 KiB; None keeps the state that was saved before. `GET /jobs/{id}` and `tidemill
-        watch` show `done` and `total`. Call it between steps, and no more often than every few seconds.
+        watch` show `done` and `total`, which are whole numbers. Call it between steps, and no more often than every few
+        seconds.
 
         Raises `CancelRequestedError` when a cancel was requested, `LeaseLostError` or `JobTimeoutError` when the run
         has ended already, and `CheckpointTooLargeError`. Let them through, or clean up and raise them again.
