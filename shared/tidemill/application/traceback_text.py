@@ -26,6 +26,13 @@ def handler_traceback(error: BaseException, *, longest: int) -> str:
     a batch handler shows the one that the handler raised. Replaces lone surrogates, which neither a log nor the store
     takes.
     """
+    try:
+        return _of_chain(error, longest)
+    except Exception:  # noqa: BLE001 - the class of the exception defines what its attributes are, and they may raise
+        return f"{type(error).__name__}: its traceback could not be read"[:longest]
+
+
+def _of_chain(error: BaseException, longest: int) -> str:
     raised, *causes = _chain(error.error if isinstance(error, BatchCallError) else error)
     text = _block(raised, longest)
     for cause in causes:

@@ -68,7 +68,15 @@ def classify(error: BaseException, rules: Classify | None = None) -> ErrorClass:
     if isinstance(error, TidemillError):
         # Others are our own, such as an outage of the jobs table.
         return next((known for kind, known in _OURS.items() if isinstance(error, kind)), ErrorClass.DEFECT)
-    return _by_code(error) or _by_status(_status(error)) or _by_class(error)
+    return _by_attributes(error) or _by_class(error)
+
+
+def _by_attributes(error: BaseException) -> ErrorClass | None:
+    """Other libraries have attributes of these names with other values, or properties that raise."""
+    try:
+        return _by_code(error) or _by_status(_status(error))
+    except Exception:  # noqa: BLE001 - the handler's error must not be lost behind one of its attributes
+        return None
 
 
 def _by_code(error: BaseException) -> ErrorClass | None:

@@ -166,3 +166,20 @@ def test_notes_are_shown_and_an_unreadable_message_fails_nothing() -> None:
 
     assert handler_traceback(noted, longest=LONG) == "ValueError: what\nwhy"
     assert "Unreadable" in handler_traceback(Unreadable(), longest=LONG)
+
+
+class _RaisingError(Exception):
+    """Any attribute that it lacks raises."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(name)
+
+
+def test_an_error_whose_attributes_raise_has_a_text() -> None:
+    odd = SyntaxError("bad")
+    odd.lineno, odd.text = 1, 5  # type: ignore[assignment]  # as code that fills it in wrongly
+
+    for error in (_RaisingError("x"), odd):
+        text = handler_traceback(error, longest=LONG)
+        assert text.startswith(type(error).__name__)
+        assert len(handler_traceback(error, longest=10)) <= 10

@@ -27,6 +27,18 @@ class _ResponseError(Exception):
         self.response = SimpleNamespace(status_code=status_code)
 
 
+def _own_error(response: Any, name: str = "OwnError") -> Exception:
+    """Its `response` is not that of botocore, or raises."""
+
+    def read(_error: Exception) -> Any:
+        if isinstance(response, Exception):
+            raise response
+        return response
+
+    kind: type[Exception] = type(name, (Exception,), {"response": property(read)})
+    return kind()
+
+
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
@@ -52,6 +64,11 @@ class _ResponseError(Exception):
         (StoreUnavailableError("ours"), ErrorClass.DEFECT),
         (KeyError("a"), ErrorClass.DEFECT),
         (FileNotFoundError(), ErrorClass.DEFECT),
+        (_own_error({"Error": "text"}), ErrorClass.DEFECT),
+        (_own_error({"Error": {"Code": ["a"]}}), ErrorClass.DEFECT),
+        (_own_error({"ResponseMetadata": None}), ErrorClass.DEFECT),
+        (_own_error({"Error": "text"}, "Timeout"), ErrorClass.TRANSIENT),
+        (_own_error(ValueError("no response yet")), ErrorClass.DEFECT),
     ],
 )
 def test_an_error_has_its_class(error: Exception, expected: ErrorClass) -> None:
