@@ -1,14 +1,15 @@
 """Start a flow, add nodes to it, and cancel it. The job type in `tidemill.flow` looks after its nodes."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from tidemill.application.batches import NOT_OF_LATER_JOBS, type_facts
 from tidemill.application.control import Control
 from tidemill.application.flow_nodes import FlowParts
+from tidemill.application.submission_body import hash_of
 from tidemill.application.submit import Accepted, Submit
 from tidemill.application.validation import read_payload
 from tidemill.domain.errors import (
@@ -113,7 +114,8 @@ class FlowControl:
         known = self._parts.graphs.of(flow)
         asked = [_asked(node) for node in nodes]
         stored = {each["name"]: each for each in known.stored}
-        if nodes and all(stored.get(each["name"]) == each for each in asked):
+        again = _as_stored(asked)
+        if again and all(hash_of(stored.get(each["name"])) == hash_of(each) for each in again):
             return None
         found = [
             *graph_faults([(node.name, node.edges) for node in nodes], known=known.graph),
@@ -151,6 +153,14 @@ def _asked(node: Node) -> dict[str, Any]:
         "max_age_seconds": submission.max_age / _SECOND if submission.max_age else None,
     }
     return {name: value for name, value in asked.items() if value}
+
+
+def _as_stored(asked: Sequence[Mapping[str, Any]]) -> Sequence[Any]:
+    """As they are read again: for example, a tuple is a list. Empty if they are not JSON, which is a fault."""
+    try:
+        return cast("Sequence[Any]", read_payload({"nodes": asked})[1]["nodes"])
+    except InvalidPayloadError:
+        return ()
 
 
 def _node_faults(nodes: Iterable[Node], submit: Submit) -> Iterator[Fault]:

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 from tidemill.application.job_types import JobType
 from tidemill.application.validation import faults, read_payload
@@ -65,7 +65,10 @@ def body_hash_of(submission: Submission) -> str:
 
 
 def _identity(submission: Submission, payload: Mapping[str, Any]) -> Mapping[str, Any]:
-    return submission.asked if isinstance(submission, Opening) else identity(submission, payload)
+    """As decoded JSON: a handler may give names of members that are not text."""
+    if isinstance(submission, Opening):
+        return cast("Mapping[str, Any]", read_payload(submission.asked)[1])
+    return identity(submission, payload)
 
 
 def hash_of(value: Any) -> str:
