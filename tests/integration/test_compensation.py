@@ -140,6 +140,7 @@ def test_a_large_undo_is_stored_beside_its_job(mill: Mill) -> None:
         (Submission(type="test.noop", payload={"n": float("nan")}), "the undo was refused: /payload: must be JSON"),
         (Submission(type="test.noop", payload={"n": 1}, key="k"), "/idempotency_key: an undo takes none"),
         (Submission(type="test.noop", payload={"n": 1}, group="g"), "/group: an undo takes none"),
+        (Submission(type="test.noop", payload={"n": 1}, batch="b"), "/batch: an undo takes none"),
         (Submission(type="test.scripted", payload={"p": "x" * 40_000}), "the limit is 32768 bytes"),
     ],
 )

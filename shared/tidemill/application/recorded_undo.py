@@ -38,6 +38,7 @@ def _faults(submission: Submission) -> list[Fault]:
         "/run_at": submission.run_at,
         "/deadline": submission.deadline,
         "/supersedes": submission.supersedes,
+        "/batch": submission.batch,
         "/debounce_seconds": submission.debounce,
     }
     return [Fault(path, "an undo takes none") for path, value in given.items() if value is not None]
