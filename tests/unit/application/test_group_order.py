@@ -1,7 +1,10 @@
 """The order of groups in a stream of dead jobs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
+
+import pytest
 
 from tests.support.builders import NOW, SECOND, a_job
 from tidemill.application.group_order import CLOCKS_DIFFER, in_group_order
@@ -43,3 +46,50 @@ def test_a_job_without_a_group_passes_at_once_and_a_group_is_held_for_a_minute()
     assert (next(ordered), len(read)) == (jobs[1], 2)
     assert (next(ordered), len(read)) == (jobs[0], 3)
     assert list(ordered) == [jobs[2]]
+
+
+def _order(died: Sequence[Job]) -> list[int]:
+    """The places in `died` of what comes out."""
+    return [died.index(job) for job in in_group_order(died)]
+
+
+def test_a_group_is_held_until_a_job_has_died_more_than_a_minute_later() -> None:
+    """Also by the clocks of two workers, which differ by less."""
+    minute = 60
+    just = [_dead("g", 2), _dead("g", 1, seconds=minute)]
+    later = [_dead("g", 2), _dead("g", 1, seconds=minute + 0.001)]
+
+    assert (_order(just), _order(later)) == ([1, 0], [0, 1])
+
+
+def test_only_the_first_job_that_is_held_tells_how_long() -> None:
+    jobs = [_dead("g", 1), _dead("h", 2, seconds=50), _dead("h", 1, seconds=90)]
+
+    assert _order(jobs) == [0, 2, 1]
+
+
+def test_a_job_without_a_time_of_death_counts_from_its_submission() -> None:
+    """An older version wrote none."""
+    first = replace(_dead("g", 2), finished_at=None)
+    jobs = [first, _dead("g", 1, seconds=61)]
+
+    assert _order(jobs) == [0, 1]
+
+
+def test_the_time_of_death_counts_and_not_that_of_the_submission() -> None:
+    jobs = [replace(_dead("g", 2), created_at=NOW - timedelta(hours=1)), _dead("g", 1, seconds=1)]
+
+    assert _order(jobs) == [1, 0]
+
+
+@pytest.mark.parametrize("other", [1, -1])
+def test_a_job_without_a_position_counts_as_position_0(other: int) -> None:
+    jobs = [_dead("g", None), _dead("g", other, seconds=1)]
+
+    assert _order(jobs) == ([0, 1] if other > 0 else [1, 0])
+
+
+def test_a_group_that_comes_again_after_a_while_is_held_again() -> None:
+    jobs = [_dead("g", 1), _dead("g", 3, seconds=100), _dead("g", 2, seconds=101)]
+
+    assert _order(jobs) == [0, 2, 1]
