@@ -1,0 +1,297 @@
+"""`Superseder` in memory: which jobs may be superseded, and when the job that supersedes one may run."""
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from tests.support.builders import AN_UNDO, MILLISECOND, NOW, TENANT, a_job, an_undo_of
+from tidemill.application.job_ids import keyed_job_id, submitted_job_id
+from tidemill.application.submit import Accepted
+from tidemill.application.superseding import Superseder
+from tidemill.application.undo import undo_id
+from tidemill.domain.errors import KeyReusedError, SupersedeRefusedError, UndoFailedError, WriteRefusedError
+from tidemill.domain.job import Job
+from tidemill.domain.states import State
+from tidemill.domain.undo import Undone
+from tidemill.in_memory.single_job import Inline
+
+
+class Jobs:
+    """`SupersedeStore` that notes its writes. It refuses the first `refusals` of them."""
+
+    def __init__(self, *jobs: Job, refusals: int = 0, ends_as: State = State.CANCELLED) -> None:
+        self.jobs = {(job.tenant, job.id): job for job in jobs}
+        self.refusals = refusals
+        self.ends_as = ends_as
+        self.writes: list[tuple[Any, ...]] = []
+
+    def get(self, tenant: str, job_id: str) -> Job | None:
+        return self.jobs.get((tenant, job_id))
+
+    def supersede(self, earlier: Job, job: Job) -> Job:
+        self._may_refuse("supersede")
+        self.writes.append(("supersede", earlier.id, job.id))
+        return job
+
+    def cancel(self, job: Job, *, now: datetime, by: str, reason: str) -> Job:
+        self._may_refuse("cancel")
+        self.writes.append(("cancel", job.id, now, by, reason))
+        return replace(job, state=self.ends_as)
+
+    def undo(self, done: Job, job: Job, entry: Undone) -> Job:
+        self._may_refuse("undo")
+        self.writes.append(("undo", done.id, job, entry))
+        return job
+
+    def _may_refuse(self, write: str) -> None:
+        if self.refusals:
+            self.refusals -= 1
+            raise WriteRefusedError(write, None)
+
+
+class Dropped(Inline):
+    def __init__(self) -> None:
+        self.deleted: list[str] = []
+
+    def delete(self, tenant: str, job_id: str, location: str | None) -> None:
+        del tenant, location
+        self.deleted.append(job_id)
+
+
+def superseder(store: Jobs, payloads: Inline | None = None) -> Superseder:
+    return Superseder(store=store, payloads=payloads or Inline(), clock=lambda: NOW)  # type: ignore[arg-type]
+
+
+EARLIER = a_job(id="earlier", undo=AN_UNDO)
+DONE = replace(EARLIER, state=State.SUCCEEDED)
+UNDO, ENTRY = an_undo_of(DONE, id="undo")
+UNDONE = replace(DONE, undone=ENTRY)
+CORRECTION = a_job(id="correction", supersedes="earlier")
+
+
+@pytest.mark.parametrize(
+    ("earlier", "undo", "waits"),
+    [
+        *[(replace(EARLIER, state=state), None, False) for state in State if state.value in {"cancelled", "expired"}],
+        *[
+            (replace(EARLIER, state=state), None, False)
+            for state in (State.WAITING, State.SCHEDULED, State.QUEUED, State.RETRYING, State.PARKED, State.DEAD)
+        ],
+        (replace(EARLIER, state=State.RUNNING), None, True),
+        (replace(EARLIER, state=State.RUNNING, undo=None), None, True),
+        (DONE, None, True),
+        (UNDONE, replace(UNDO, state=State.SUCCEEDED), False),
+        (replace(UNDONE, undo=None), replace(UNDO, state=State.SUCCEEDED), False),
+        (UNDONE, replace(UNDO, state=State.CANCELLED), True),
+        (UNDONE, replace(UNDO, state=State.EXPIRED), True),
+    ],
+    ids=lambda value: f"{value.state}" if isinstance(value, Job) else "",
+)
+def test_a_correction_waits_for_an_undo_only_if_the_earlier_job_may_have_an_effect(
+    earlier: Job, undo: Job | None, waits: bool
+) -> None:
+    store = Jobs(earlier, *([undo] if undo else []))
+
+    accepted = superseder(store).accept(CORRECTION)
+
+    expected = replace(CORRECTION, supersedes="earlier", after_undo=undo_id(earlier) if waits else None)
+    assert accepted == Accepted(job=expected, replayed=False)
+    assert store.writes == [("supersede", "earlier", "correction")]
+
+
+LATER = a_job(id="later")
+CORRECTED = replace(EARLIER, superseded_by="later")
+
+
+@pytest.mark.parametrize(
+    ("job", "others", "refusal"),
+    [
+        (replace(CORRECTION, supersedes="none"), [], "you have no job with the key or id none"),
+        (replace(CORRECTION, supersedes=None), [], "you have no job with the key or id ,"),
+        (replace(CORRECTION, supersedes="x" * 101), [a_job(id="x" * 101)], "you have no job with the key"),
+        (replace(CORRECTION, supersedes="old"), [a_job(id="old", expires_at=NOW)], "you have no job with the key"),
+        (CORRECTION, [CORRECTED, LATER], "job later supersedes job earlier already"),
+        (CORRECTION, [CORRECTED, replace(LATER, state=State.DEAD)], "job later supersedes job earlier already"),
+        (CORRECTION, [replace(CORRECTED, undone=ENTRY)], "job later superseded job earlier and has been deleted"),
+        (CORRECTION, [replace(CORRECTED, state=State.CANCELLED)], "job later superseded job earlier and has been"),
+        (CORRECTION, [replace(EARLIER, group="a")], "is of the group a; the job that supersedes it must be, too"),
+        (replace(CORRECTION, group="b"), [replace(EARLIER, group="a")], "is of the group a; the job that supersedes"),
+        (CORRECTION, [replace(EARLIER, undoes="first")], "undoes job first, so it cannot be superseded"),
+        (CORRECTION, [replace(EARLIER, supersedes="first")], "job earlier is queued, and supersedes job first itself"),
+        (CORRECTION, [UNDONE], "job earlier was undone by job undo, which has been deleted"),
+        (CORRECTION, [UNDONE, UNDO], "job earlier is undone by job undo, which is queued"),
+        (CORRECTION, [UNDONE, replace(UNDO, state=State.DEAD)], "job earlier is undone by job undo, which is dead"),
+        (CORRECTION, [replace(DONE, undo=None)], "job earlier has succeeded and recorded no undo"),
+        (CORRECTION, [replace(UNDONE, undo=None), replace(UNDO, state=State.CANCELLED)], "and recorded no undo"),
+    ],
+)
+def test_a_correction_that_cannot_come_about_is_refused_with_its_reason(
+    job: Job, others: list[Job], refusal: str
+) -> None:
+    store = Jobs(*others)
+
+    with pytest.raises(SupersedeRefusedError, match=refusal):
+        superseder(store).accept(job)
+
+    assert store.writes == []
+
+
+def test_a_job_cannot_supersede_itself() -> None:
+    # The job of its key ends its retention between the two reads.
+    times = iter([NOW, NOW - MILLISECOND, NOW - MILLISECOND])
+    job = a_job(id=keyed_job_id(TENANT, "key"), supersedes="key", expires_at=NOW)
+    asked = Superseder(store=Jobs(job), payloads=Inline(), clock=lambda: next(times))  # type: ignore[arg-type]
+
+    with pytest.raises(SupersedeRefusedError, match="a job cannot supersede itself"):
+        asked.accept(job)
+
+
+@pytest.mark.parametrize(
+    ("job", "others"),
+    [
+        (CORRECTION, [CORRECTED, replace(LATER, state=State.CANCELLED)]),
+        (CORRECTION, [CORRECTED, replace(LATER, state=State.EXPIRED)]),
+        (CORRECTION, [replace(CORRECTED, state=State.RUNNING)]),
+        (replace(CORRECTION, group="a"), [replace(EARLIER, group="a")]),
+        (replace(CORRECTION, group="a"), [EARLIER]),
+        (CORRECTION, [replace(DONE, supersedes="first")]),
+        (replace(CORRECTION, supersedes="x" * 100), [a_job(id="x" * 100)]),
+        (CORRECTION, [replace(EARLIER, expires_at=NOW + MILLISECOND)]),
+        (replace(CORRECTION, supersedes="key"), [a_job(id=keyed_job_id(TENANT, "key"))]),
+        (replace(CORRECTION, supersedes="event/1"), [a_job(id=submitted_job_id(TENANT, "event/1"))]),
+        (replace(CORRECTION, supersedes="event/1"), [a_job(id=keyed_job_id(TENANT, "event/1"))]),
+    ],
+)
+def test_a_correction_of_a_job_with_this_key_or_id_is_accepted(job: Job, others: list[Job]) -> None:
+    store = Jobs(*others)
+
+    accepted = superseder(store).accept(job)
+
+    assert accepted.job.supersedes == others[0].id
+    assert store.writes == [("supersede", others[0].id, "correction")]
+
+
+def test_a_key_is_found_before_an_id_and_the_key_of_a_caller_before_that_of_an_event() -> None:
+    own, of_event = (a_job(id=name(TENANT, "event/1")) for name in (submitted_job_id, keyed_job_id))
+    jobs = [own, of_event, a_job(id="event/1")]
+
+    for position, expected in enumerate(jobs):
+        accepted = superseder(Jobs(*jobs[position:])).accept(replace(CORRECTION, supersedes="event/1"))
+        assert accepted.job.supersedes == expected.id
+
+
+def test_a_correction_is_tried_again_when_the_earlier_job_has_changed_meanwhile() -> None:
+    store, payloads = Jobs(EARLIER, refusals=2), Dropped()
+
+    accepted = superseder(store, payloads).accept(CORRECTION)
+
+    assert (accepted.replayed, store.writes) == (False, [("supersede", "earlier", "correction")])
+    # One of each refused try.
+    assert payloads.deleted == ["correction", "correction"]
+
+
+@pytest.mark.parametrize(
+    "known", [replace(CORRECTION, trace="other"), replace(CORRECTION, created_at=NOW - MILLISECOND)]
+)
+def test_a_correction_that_was_accepted_before_is_answered_with_its_job(known: Job) -> None:
+    store = Jobs(EARLIER, known)
+    assert superseder(store).accept(CORRECTION) == Accepted(job=known, replayed=True)
+    assert store.writes == []
+
+    with pytest.raises(KeyReusedError):
+        superseder(store).accept(replace(CORRECTION, body_hash="other"))
+
+
+@pytest.mark.parametrize("change", [{"trace": "other"}, {"created_at": NOW - MILLISECOND}])
+def test_a_write_that_finds_the_job_of_another_submission_is_a_replay(change: dict[str, Any]) -> None:
+    class Earlier(Jobs):
+        def supersede(self, earlier: Job, job: Job) -> Job:
+            del earlier
+            return replace(job, payload_at="elsewhere", **change)
+
+    payloads = Dropped()
+
+    accepted = superseder(Earlier(EARLIER), payloads).accept(CORRECTION)
+
+    assert accepted.replayed
+    assert payloads.deleted == ["correction"]
+
+
+CLAIMED = replace(CORRECTION, after_undo="undo", state=State.RUNNING)
+SEEN = replace(EARLIER, superseded_by="correction")
+CANCELLED = [("cancel", "earlier", NOW, "owner", "superseded by job correction")]
+
+
+@pytest.mark.parametrize(
+    ("job", "others", "ready", "writes"),
+    [
+        (replace(CLAIMED, after_undo=None), [], True, []),
+        (CLAIMED, [replace(SEEN, state=State.CANCELLED)], True, []),
+        (CLAIMED, [replace(SEEN, state=State.EXPIRED)], True, []),
+        (CLAIMED, [SEEN], True, CANCELLED),
+        (CLAIMED, [replace(SEEN, state=State.DEAD)], True, CANCELLED),
+        (CLAIMED, [replace(UNDONE, superseded_by="correction"), UNDO], False, []),
+        (CLAIMED, [replace(UNDONE, superseded_by="correction"), replace(UNDO, state=State.SUCCEEDED)], True, []),
+        # Its document was deleted, or is that of another job.
+        (CLAIMED, [replace(UNDO, state=State.SUCCEEDED)], True, []),
+        (CLAIMED, [replace(SEEN, expires_at=NOW), replace(UNDO, state=State.SUCCEEDED)], True, []),
+        (CLAIMED, [EARLIER, replace(UNDO, state=State.SUCCEEDED)], True, []),
+        (CLAIMED, [UNDO], False, []),
+        (CLAIMED, [replace(UNDO, state=State.RUNNING)], False, []),
+    ],
+)
+def test_a_correction_runs_once_the_earlier_job_has_no_effect(
+    job: Job, others: list[Job], ready: bool, writes: list[Any]
+) -> None:
+    store = Jobs(*others)
+    assert superseder(store).ready(job) is ready
+    assert store.writes == writes
+
+
+def test_a_correction_waits_for_a_run_that_was_only_asked_to_end() -> None:
+    store = Jobs(replace(SEEN, state=State.RUNNING), ends_as=State.RUNNING)
+    assert not superseder(store).ready(CLAIMED)
+    assert store.writes == CANCELLED
+
+
+@pytest.mark.parametrize("undone", [None, replace(ENTRY, job_id="an earlier undo")])
+def test_the_claim_of_a_correction_undoes_a_success_in_its_own_turn_of_the_group(undone: Undone | None) -> None:
+    done = replace(DONE, superseded_by="correction", undone=undone, group="a")
+    store = Jobs(done)
+
+    assert not superseder(store).ready(CLAIMED)
+
+    [(_, name, job, entry)] = store.writes
+    assert (name, job.id, job.undoes, job.group, job.created_at) == ("earlier", undo_id(done), "earlier", None, NOW)
+    assert entry == Undone(job_id=job.id, at=NOW, by="owner", reason="superseded by job correction")
+
+
+@pytest.mark.parametrize(
+    ("others", "reason"),
+    [
+        ([replace(DONE, undo=None, superseded_by="correction")], "job earlier, which it supersedes, recorded no undo"),
+        ([], "job earlier, which it supersedes, or its undo has been deleted"),
+        ([replace(UNDO, state=State.CANCELLED)], "job undo, which undoes job earlier, is cancelled; discard this job"),
+        ([replace(UNDO, state=State.EXPIRED)], "job undo, which undoes job earlier, is expired; discard this job"),
+        ([replace(UNDO, state=State.DEAD)], "job undo, which undoes job earlier, is dead; redrive that one, then this"),
+    ],
+)
+def test_a_correction_fails_if_the_undo_will_never_come_about(others: list[Job], reason: str) -> None:
+    with pytest.raises(UndoFailedError, match=reason):
+        superseder(Jobs(*others)).ready(CLAIMED)
+
+
+@pytest.mark.parametrize(("refusals", "ready"), [(4, True), (5, False)])
+def test_a_claim_looks_five_times_at_an_earlier_job_that_others_change(refusals: int, ready: bool) -> None:
+    store = Jobs(SEEN, refusals=refusals)
+    assert superseder(store).ready(CLAIMED) is ready
+    assert len(store.writes) == ready
+
+
+def test_the_payload_of_an_undo_that_was_refused_is_deleted() -> None:
+    payloads = Dropped()
+    done = replace(DONE, superseded_by="correction")
+    assert not superseder(Jobs(done, refusals=1), payloads).ready(CLAIMED)
+    assert payloads.deleted == [undo_id(done)]
