@@ -74,9 +74,13 @@ def sweep(
     clock: Clock,
     bounds: SweepBounds = WHOLE,
     time_left: Callable[[], timedelta] = lambda: timedelta.max,
+    progress: Callable[[Swept], object] = lambda _: None,
 ) -> Swept:
-    """Apply the rule for dead-letter messages to each message once, within `bounds` and until `time_left` is zero."""
-    swept = Swept()
+    """Apply the rule for dead-letter messages to each message once, within `bounds` and until `time_left` is zero.
+
+    Calls `progress` with what it has done so far, so that this is known if it is interrupted or fails.
+    """
+    swept = Swept(unfinished=True)
     seen: set[str] = set()
     kept: list[ReceivedDeadLetter] = []
     fresh: list[ReceivedDeadLetter] = []
@@ -103,6 +107,7 @@ def sweep(
                 failed=swept.failed + done.failed,
                 error=done.error or swept.error,
             )
+            progress(swept)
     except BaseException:
         failed = True
         raise

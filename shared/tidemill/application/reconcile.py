@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 from tidemill.application.dead_letter_sweep import ROTATING, SweepBounds, Swept, sweep
@@ -107,13 +108,18 @@ class Reconciler:
         """
         actions: Counter[tuple[RepairAction, Lane | None]] = Counter()
         unreadable: list[UnreadableItem] = []
-        dead_letters = {}
+        dead_letters: dict[Lane, Swept] = {}
         share = sweep_share(time_left(), len(dead_letter_queues))
         for lane, queue in dead_letter_queues.items():
             end = time_left() - share
             try:
                 dead_letters[lane] = sweep(
-                    queue, store=self._store, clock=self._clock, bounds=bounds, time_left=_until(end, time_left)
+                    queue,
+                    store=self._store,
+                    clock=self._clock,
+                    bounds=bounds,
+                    time_left=_until(end, time_left),
+                    progress=partial(dead_letters.__setitem__, lane),
                 )
                 actions[RepairAction.FAILED, lane] += dead_letters[lane].failed
             except StoreUnavailableError:

@@ -1,7 +1,8 @@
 """`tidemill dlq sweep`: process the messages in the dead-letter queues now, as reconcile does every five minutes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 
 import click
 
@@ -9,6 +10,7 @@ from tidemill.application.dead_letter_sweep import Swept, sweep
 from tidemill.application.ports import DeadLetterQueue, ReceivedDeadLetter, Refusal
 from tidemill.cli.audit import audited
 from tidemill.cli.confirm import confirmed, require_confirmation
+from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import count, sweep_counts, sweep_text
 from tidemill.cli.installation import Installation
 from tidemill.cli.output import progress_bar, say, show, show_json
@@ -35,16 +37,31 @@ def dlq_sweep(installation: Installation, *, yes: bool, as_json: bool) -> None:
     total = sum(messages.values())
     if total and not confirmed(f"Process {count(total, 'DLQ message')}?", yes=yes):
         return
-    swept: list[Swept] = []
-    recorded = audited(installation, "dlq sweep", options={}, counts=lambda: sweep_counts(swept))
-    with recorded, progress_bar("DLQ messages", total) as advance:
-        for lane in messages:
-            queue = _QueueWithProgress(installation.dead_letter_queue(lane), advance)
-            swept.append(sweep(queue, store=installation.store, clock=clock.now))
-    if as_json:
-        show_json({"dlq_messages": sweep_counts(swept)})
-    else:
-        show(sweep_text(swept))
+    swept: dict[str, Swept] = {}
+    with audited(installation, "dlq sweep", options={}, counts=lambda: sweep_counts(swept.values())):
+        with progress_bar("DLQ messages", total) as advance:
+            failed = _sweep_lanes(installation, messages, advance, swept)
+        if as_json:
+            show_json({"dlq_messages": sweep_counts(swept.values())})
+        else:
+            show(sweep_text(swept.values()))
+        if failed:
+            first = next(iter(failed.values()))
+            raise CommandError(f"not all DLQ messages of {', '.join(failed)} were processed") from first
+
+
+def _sweep_lanes(
+    installation: Installation, lanes: Iterable[str], advance: Callable[[], object], swept: dict[str, Swept]
+) -> Mapping[str, Exception]:
+    """Add to `swept` what is done, also if it is interrupted. Returns the lanes that failed: the others go on."""
+    failed: dict[str, Exception] = {}
+    for lane in lanes:
+        queue = _QueueWithProgress(installation.dead_letter_queue(lane), advance)
+        try:
+            sweep(queue, store=installation.store, clock=clock.now, progress=partial(swept.__setitem__, lane))
+        except Exception as error:  # noqa: BLE001 - one queue may be missing or denied, and the others are not
+            failed[lane] = error
+    return failed
 
 
 class _QueueWithProgress:

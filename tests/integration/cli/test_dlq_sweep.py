@@ -1,12 +1,16 @@
 """`dlq sweep`: the rule for DLQ messages, and an interruption."""
 
+import json
+from collections import Counter
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from tests.integration.cli.conftest import Cloud, run
+from tests.integration.cli.conftest import Cloud, pipeline, run
 from tests.support.builders import NOW, brought_to, claimed, letter_for, reference_to
+from tidemill.aws import clients
+from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.states import State
 from tidemill.sqs.dead_letter_queue import SqsDeadLetterQueue
 from tidemill.system import clock
@@ -67,3 +71,42 @@ def test_it_asks_before_it_changes_anything(cloud: Cloud, monkeypatch: pytest.Mo
     assert cloud.bodies() == ["malformed"]
     assert run("dlq", "sweep", "--json", typed="y\n").stdout.strip().endswith('"kept":0,"failed":0}}')
     assert cloud.bodies() == []
+
+
+def _a_second_lane(cloud: Cloud, messages: int) -> str:
+    """Lane `critical`, which comes first, with messages that cannot be read. The URL of its dead-letter queue."""
+    sqs = clients.sqs()
+    urls = {name: sqs.create_queue(QueueName=f"critical-{name}")["QueueUrl"] for name in ("queue", "dead_letters")}
+    for _ in range(messages):
+        sqs.send_message(QueueUrl=urls["dead_letters"], MessageBody="malformed")
+    lanes = {"critical": urls, "default": {"queue": cloud.queue, "dead_letters": cloud.dead_letters}}
+    cloud.server.stacks[0] = pipeline(cloud.table.name, json.dumps(lanes))
+    return urls["dead_letters"]
+
+
+@pytest.mark.parametrize(
+    ("error", "exit_code", "deleted"), [(StoreUnavailableError("no answer"), 1, 11), (KeyboardInterrupt(), 130, 10)]
+)
+def test_a_lane_that_fails_is_recorded_as_far_as_it_came_and_the_others_are_swept(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch, error: BaseException, exit_code: int, deleted: int
+) -> None:
+    failing = _a_second_lane(cloud, messages=12)
+    cloud.write("malformed")
+    receive, calls = SqsDeadLetterQueue.receive, Counter[str]()
+
+    def fails_after_a_batch(queue: SqsDeadLetterQueue, **options: Any) -> Any:
+        calls[queue._url] += 1
+        if queue._url == failing and calls[failing] > 1:
+            raise error
+        return receive(queue, **options)
+
+    monkeypatch.setattr(SqsDeadLetterQueue, "receive", fails_after_a_batch)
+    result = run("dlq", "sweep", "--yes")
+
+    assert result.exit_code == exit_code
+    if exit_code == 1:
+        assert result.stdout.splitlines()[-1] == "DLQ messages: 11 deleted, 0 nudged, 0 kept."
+        assert "not all DLQ messages of critical were processed" in result.stderr
+        assert "caused by no answer" in result.stderr
+    (entry,) = [json.loads(line) for line in run("audit", "--json").stdout.splitlines()]
+    assert (entry["outcome"] == "done", entry["counts"]["deleted"]) == (False, deleted)

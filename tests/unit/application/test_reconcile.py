@@ -318,6 +318,19 @@ def test_a_lane_whose_dead_letter_queue_is_unavailable_does_not_block_others(
     assert named == ([] if isinstance(error, StoreUnavailableError) else ["the dead-letter queue of lane critical"])
 
 
+def test_a_lane_whose_dead_letter_queue_fails_amid_its_sweep_reports_what_was_done(reconciler: Reconciler) -> None:
+    class Failing(Letters):
+        def receive(self, *, hidden_for: timedelta) -> Sequence[ReceivedDeadLetter]:
+            if len(self.waiting) <= 2:
+                raise StoreUnavailableError
+            return super().receive(hidden_for=hidden_for)
+
+    reconciled = sweep(reconciler, (Lane.CRITICAL, Failing(*[None] * 12)))
+
+    assert reconciled.dead_letters == {Lane.CRITICAL: Swept(outdated=10, unfinished=True)}
+    assert reconciled.actions == Counter({(RepairAction.FAILED, Lane.CRITICAL): 1})
+
+
 def lost_in_the_queue(world: World) -> None:
     """The job's message is lost silently."""
     world.run_until(lambda: bool(world.messages))
