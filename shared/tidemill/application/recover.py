@@ -177,7 +177,7 @@ class Recoverer:
             type=found.type,
             state=found.state,
             fate=fate,
-            may_run_again=fate is not Fate.DEAD and (found.tenant, found.id) in ran,
+            may_run_again=(found.tenant, found.id) in ran,
         )
 
     def _advance(self, found: OpenGroup) -> Recovered | None:

@@ -153,6 +153,15 @@ def test_a_job_cannot_supersede_itself() -> None:
     [
         (CORRECTION, [CORRECTED, replace(LATER, state=State.CANCELLED)]),
         (CORRECTION, [CORRECTED, replace(LATER, state=State.EXPIRED)]),
+        (CORRECTION, [replace(CORRECTED, state=State.CANCELLED), replace(LATER, state=State.CANCELLED)]),
+        (
+            CORRECTION,
+            [
+                replace(UNDONE, superseded_by="later"),
+                replace(LATER, state=State.EXPIRED),
+                replace(UNDO, state=State.SUCCEEDED),
+            ],
+        ),
         (CORRECTION, [replace(CORRECTED, state=State.RUNNING)]),
         (replace(CORRECTION, group="a"), [replace(EARLIER, group="a")]),
         (replace(CORRECTION, group="a"), [EARLIER]),

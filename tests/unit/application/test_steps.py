@@ -1,0 +1,279 @@
+"""The steps of one run in memory: which run, which return what is recorded, and what stops a handler."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from tests.support.builders import NOW, SECOND, a_job
+from tidemill import Cancelled, Continue, Done, GiveUp, Snooze, WaitFor
+from tidemill.application.steps import Steps
+from tidemill.domain.errors import (
+    CancelRequestedError,
+    LeaseLostError,
+    StepError,
+    StepsChangedError,
+    StoreUnavailableError,
+    TidemillError,
+    TransactionConflictError,
+    WriteRefusedError,
+)
+from tidemill.domain.history import Transition, Why
+from tidemill.domain.holds import HoldCause
+from tidemill.domain.job import Job
+from tidemill.domain.steps import LARGEST_STEPS_BYTES, MOST_STEPS, Step
+
+OLD = Step(name="charge", at=NOW, attempt=1, result='{"id":7}')
+NEW = Step(name="ship", at=NOW, attempt=2, result="1")
+
+
+class Store:
+    """Records steps, or raises `error` instead."""
+
+    def __init__(self, error: Exception | None = None, *, cancel: bool = False) -> None:
+        self.error = error
+        self.cancel = cancel
+        self.written: list[Step] = []
+
+    def record_step(self, job: Job, step: Step) -> Job:
+        if self.error:
+            raise self.error
+        self.written.append(step)
+        return replace(job, steps=(*job.steps, step), cancel_requested_at=NOW if self.cancel else None)
+
+
+def nothing() -> None:
+    pass
+
+
+class Run:
+    def __init__(self, *recorded: Step, store: Store | None = None, under_way: Callable[[], None] = nothing) -> None:
+        self.store = store or Store()
+        self.left: list[Job] = []
+        self.steps = Steps(
+            a_job(steps=recorded, attempt=2),
+            self.store,  # type: ignore[arg-type]  # it needs no more
+            lambda: NOW,
+            under_way=under_way,
+            writes=self.left.append,
+        )
+
+    def take(self, name: str, value: Any = 1) -> Any:
+        return self.steps.take(name, partial(lambda: value))
+
+
+def failing() -> Any:
+    raise OSError("no")
+
+
+def never() -> Any:
+    raise AssertionError("a recorded step ran again")
+
+
+def test_a_recorded_step_returns_its_result_and_does_not_run_and_a_new_one_runs_and_is_recorded() -> None:
+    run = Run(OLD)
+
+    assert run.steps.take("charge", partial(never)) == {"id": 7}
+    assert run.store.written == run.left == []
+    assert run.take("ship", [1, 2]) == [1, 2]
+
+    step = Step(name="ship", at=NOW, attempt=2, result="[1,2]")
+    assert run.store.written == [step]
+    assert [job.steps for job in run.left] == [(OLD, step)]
+    run.take("mail")
+    assert [step.name for step in run.left[-1].steps] == ["charge", "ship", "mail"]
+    run.steps.end(Done())
+
+
+@pytest.mark.parametrize("name", ["", "a b", "x" * 65])
+def test_a_step_needs_a_valid_name(name: str) -> None:
+    with pytest.raises(StepError, match="invalid step name"):
+        Run().take(name)
+
+
+@pytest.mark.parametrize("recorded", [(), (OLD,)])
+def test_a_step_is_taken_once(recorded: tuple[Step, ...]) -> None:
+    run = Run(*recorded)
+    run.take("charge")
+    with pytest.raises(StepError, match="the step 'charge' was asked for twice"):
+        run.take("charge")
+
+
+def test_a_run_asks_for_the_recorded_steps_first_and_in_their_order() -> None:
+    with pytest.raises(StepsChangedError):
+        Run(OLD, NEW).take("ship")
+
+
+def test_a_job_has_at_most_so_many_steps() -> None:
+    recorded = [Step(name=f"s{number}", at=NOW, attempt=1) for number in range(MOST_STEPS - 1)]
+    run = Run(*recorded)
+    for step in recorded:
+        run.take(step.name)
+    run.take("last")
+    with pytest.raises(StepError, match=f"at most {MOST_STEPS} steps"):
+        run.take("more")
+
+
+@pytest.mark.parametrize(("more", "fits"), [(0, True), (1, False)])
+def test_the_results_of_all_steps_are_bounded_together(more: int, fits: bool) -> None:
+    run = Run(replace(OLD, result=" " * (LARGEST_STEPS_BYTES - 6 + more) + "1234"))
+    run.take("charge")
+    if fits:
+        run.take("ship", 12)
+        assert [step.result for step in run.store.written] == ["12"]
+    else:
+        with pytest.raises(StepError, match=f"the results of the steps are {LARGEST_STEPS_BYTES + 1} bytes"):
+            run.take("ship", 12)
+        assert run.store.written == run.left == []
+
+
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [
+        (WriteRefusedError("record_step", None), LeaseLostError),
+        (StoreUnavailableError("down"), StoreUnavailableError),
+        (TransactionConflictError("busy"), TransactionConflictError),
+    ],
+)
+def test_no_step_runs_after_a_record_that_failed_even_if_the_handler_catches_the_error(
+    error: Exception, raised: type[TidemillError]
+) -> None:
+    run = Run(store=Store(error))
+    for name in ("charge", "ship"):
+        with pytest.raises(raised):
+            run.take(name)
+    for ended in (
+        partial(run.steps.end, Done()),
+        partial(run.steps.of_another_version, Done(), "v"),
+        run.steps.require_sound,
+    ):
+        with pytest.raises(raised):
+            ended()
+
+
+@pytest.mark.parametrize("value", [object(), float("nan")])
+def test_a_result_that_cannot_be_recorded_ends_the_run(value: Any) -> None:
+    run = Run()
+    with pytest.raises(StepError, match="must be JSON"):
+        run.take("charge", value)
+    with pytest.raises(StepError, match="must be JSON"):
+        run.steps.end(Done())
+    assert run.store.written == []
+
+
+def test_a_step_that_raises_may_be_asked_for_again() -> None:
+    run = Run()
+
+    with pytest.raises(OSError, match="no"):
+        run.steps.take("charge", partial(failing))
+
+    assert run.take("charge") == 1
+    run.steps.end(Done())
+
+
+def test_a_step_within_another_ends_the_run() -> None:
+    run = Run()
+    with pytest.raises(StepError, match="the step 'inner' was asked for within another"):
+        run.steps.take("outer", partial(run.take, "inner"))
+    with pytest.raises(StepError, match="within another"):
+        run.take("next")
+    with pytest.raises(StepError, match="within another"):
+        run.steps.end(Done())
+
+
+def test_the_next_step_may_be_asked_for_in_another_thread() -> None:
+    run = Run()
+    results: list[Any] = []
+    run.take("charge")
+    with pytest.raises(OSError, match="no"):
+        run.steps.take("ship", partial(failing))
+    thread = Thread(target=lambda: results.append(run.take("ship", 3)))
+    thread.start()
+    thread.join()
+    assert results == [3]
+
+
+@pytest.mark.parametrize(("calls", "written"), [(0, []), (1, [])])
+def test_a_run_that_is_over_takes_and_records_no_step(calls: int, written: list[Step]) -> None:
+    looks = iter([None] * calls)
+
+    def under_way() -> None:
+        if next(looks, "over"):
+            raise LeaseLostError("over")
+
+    run = Run(under_way=under_way)
+    called: list[int] = []
+    with pytest.raises(LeaseLostError):
+        run.steps.take("charge", partial(called.append, 1))
+    assert (len(called), run.store.written, run.left) == (calls, written, [])
+
+
+def test_a_recorded_step_needs_no_look_at_the_run() -> None:
+    def over() -> None:
+        raise LeaseLostError("over")
+
+    assert Run(OLD, under_way=over).take("charge") == {"id": 7}
+
+
+def test_no_further_step_runs_once_a_cancel_was_requested_and_the_recorded_one_counts() -> None:
+    run = Run(store=Store(cancel=True))
+    assert run.take("charge") == 1
+    with pytest.raises(CancelRequestedError, match="asked to end"):
+        run.steps.take("ship", partial(never))
+    run.steps.require_sound()
+
+
+WITHOUT_END = [Snooze(SECOND), WaitFor("approval", timeout=SECOND), GiveUp("no"), Cancelled(), Continue(None)]
+
+
+LATER_STEPS = (OLD, replace(NEW, at=NOW + 2 * SECOND))
+
+
+def claimed(version: str, at: datetime = NOW - SECOND) -> Transition:
+    return Transition(at=at, state="running", cause=Why.CLAIMED, worker=f"request/{version}")
+
+
+@pytest.mark.parametrize("value", WITHOUT_END, ids=lambda value: type(value).__name__)
+def test_only_a_success_must_have_asked_for_each_recorded_step(value: Any) -> None:
+    job = a_job(steps=(OLD, NEW), history=(claimed("old"),))
+    steps = Steps(job, Store(), lambda: NOW, under_way=nothing, writes=lambda _job: None)  # type: ignore[arg-type]
+    steps.take("charge", partial(never))
+    steps.end(value)
+    assert steps.of_another_version(value, "new") is None
+    with pytest.raises(StepsChangedError):
+        steps.end(Done())
+
+
+@pytest.mark.parametrize(
+    ("changes", "version", "waits"),
+    [
+        ({"history": (claimed("old"),)}, "new", True),
+        # The last step was recorded by the second of these.
+        ({"steps": LATER_STEPS, "history": (claimed("old"), claimed("new", NOW + SECOND))}, "new", False),
+        ({"steps": LATER_STEPS, "history": (claimed("old"), claimed("new", NOW + SECOND))}, "old", True),
+        ({"history": (claimed("old"),)}, "old", False),
+        ({"history": (claimed("old"),)}, "", False),
+        ({}, "new", False),
+        ({"holds": 1, "hold_cause": HoldCause.VERSION}, "new", True),
+        ({"holds": 1, "hold_cause": HoldCause.LIMIT}, "new", False),
+        ({"holds": 1, "hold_cause": HoldCause.VERSION}, "", False),
+        ({"history": (claimed("old"),), "holds": 1, "hold_cause": HoldCause.VERSION}, "old", False),
+    ],
+)
+def test_a_success_without_the_last_recorded_steps_waits_for_the_version_that_recorded_them(
+    changes: dict[str, Any], version: str, waits: bool
+) -> None:
+    job = a_job(**{"steps": (OLD, NEW), **changes})
+    steps = Steps(job, Store(), lambda: NOW, under_way=nothing, writes=lambda _job: None)  # type: ignore[arg-type]
+    steps.take("charge", partial(never))
+
+    found = steps.of_another_version(Done(), version)
+
+    assert (found is not None) is waits
+    assert not waits or "ship" in str(found)
+    steps.take("ship", partial(never))
+    assert steps.of_another_version(Done(), version) is None
