@@ -1,4 +1,4 @@
-"""The joint settles of a batch: what each job is told, and what is settled by a call of its own."""
+"""The joint settles of a batch: what each job hears, and what is settled by a call of its own."""
 
 import time
 from collections.abc import Iterator

@@ -184,7 +184,7 @@ def test_a_job_whose_time_is_up_takes_no_part_in_the_call() -> None:
     assert (type(late), others, handler.sets) == (JobTimeoutError, [4, 6], [[2, 3]])
 
 
-def test_there_is_no_call_if_the_time_of_all_jobs_is_up() -> None:
+def test_without_time_for_any_job_no_call_is_made() -> None:
     handler, batch = Handler(), Batch(2)
 
     ends = batch.call([_called(handler.type(), n, begin=_late) for n in (1, 2)])
@@ -248,7 +248,7 @@ class Settles:
         self.joint.append(list(settlings))
         return [answer(each) for each in settlings]
 
-    def single(self, job: Job, _settlement: Settlement, *, now: datetime) -> Sequence[Job]:
+    def single(self, job: Job, settlement: Settlement, *, now: datetime) -> Sequence[Job]:
         assert now == NOW
         self.alone.append(job)
         return [job]

@@ -191,7 +191,7 @@ def test_a_job_that_this_recovery_gave_back_may_run_again_in_the_report_of_a_rep
 
 
 @pytest.mark.parametrize("change", [True, False])
-def test_a_group_is_advanced_and_is_no_line_of_the_report(change: bool) -> None:
+def test_a_group_is_advanced_and_has_no_line_in_the_report(change: bool) -> None:
     store = Writes()
     assert recovered(OpenGroup(TENANT, "a"), store=store, former=None, change=change) == []
     assert store.made == ([("advance", TENANT, "a", LATER)] if change else [])

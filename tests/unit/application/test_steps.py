@@ -78,7 +78,7 @@ def test_a_recorded_step_returns_its_result_and_does_not_run_and_a_new_one_runs_
     run = Run(OLD)
 
     assert run.steps.take("charge", partial(never)) == {"id": 7}
-    assert run.store.written == run.left == []
+    assert (run.store.written, run.left) == ([], [])
     assert run.take("ship", [1, 2]) == [1, 2]
 
     step = Step(name="ship", at=NOW, attempt=2, result="[1,2]")
@@ -128,7 +128,7 @@ def test_the_results_of_all_steps_are_bounded_together(more: int, fits: bool) ->
     else:
         with pytest.raises(StepError, match=f"the results of the steps are {LARGEST_STEPS_BYTES + 1} bytes"):
             run.take("ship", 12)
-        assert run.store.written == run.left == []
+        assert (run.store.written, run.left) == ([], [])
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_the_undo_is_a_job_of_the_tenant_as_the_handler_recorded_it(
         attempt=0,
         created_at=later,
         due=later,
-        useful_until=max_age and later + max_age,
+        useful_until=later + max_age if max_age else None,
         group=group,
         blocks=blocks,
         retention=retention,
@@ -123,7 +123,7 @@ def test_a_success_without_an_undo_that_has_an_effect_is_undone_behind_its_group
     assert store.writes == [("done", Undone(job_id=expected.id, at=NOW, by="ada", reason="a typo"))]
 
 
-def test_an_undo_names_the_owner_unless_it_is_told_otherwise() -> None:
+def test_an_undo_names_the_owner_unless_another_is_given() -> None:
     store = Jobs(DONE)
     undoer(store)(TENANT, "done")
     assert [(entry.by, entry.reason) for _, entry in store.writes] == [("owner", "")]
