@@ -31,7 +31,9 @@ LEASE: Final = timedelta(seconds=30)
 RETENTION: Final = timedelta(days=30)
 TENANT: Final = "111122223333:AROAEXAMPLE"
 
-_numbers = count(1)
+#: All with six digits, so that ids sort as text in the order of their numbers: jobs that died at one time are found in
+#: the order of their ids.
+_numbers = count(100_001)
 
 
 def a_job(**changes: Any) -> Job:
