@@ -206,7 +206,7 @@ def lane_alarms(lane: Lane, *, config: StageConfig) -> Iterator[Entry]:
     yield Alarm(
         id=f"IdleWorker-{name}",
         heading=Heading.IDLE_WORKER,
-        meaning=f"Messages are visible in lane {name}, and its worker is not called.",
+        meaning=f"Messages are visible in lane {name}, and its worker does not run.",
         metric=metrics.idle_worker(lane),
         # The depth of the last two minutes is not known yet.
         m_of_n=(SILENT_MINUTES, SILENT_MINUTES + 2),

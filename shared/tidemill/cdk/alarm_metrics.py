@@ -148,11 +148,16 @@ def attempts_per_success(config: StageConfig, **dimension: str) -> AnyMetric:
 
 
 def idle_worker(lane: LaneConstruct) -> AnyMetric:
-    """1 if messages are visible and the worker is not called."""
+    """1 if messages are visible and the worker neither runs nor is called.
+
+    Lambda counts a call at the minute of its start, so a full lane whose runs are long has minutes without calls.
+    https://docs.aws.amazon.com/lambda/latest/dg/monitoring-concurrency.html
+    """
     return math(
-        "IF(visible > 0 AND FILL(calls, 0) < 1, 1, 0)",
+        "IF(visible > 0 AND FILL(calls, 0) + FILL(running, 0) < 1, 1, 0)",
         visible=lane.queue.metric_approximate_number_of_messages_visible(statistic="Maximum"),
         calls=invocations(lane.worker.function),
+        running=lane.worker.function.metric("ConcurrentExecutions", statistic="Maximum"),
     )
 
 

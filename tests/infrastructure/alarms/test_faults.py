@@ -7,11 +7,29 @@ from typing import Final
 
 import pytest
 
-from tests.infrastructure.alarms.faults import BEGIN, DYING_TYPE, LASTS, NO_SUBMISSION, PAGES, TICKETS, Fault, refuse
-from tests.infrastructure.alarms.installation import CONCURRENCY, CONCURRENCY_QUOTA, Installation
+from tests.infrastructure.alarms.faults import (
+    BEGIN,
+    DYING_TYPE,
+    LASTS,
+    MINUTES,
+    NO_SUBMISSION,
+    PAGES,
+    TICKETS,
+    Fault,
+    refuse,
+)
+from tests.infrastructure.alarms.installation import (
+    CONCURRENCY,
+    CONCURRENCY_QUOTA,
+    Installation,
+    of_function,
+    of_queue,
+    worker,
+)
 from tests.infrastructure.alarms.traces import Trace, healthy
 from tidemill.cdk.alarm import PAGE, Severity
 from tidemill.local.alarms import CompositeAlarm, Evaluator, State, Transition
+from tidemill.names import Lane
 
 #: The fault begins a second after the start of its minute.
 BEGIN_SECONDS: Final = BEGIN * 60 + 1
@@ -110,3 +128,20 @@ def test_refusals_that_an_operator_or_the_governor_wants_cause_no_page(
     found = changes(installation, trace, names, additional_points=additional_points)
     fired = {change.alarm.name for change in found if change.minute > BEGIN and change.new is State.ALARM}
     assert fired == {"ApiErrors"}
+
+
+def _full_of_long_runs(trace: Trace) -> None:
+    """Each of ten workers runs for 14 minutes, and calls are counted at their start."""
+    trace.drop(of_function("Invocations", worker(Lane.BULK)), after=BEGIN)
+    for minute in MINUTES:
+        trace.put(of_queue("ApproximateNumberOfMessagesVisible", f"Lane{Lane.BULK}Queue"), minute, 500.0)
+        trace.put(of_function("ConcurrentExecutions", worker(Lane.BULK)), minute, 10.0)
+        if minute % 14 == 0:
+            trace.put(of_function("Invocations", worker(Lane.BULK)), minute, 10.0)
+
+
+@pytest.mark.parametrize("additional_points", [0, 2, 5])
+def test_a_full_lane_whose_runs_are_long_is_not_idle(installation: Installation, additional_points: int) -> None:
+    fault = Fault("IdleWorkerbulk", "", _full_of_long_runs)
+    with pytest.raises(AssertionError, match="never fired"):
+        seconds_until(installation, fault, fault.alarm, additional_points=additional_points)
