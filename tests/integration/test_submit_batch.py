@@ -10,10 +10,13 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from tests.support.builders import a_job_type
 from tests.support.deployed_functions import Mill
 from tests.support.faulty_client import Fault, KilledError
 from tests.support.http_events import Answer, call, http_event
 from tests.support.patience import PATIENCE_SECONDS
+from tidemill import composition
+from tidemill.application.job_types import JobTypes
 from tidemill.application.submit import Accepted, Submit
 from tidemill.aws import clients
 from tidemill.domain.job import Job
@@ -361,3 +364,20 @@ def test_a_submission_that_the_api_could_not_decide_is_counted(
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     (metrics,) = [line for line in lines if "_aws" in line]
     assert (metrics["SubmissionsFailed"], metrics["lane"]) == (2, "default")
+
+
+def test_a_payload_model_with_a_defect_does_not_harm_the_jobs_beside_it(
+    mill: Mill, post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def defect(_payload: Any) -> Any:
+        raise KeyError("member")
+
+    broken = a_job_type(name="test.broken", parse=defect)
+    known = composition.known_job_types()
+    types = JobTypes({name: known.get(name) for name in known.names()} | {broken.name: broken})
+    monkeypatch.setattr(composition, "known_job_types", lambda: types)
+
+    answer = post({"type": "test.broken"}, {"type": "test.broken", "delay_seconds": -1}, _job())
+
+    assert _statuses(answer) == [500, 422, 202]
+    assert [each["pointer"] for each in answer.body["jobs"][1]["problem"]["errors"]] == ["#/jobs/1/delay_seconds"]

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Final, Literal, TypeVar
 
@@ -218,8 +219,10 @@ def read_form(form: type[Read], body: Any, others: Callable[[Read], Sequence[Fau
     if isinstance(body, dict) and "type" in body.keys() - unfit:
         left_out = unfit.union(*(_NEEDED_BY.get(str(name), ()) for name in unfit))
         fitting = form.model_validate({name: value for name, value in body.items() if name not in left_out})
-        # `others` saw defaults in place of the invalid members, so its faults about them are wrong.
-        found += [fault for fault in others(fitting) if fault.path.split("/")[1] not in unfit]
+        # A payload model may have a defect, and raise anything: the faults of the form are an answer without it, too.
+        with suppress(Exception):
+            # `others` saw defaults in place of the invalid members, so its faults about them are wrong.
+            found += [fault for fault in others(fitting) if fault.path.split("/")[1] not in unfit]
     raise InvalidPayloadError(found)
 
 
