@@ -197,7 +197,10 @@ def test_an_outcome_that_is_an_exception_is_raised_for_its_job_alone() -> None:
     handler = Handler(lambda payloads: [error if each == 1 else each for each in payloads])
 
     assert Batch(2).call([_called(handler.type(), n) for n in (1, 2)]) == [error, 2]
-    assert Batch(1).call([_called(handler.type(), 1)]) == [error]
+    with pytest.raises(KeyError):
+        Batch(1).seats[0].call(_called(handler.type(), 1))
+    with pytest.raises(KeyError):
+        OwnSeat().call(_called(handler.type(), 1))
 
 
 def _raising(error: Exception) -> Handler:
@@ -381,13 +384,3 @@ def test_a_refused_settle_is_raised_at_once_for_its_job_alone() -> None:
     _, ends, batch = _ended(settles, [SUCCESS] * 2)
 
     assert (ends, batch.pauses, len(settles.joint)) == ([(), refusal], [], 1)
-
-
-def test_a_job_waits_for_the_claims_of_others_no_longer_than_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert joint_calls.LONGEST_WAIT_FOR_CLAIMS_SECONDS == 1
-    monkeypatch.setattr(joint_calls, "LONGEST_WAIT_FOR_CLAIMS_SECONDS", 0.01)
-    context = tools(OneJob(a_job()), types_of(a_job_type()), Clock())  # type: ignore[arg-type]  # it needs less
-    calls = JointCalls(context, seats=2)
-
-    assert calls.seats[0].call(_called(Handler().type(), 1)) == 2
-    assert calls.seats[1].call(_called(Handler().type(), 2)) == 4

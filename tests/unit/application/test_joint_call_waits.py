@@ -1,0 +1,36 @@
+"""How long the jobs of batch handlers wait for each other at most."""
+
+import time
+from typing import Any
+
+import pytest
+
+from tests.support.builders import a_job, a_job_type, types_of
+from tests.support.single_job import Clock, tools
+from tests.unit.application.test_joint_calls import Handler, _called
+from tidemill.application import joint_calls
+from tidemill.application.joint_calls import JointCalls
+from tidemill.in_memory.single_job import OneJob
+
+
+def test_a_job_waits_a_second_for_claims_and_half_a_second_for_outcomes() -> None:
+    waits = joint_calls.LONGEST_WAIT_FOR_CLAIMS_SECONDS, joint_calls.LONGEST_WAIT_FOR_OUTCOMES_SECONDS
+
+    assert waits == (1, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("default", "given"),
+    [(0.01, {}), (0.01, {"longest_wait_seconds": None}), (5, {"longest_wait_seconds": 0.01})],
+)
+def test_a_call_begins_without_those_that_do_not_come_in_time(
+    default: float, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(joint_calls, "LONGEST_WAIT_FOR_CLAIMS_SECONDS", default)
+    context = tools(OneJob(a_job()), types_of(a_job_type()), Clock())  # type: ignore[arg-type]  # it needs less
+    calls = JointCalls(context, seats=2, **given)
+    began = time.monotonic()
+
+    assert calls.seats[0].call(_called(Handler().type(), 1)) == 2
+    assert calls.seats[1].call(_called(Handler().type(), 2)) == 4
+    assert time.monotonic() - began < 4
