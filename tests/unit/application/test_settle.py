@@ -1,0 +1,339 @@
+"""`Settler` in memory: what it does after each answer of the store, and the report on each outcome."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tests.support.builders import A_SIGNAL, A_WAIT, NOW, SECOND, a_job, a_job_type, reference_to, types_of
+from tests.support.single_job import Clock, tools
+from tidemill.application.attempt_report import Ending, Report, Unobserved
+from tidemill.application.settle import (
+    AHEAD_DELAY,
+    LONGEST_RELEASE_SECONDS,
+    MOST_RELEASES,
+    SETTLE_TRIES,
+    Settler,
+    put_back_time,
+)
+from tidemill.domain.claim_verdict import Verdict
+from tidemill.domain.errors import (
+    EffectRefusedError,
+    KeyReusedError,
+    StoreUnavailableError,
+    TransactionConflictError,
+    TransactionTooLargeError,
+    WriteRefusedError,
+)
+from tidemill.domain.holds import HoldCause
+from tidemill.domain.job import DeathReason, Job, Reference
+from tidemill.domain.outcomes import (
+    Awaits,
+    Continued,
+    Expired,
+    Failed,
+    Held,
+    Outcome,
+    Parked,
+    Settlement,
+    Snoozed,
+    Stopped,
+    Succeeded,
+)
+from tidemill.domain.retry import RetryPolicy
+from tidemill.domain.states import State
+from tidemill.domain.waiting import Cause
+from tidemill.in_memory.single_job import Inline, OneJob
+from tidemill.names import FLOW_TYPE
+
+LATER = NOW + 7 * SECOND
+RUNNING = a_job(id="job", state=State.RUNNING, attempt=1, owner="mine", generation=4)
+CONFLICT = TransactionConflictError("busy")
+DOWN = StoreUnavailableError("down")
+
+
+class Observer(Unobserved):
+    def __init__(self) -> None:
+        self.reports: list[tuple[Reference | None, Report]] = []
+
+    def ended(self, reference: Reference | None, report: Report) -> None:
+        self.reports.append((reference, report))
+
+
+class Dropped(Inline):
+    def __init__(self) -> None:
+        self.deleted: list[str] = []
+
+    def delete(self, tenant: str, job_id: str, location: str | None) -> None:
+        del tenant, location
+        self.deleted.append(job_id)
+        raise OSError("no failure of a delete counts")
+
+
+class World:
+    """A settler whose writes get these answers in turn: an error, or the follow-up jobs that existed."""
+
+    def __init__(self, *answers: Exception | Sequence[Job], job: Job = RUNNING, current: Job | None = None) -> None:
+        self.job = job
+        self.answers = list(answers)
+        self.written: list[Settlement] = []
+        self.pauses: list[float] = []
+        self.released: list[tuple[datetime, datetime]] = []
+        self.observer, self.payloads = Observer(), Dropped()
+        self.store = OneJob(current or job)
+        self.refuse_release: WriteRefusedError | None = None
+        self.store.release = self._release  # type: ignore[method-assign, assignment]
+        context = tools(self.store, types_of(a_job_type()), Clock())  # type: ignore[arg-type]  # it needs less
+        context = replace(context, pause=self.pauses.append, payloads=self.payloads)
+        self.settler = Settler(reference_to(job), context, self.observer, settle=self._settle)
+
+    def _settle(self, job: Job, settlement: Settlement, *, now: datetime, alone: Any) -> Sequence[Job]:
+        assert (job, now, alone) == (self.job, NOW, self.store.settle)
+        self.written.append(settlement)
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def _release(self, job: Job, *, now: datetime, due: datetime) -> None:
+        assert job == self.job
+        if self.refuse_release:
+            raise self.refuse_release
+        self.released.append((now, due))
+
+    def settle(self, outcome: Outcome, policy: RetryPolicy | None = None) -> Report:
+        report = self.settler.settle(self.job, outcome, policy or RetryPolicy())
+        assert self.observer.reports == [(reference_to(self.job), report)]
+        assert self.answers == []
+        return report
+
+
+FAILED = Failed(error_class="OSError", message="no", cause=OSError("no"))
+DEAD = replace(FAILED, death=DeathReason.PERMANENT)
+AWAITS = Awaits(cause=Cause.SIGNAL, name="approval", after=timedelta(hours=1))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "ending", "state", "error"),
+    [
+        (Succeeded(result="1"), Ending.SUCCEEDED, State.SUCCEEDED, None),
+        (FAILED, Ending.RETRYING, State.RETRYING, "OSError: no"),
+        (replace(FAILED, delay=timedelta(hours=1)), Ending.RETRYING, State.SCHEDULED, "OSError: no"),
+        (DEAD, Ending.DEAD, State.DEAD, "OSError: no"),
+        (Snoozed(after=SECOND), Ending.SNOOZED, State.QUEUED, None),
+        (Snoozed(after=timedelta(hours=1)), Ending.SNOOZED, State.SCHEDULED, None),
+        (Continued(checkpoint="1"), Ending.CONTINUED, State.QUEUED, None),
+        (AWAITS, Ending.AWAITING, State.PARKED, None),
+        (replace(AWAITS, most=0), Ending.DEAD, State.DEAD, "MissingInput: the input approval did not come in 0 waits"),
+        (Held(until=LATER, cause=HoldCause.LIMIT, error="full"), Ending.HELD, State.QUEUED, "full"),
+        (Held(until=LATER, cause=HoldCause.LIMIT), Ending.HELD, State.QUEUED, None),
+        (Parked(A_WAIT), Ending.PARKED, State.PARKED, None),
+        (Stopped(), Ending.CANCELLED, State.CANCELLED, None),
+        (Expired(), Ending.EXPIRED, State.EXPIRED, None),
+    ],
+    ids=lambda value: type(value).__name__ if not isinstance(value, str) else "",
+)
+def test_each_outcome_has_its_report(outcome: Outcome, ending: Ending, state: State, error: str | None) -> None:
+    world = World(())
+
+    report = world.settle(outcome)
+
+    [written] = world.written
+    assert (report.ending, report.error, report.job, report.settled_at) == (ending, error, RUNNING, NOW)
+    assert (written.state, report.death, report.ended) == (state, written.death, state.terminal)
+    assert report.cause is (outcome.cause if isinstance(outcome, Failed) else None)
+    assert report.errors == (() if written.error is None else (written.error,))
+    again = None if state.terminal else replace(RUNNING, state=state, due=written.due, generation=5)
+    assert (report.again, report.put_back_until, report.verdict) == (again, None, None)
+
+
+@pytest.mark.parametrize(
+    ("answers", "pauses"),
+    [
+        ([DOWN], [0.05]),
+        ([CONFLICT, DOWN], [0.05, 0.1]),
+        ([DOWN, DOWN, CONFLICT], [0.05, 0.1, 0.2]),
+    ],
+)
+def test_a_settle_is_tried_again_with_the_same_content_and_longer_pauses(
+    answers: list[Exception], pauses: list[float]
+) -> None:
+    world = World(*answers, ())
+    assert world.settle(FAILED).ending is Ending.RETRYING
+    assert all(written is world.written[0] for written in world.written)
+    assert world.pauses == pytest.approx(pauses)
+
+
+def test_an_outage_that_lasts_is_left_to_the_lease() -> None:
+    world = World(*[CONFLICT] * (SETTLE_TRIES - 1), DOWN)
+    with pytest.raises(StoreUnavailableError, match="down"):
+        world.settler.settle(RUNNING, Succeeded(), RetryPolicy())
+    assert (world.answers, world.observer.reports, world.released) == ([], [], [])
+    assert world.pauses == pytest.approx([0.05, 0.1, 0.2, 0.4])
+
+
+@pytest.mark.parametrize(
+    ("releases", "seconds"), [(0, 0.5), (1, 1), (5, 16), (6, LONGEST_RELEASE_SECONDS / 2), (7, 30)]
+)
+def test_a_run_whose_conflicts_last_is_given_back_for_a_time_that_doubles(releases: int, seconds: float) -> None:
+    world = World(DOWN, *[CONFLICT] * (SETTLE_TRIES - 1), job=replace(RUNNING, releases=releases))
+    report = world.settle(Succeeded())
+    assert (report.ending, report.error, report.job, report.ended) == (Ending.RELEASED, "busy", world.job, False)
+    assert world.released == [(NOW, NOW + timedelta(seconds=seconds))]
+
+
+def test_conflicts_that_never_end_count_as_a_failure_of_the_job() -> None:
+    world = World(*[CONFLICT] * SETTLE_TRIES, (), job=replace(RUNNING, releases=MOST_RELEASES))
+    report = world.settle(Succeeded())
+    assert (report.ending, report.error, world.released) == (Ending.RETRYING, "TransactionConflictError: busy", [])
+
+
+def test_a_run_that_was_taken_over_is_not_given_back() -> None:
+    world = World(*[CONFLICT] * SETTLE_TRIES)
+    world.refuse_release = WriteRefusedError("release", replace(RUNNING, owner="other", due=LATER))
+    report = world.settle(Succeeded())
+    assert (report.ending, report.verdict, report.put_back_until) == (Ending.FENCED, Verdict.LEASED, LATER)
+
+
+@pytest.mark.parametrize(
+    "error", [EffectRefusedError("taken"), KeyReusedError("other body"), TransactionTooLargeError(101, 100)]
+)
+def test_an_effect_that_can_never_be_written_fails_the_run(error: Exception) -> None:
+    world = World(error, ())
+    report = world.settle(Succeeded())
+    assert report.ending in {Ending.RETRYING, Ending.DEAD}
+    assert report.error == f"{type(error).__name__}: {error}"
+    assert world.pauses == []
+
+
+@pytest.mark.parametrize(
+    ("current", "verdict", "until"),
+    [
+        (None, Verdict.GONE, None),
+        (replace(RUNNING, state=State.SUCCEEDED, owner=None), Verdict.DUPLICATE, None),
+        (replace(RUNNING, owner="other", generation=5), Verdict.STALE, None),
+        (replace(RUNNING, owner="other", due=LATER), Verdict.LEASED, LATER),
+        (replace(RUNNING, owner="other", due=None), Verdict.LEASED, NOW + AHEAD_DELAY),
+        (replace(RUNNING, owner=None, state=State.QUEUED, due=LATER), Verdict.EARLY, LATER),
+        (replace(RUNNING, owner="other", generation=3, due=LATER), Verdict.AHEAD, NOW + AHEAD_DELAY),
+    ],
+)
+def test_a_run_that_no_longer_holds_its_job_leaves_the_message_to_the_document(
+    current: Job | None, verdict: Verdict, until: datetime | None
+) -> None:
+    world = World(WriteRefusedError("settle", current))
+    report = world.settle(Succeeded())
+    assert (report.ending, report.verdict, report.job, report.put_back_until) == (
+        Ending.FENCED,
+        verdict,
+        RUNNING,
+        until,
+    )
+    assert until is None or put_back_time(verdict, current, NOW) == until
+
+
+CANCEL = {"cancel_requested_at": NOW}
+SIGNAL = {"signals": (A_SIGNAL,)}
+FLOW = replace(RUNNING, type=FLOW_TYPE)
+
+
+@pytest.mark.parametrize(
+    ("job", "outcome", "change", "ending"),
+    [
+        (RUNNING, FAILED, CANCEL, Ending.CANCELLED),
+        (RUNNING, Snoozed(after=SECOND), CANCEL, Ending.CANCELLED),
+        (RUNNING, AWAITS, CANCEL | SIGNAL, Ending.CANCELLED),
+        (FLOW, AWAITS, {"looks": 1}, Ending.CONTINUED),
+        (FLOW, Succeeded(), {"looks": 1}, Ending.CONTINUED),
+        (FLOW, AWAITS, {"looks": 1} | SIGNAL, Ending.CONTINUED),
+        (FLOW, AWAITS, SIGNAL, Ending.AWAITING),
+        (RUNNING, AWAITS, SIGNAL, Ending.AWAITING),
+        (RUNNING, AWAITS, SIGNAL | {"looks": 1}, Ending.AWAITING),
+    ],
+)
+def test_what_has_come_during_the_run_takes_the_place_of_its_outcome(
+    job: Job, outcome: Outcome, change: dict[str, Any], ending: Ending
+) -> None:
+    world = World(WriteRefusedError("settle", replace(job, **change)), (), job=job)
+    report = world.settle(outcome)
+    assert report.ending is ending
+    if ending is Ending.AWAITING:
+        # The signal that came starts it at once.
+        assert (world.written[1].signals_known, world.written[1].due) == (1, NOW)
+    if ending is Ending.CONTINUED:
+        assert world.written[1].checkpoint is None
+
+
+@pytest.mark.parametrize(
+    ("outcome", "change"),
+    [
+        (Stopped(), CANCEL),
+        (Succeeded(), {}),
+        (Succeeded(), SIGNAL),
+        (Succeeded(), {"looks": 1}),
+        (AWAITS, {}),
+        (AWAITS, CANCEL | SIGNAL | {"owner": "other"}),
+        (FAILED, CANCEL | {"owner": None}),
+    ],
+)
+def test_a_refused_outcome_is_not_replaced_without_a_cause(outcome: Outcome, change: dict[str, Any]) -> None:
+    world = World(WriteRefusedError("settle", replace(RUNNING, **change)))
+    assert world.settle(outcome).ending is Ending.FENCED
+    assert len(world.written) == 1
+
+
+ONE, TWO, INLINE = a_job(id="one", payload_at="file/1"), a_job(id="two", payload_at="file/2"), a_job(id="three")
+MADE = Succeeded(follow_ups=[ONE, TWO, INLINE])
+
+
+def test_a_follow_up_that_existed_is_not_reported_and_its_new_payload_goes() -> None:
+    world = World([TWO])
+    report = world.settle(MADE)
+    assert (report.follow_ups, world.payloads.deleted) == ((ONE, INLINE), ["two"])
+
+
+@pytest.mark.parametrize(
+    ("outcome", "current", "deleted"),
+    [
+        (MADE, {"last_owner": "mine", "state": State.DEAD}, ["one", "two"]),
+        (MADE, {"last_owner": "mine", "state": State.RUNNING, "owner": "other"}, ["one", "two"]),
+        (MADE, {"last_owner": "mine", "state": State.SUCCEEDED}, []),
+        (MADE, {"last_owner": "other", "state": State.DEAD}, []),
+        (replace(DEAD, follow_ups=[ONE]), {"last_owner": "mine", "state": State.DEAD}, []),
+        (replace(DEAD, follow_ups=[ONE]), {"last_owner": "mine", "state": State.CANCELLED}, ["one"]),
+        (replace(DEAD, follow_ups=[INLINE]), {"last_owner": "mine", "state": State.CANCELLED}, []),
+        (Snoozed(after=SECOND), {"last_owner": "mine", "state": State.CANCELLED}, []),
+    ],
+)
+def test_the_payloads_of_follow_ups_go_only_if_the_document_says_that_the_job_ended_otherwise(
+    outcome: Outcome, current: dict[str, Any], deleted: list[str]
+) -> None:
+    world = World(WriteRefusedError("settle", None), current=replace(RUNNING, **current))
+    assert world.settle(outcome).ending is Ending.FENCED
+    assert world.payloads.deleted == deleted
+
+
+def test_a_success_keeps_the_payloads_of_its_follow_ups() -> None:
+    world = World((), current=replace(RUNNING, last_owner="mine", state=State.DEAD))
+    world.settle(MADE)
+    assert world.payloads.deleted == []
+
+
+def test_an_outage_keeps_the_payloads_of_follow_ups(monkeypatch: pytest.MonkeyPatch) -> None:
+    def down(_tenant: str, _job_id: str) -> Job | None:
+        raise DOWN
+
+    world = World(WriteRefusedError("settle", None))
+    monkeypatch.setattr(world.store, "get", down)
+    assert world.settle(MADE).ending is Ending.FENCED
+    assert world.payloads.deleted == []
+
+
+@pytest.mark.parametrize(("draw", "seconds"), [(0.0, 1), (0.5, 6), (0.9, 10)])
+def test_a_hold_is_for_a_random_time_of_one_second_to_one_more_than_its_ceiling(draw: float, seconds: float) -> None:
+    context = replace(tools(OneJob(RUNNING), types_of(), Clock()), draw=lambda: draw)  # type: ignore[arg-type]
+    assert context.held_below(10, HoldCause.LIMIT) == Held(
+        until=NOW + timedelta(seconds=seconds), cause=HoldCause.LIMIT
+    )
