@@ -9,6 +9,7 @@ from tests.infrastructure.conftest import Resource, Synthesise, Synthesised, wit
 from tidemill.names import Env
 from tidemill.operator.expected_resource import Expected, Kind, LatestStream
 from tidemill.operator.expected_state import expected
+from tidemill.operator.synthesised_app import needed_exports
 
 TABLE_ARN: Final = "arn:aws:dynamodb:eu-central-1:123456789012:table/jobs-restored"
 STREAM_ARN: Final = f"{TABLE_ARN}/stream/2026-11-22T18:03:42.123"
@@ -66,6 +67,18 @@ def test_only_the_table_differs(synthesise: Synthesise, settings: dict[str, str]
     own = synthesise(stage="dev", **settings)
     assert _resources(adopted.pipeline) == _resources(own.pipeline)
     assert OWN_TABLE not in adopted.pipeline["Resources"]
+
+
+def test_the_stack_of_an_application_is_deployed_before_the_pipeline(adopted: Synthesised, dev: Synthesised) -> None:
+    """Otherwise CloudFormation would have to remove an export that it imports."""
+    wanted = {"Pipeline": adopted.pipeline, "Shortener": adopted.shortener}
+    assert list(needed_exports({"Pipeline": dev.pipeline, "Shortener": dev.shortener}, wanted)) == [
+        ("Pipeline", "Shortener")
+    ]
+    first = {"Pipeline": dev.pipeline, "Shortener": adopted.shortener}
+    # What it imports by then is still exported, and after it nothing is in the way.
+    assert list(needed_exports({"Pipeline": adopted.pipeline, "Shortener": adopted.shortener}, first)) == []
+    assert list(needed_exports(first, wanted)) == []
 
 
 def test_functions_mapping_and_output_name_the_adopted_table(adopted: Synthesised) -> None:

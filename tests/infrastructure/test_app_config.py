@@ -44,6 +44,12 @@ def test_the_functions_that_read_the_configuration_may_read_the_copy(asked: Synt
     assert Output.APP_CONFIG in asked.pipeline["Outputs"]
 
 
+def test_no_stack_of_an_application_keeps_the_stage_from_its_table_as_the_source(asked: Synthesised) -> None:
+    """CloudFormation removes no export that another stack imports."""
+    assert "Configuration" not in json.dumps(asked.shortener)
+    assert Env.APP_CONFIG not in json.dumps(asked.shortener)
+
+
 def test_another_source_is_refused(synthesise: Synthesise) -> None:
     with pytest.raises(SettingError, match="configuration_source"):
         synthesise(stage="dev", configuration_source="ssm")

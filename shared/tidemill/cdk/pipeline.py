@@ -180,7 +180,7 @@ class Pipeline(Construct):
         self.storage.allow(function, *ACCEPT, tenant=tenant)
         if debounced:
             self.storage.allow_debouncing(function, tenant=tenant)
-        for name, value in self.storage.submitting.items():
+        for name, value in self.storage.submitting_for_app.items():
             function.function.add_environment(name, value)
 
     def _workers(self, lane: names.Lane) -> Iterator[JobFunction]:

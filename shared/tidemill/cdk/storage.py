@@ -37,7 +37,11 @@ class Storage:
         self.loading: Mapping[str, str] = {**self.storing, Env.FILES_BUCKET: self.files.bucket.bucket_name}
         #: Environment of functions that submit jobs.
         self.submitting: Mapping[str, str] = {**self.loading, Env.JOB_PACKAGES: ",".join(config.known_packages)}
-        #: The same, of functions that may also write the files of payloads. Others write larger items.
+        #: The same, of functions of an app, which read no runtime configuration. Their stacks import no AppConfig ids.
+        self.submitting_for_app: Mapping[str, str] = {
+            name: value for name, value in self.submitting.items() if name != Env.APP_CONFIG
+        }
+        #: As `submitting`, of functions that may also write the files of payloads. Others write larger items.
         own_size = config.payload_item_bytes != PAYLOAD_ITEM_BYTES
         places: Mapping[str, str] = {
             **({Env.PAYLOAD_ITEM_BYTES: str(config.payload_item_bytes)} if own_size else {}),

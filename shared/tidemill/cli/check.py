@@ -75,7 +75,8 @@ def check(installation: Installation, *, folder: Path, read_units: int, most_rea
     It names up to three such jobs of each type with the field and the message, and shows no payloads.
 
     Also refuses a deployment that would leave the jobs table in use for another one, unless `tidemill recover` made
-    that one ready to replace it, and a lower epoch.
+    that one ready to replace it, and a lower epoch; and one that would remove an export that another stack still
+    imports, which CloudFormation refuses.
 
     Warns of types with live jobs that the new code lacks, of limits below what is in use now, and of tables, queues and
     buckets that CloudFormation would remove or replace.

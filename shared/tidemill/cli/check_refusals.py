@@ -11,7 +11,8 @@ from tidemill.cli.installation import Installation
 from tidemill.dynamodb.restored_table import DynamoRecoveryLog
 from tidemill.operator import restored_table
 from tidemill.operator.deployed_template import deployed_template
-from tidemill.operator.synthesised_app import SynthesisedApp
+from tidemill.operator.deployment import stacks_of
+from tidemill.operator.synthesised_app import SynthesisedApp, needed_exports
 from tidemill.operator.table_change import table_change
 
 
@@ -26,13 +27,19 @@ class Refusal:
 def refusals(
     installation: Installation, app: SynthesisedApp, job_types: JobTypes, checked: Iterable[CheckedType]
 ) -> Iterator[Refusal]:
-    stack = installation.deployment.stack
-    deployed = deployed_template(clients.cloudformation(), stack)
-    if change := table_change(installation.deployment, deployed, app.templates[stack], _recovery_in):
+    stack, client = installation.deployment.stack, clients.cloudformation()
+    names = {stack, *stacks_of(client, installation.deployment.stage)} & set(app.templates)
+    deployed = {name: deployed_template(client, name) for name in sorted(names)}
+    if change := table_change(installation.deployment, deployed[stack], app.templates[stack], _recovery_in):
         yield Refusal(
             change,
             "Set jobs_stream and epoch of this stage in stacks/stages.py as `tidemill recover` printed them, or give "
             "them with -c, and synthesise again.",
+        )
+    for exporter, importer in needed_exports(deployed, app.templates):
+        yield Refusal(
+            f"CloudFormation would refuse it, because {importer} still imports what {exporter} would export no longer",
+            f"Deploy {importer} by itself first, with the same settings: `npx cdk deploy --exclusively {importer} …`.",
         )
     for fault in job_types.faults:
         yield Refusal(str(fault), "Correct the job file, or install what it imports beside the command.")

@@ -3,7 +3,7 @@
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict
 from datetime import timedelta
@@ -14,6 +14,7 @@ import click
 
 from tidemill.application.configuration import CACHED_FOR
 from tidemill.application.recover import Fate, Recovered, Recovery, recovery_of
+from tidemill.aws import clients
 from tidemill.cli.audit import audited
 from tidemill.cli.confirm import confirmed, require_confirmation
 from tidemill.cli.errors import CommandError
@@ -21,9 +22,10 @@ from tidemill.cli.formatting import count, readable_time, timestamp, visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.output import say, show, show_json, show_table
 from tidemill.cli.parameter_types import reason_text
-from tidemill.cli.restore_settings import deploy_command, restore_settings
+from tidemill.cli.restore_settings import deploy_commands, restore_settings
 from tidemill.cli.restored_table import RestoredTable
 from tidemill.domain.pauses import Scope
+from tidemill.operator.deployment import Deployment, stacks_of
 from tidemill.system import clock
 
 #: Of a new table on demand, which takes 12,000:
@@ -69,7 +71,7 @@ def recover(
     """Make TABLE, restored from a backup, ready for use.
 
     Turns on its stream, TTL, backups and protection, checks its indexes, and raises its epoch: no function from before
-    the restore acts on its jobs. Dispatches each job anew. Then deploy with the command that it prints.
+    the restore acts on its jobs. Dispatches each job anew. Then deploy with the commands that it prints.
 
     Reports each job that may run again, because it ran after the restore point, and each job that is missing, because
     it was accepted after it. For this it reads the table in use, whose lanes must be paused, so that no further job
@@ -113,7 +115,13 @@ def recover(
     else:
         report.show(former_read=former is not None)
         if not dry_run:
-            show(f"Next: {deploy_command(settings)}")
+            _show_deployment(in_use, settings)
+
+
+def _show_deployment(in_use: Deployment, settings: Mapping[str, Any]) -> None:
+    further = set(stacks_of(clients.cloudformation(), in_use.stage)) - {in_use.stack}
+    for command in deploy_commands(settings, further):
+        show(f"Next: {command}")
 
 
 def _require_pause(installation: Installation) -> None:

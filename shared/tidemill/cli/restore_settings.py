@@ -1,7 +1,7 @@
 """The settings with which a deployment puts a recovered table into use. `tidemill recover` prints them."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tidemill.operator.deployment import Deployment
@@ -20,6 +20,11 @@ def restore_settings(deployment: Deployment, *, jobs_stream: str | None, epoch: 
     }
 
 
-def deploy_command(settings: Mapping[str, Any]) -> str:
+def deploy_commands(settings: Mapping[str, Any], further_stacks: Iterable[str]) -> list[str]:
+    """The further stacks of the stage go first: CloudFormation removes no export of the jobs table that they import."""
     options = " ".join(f"-c {shlex.quote(f'{name}={value}')}" for name, value in settings.items())
-    return f"npx cdk deploy --all {options}"
+    first = " ".join(sorted(further_stacks))
+    return [
+        *([f"npx cdk deploy --exclusively {first} {options}"] if first else []),
+        f"npx cdk deploy --all {options}",
+    ]

@@ -75,6 +75,35 @@ def replaced(deployed: Template, synthesised: Template) -> Iterator[str]:
             yield f"{kind} {logical_id} gets another {' and '.join(changed)}"
 
 
+def needed_exports(deployed: Mapping[str, Template], synthesised: Mapping[str, Template]) -> Iterator[tuple[str, str]]:
+    """Each stack that a deployment would take an export from, and the stack whose deployed template imports it.
+
+    CloudFormation refuses that: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-stack-exports.html
+    """
+    for exporter, template in sorted(deployed.items()):
+        gone = _exports(template) - _exports(synthesised.get(exporter, template))
+        for importer, other in sorted(deployed.items()):
+            if gone & set(_imports(other)):
+                yield exporter, importer
+
+
+def _exports(template: Template) -> set[str]:
+    return {str(output["Export"]["Name"]) for output in template.get("Outputs", {}).values() if "Export" in output}
+
+
+def _imports(value: Any) -> Iterator[str]:
+    """The names of the exports that the template, or a part of one, imports. CDK writes them as text."""
+    match value:
+        case {"Fn::ImportValue": str(name)}:
+            yield name
+        case Mapping():
+            for each in value.values():
+                yield from _imports(each)
+        case [*parts]:
+            for each in parts:
+                yield from _imports(each)
+
+
 def _resources(template: Template) -> Mapping[str, Mapping[str, Any]]:
     found: Mapping[str, Mapping[str, Any]] = template.get("Resources", {})
     return found

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import pytest
@@ -47,10 +48,17 @@ class WorkingCopy:
         self.root = root
         self.package = ""
 
-    def holds(self, model: str = "str", *, options: str = "", resources: Mapping[str, Any] = RESOURCES) -> None:
-        self.writes(FILE.format(model=model, options=options), resources=resources)
+    def holds(self, model: str = "str", *, options: str = "", **app: Any) -> None:
+        self.writes(FILE.format(model=model, options=options), **app)
 
-    def writes(self, text: str, *, resources: Mapping[str, Any] = RESOURCES, stack: str = STACK) -> None:
+    def writes(
+        self,
+        text: str,
+        *,
+        resources: Mapping[str, Any] = RESOURCES,
+        stack: str = STACK,
+        further: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
         # A name of its own, so that nothing of the copy before is imported.
         self.package = f"checked_jobs_{next(_numbers)}"
         folder = self.root / self.package
@@ -63,6 +71,9 @@ class WorkingCopy:
         assembly.mkdir(exist_ok=True)
         (assembly / "one.json").write_text(json.dumps({"Resources": {**resources, "Worker": worker}}))
         stacks = {stack: {"type": "aws:cloudformation:stack", "properties": {"templateFile": "one.json"}}}
+        for name, template in further.items():
+            (assembly / f"{name}.json").write_text(json.dumps(template))
+            stacks[name] = {"type": "aws:cloudformation:stack", "properties": {"templateFile": f"{name}.json"}}
         (assembly / "manifest.json").write_text(json.dumps({"artifacts": stacks | {"Tree": {"type": "cdk:tree"}}}))
 
     def check(self, *options: str) -> Result:
@@ -226,6 +237,28 @@ def test_a_stateful_resource_that_would_be_replaced_is_a_warning(
     warnings = json.loads(copy.check("--json").stdout)["warnings"]
 
     assert warnings == ([f"{STACK}: {expected}, so its content would be lost or left behind"] if expected else [])
+
+
+@pytest.mark.parametrize("imported", [True, False])
+def test_an_export_that_another_stack_still_imports_is_refused_with_the_order(
+    cloud: Cloud, copy: WorkingCopy, *, imported: bool
+) -> None:
+    outputs = {"Topic": {"Value": {"Ref": "Topic"}, "Export": {"Name": "dev-Pipeline:Topic"}}}
+    actions = [{"Fn::ImportValue": "dev-Pipeline:Topic"}] if imported else []
+    alarm = {"Type": "AWS::CloudWatch::Alarm", "Properties": {"AlarmActions": actions}}
+    pipeline, shortener = cloud.server.stacks
+    cloud.server.stacks[:] = [
+        replace(pipeline, template={"Resources": RESOURCES, "Outputs": outputs}),
+        replace(shortener, template={"Resources": {"Alarm": alarm}}),
+    ]
+    copy.holds(further={"dev-Shortener": {"Resources": {"Alarm": alarm}}})
+
+    result = copy.check()
+
+    assert result.exit_code == (1 if imported else 0)
+    said = " ".join(result.stderr.split())
+    assert ("dev-Shortener still imports what dev-Pipeline would export no longer" in said) is imported
+    assert ("npx cdk deploy --exclusively dev-Shortener" in said) is imported
 
 
 def test_the_scan_ends_at_its_bound(cloud: Cloud, copy: WorkingCopy, monkeypatch: pytest.MonkeyPatch) -> None:
