@@ -83,9 +83,10 @@ class GroupedCommit:
 
     def expect(self, messages: Iterable[Reference]) -> None:
         """All messages of the batch, before any of them is claimed. A job that comes twice counts once."""
-        keys: set[object] = {_key(each) for each in messages if each.first_run and self._allows(each.first_run.type)}
         #: The jobs that are to be claimed with others.
-        self._expected = keys if len(keys) >= _FEWEST else set()
+        self._expected: set[object] = {
+            _key(each) for each in messages if each.first_run and self._allows(each.first_run.type)
+        }
         self._claims: Gathering[FirstClaim, Answer] = _gathering(self._claim, self._expected)
         self._successes: Gathering[Settling, Answer] = _gathering(self._settle, self._expected)
 
