@@ -1,6 +1,8 @@
 """What execution environments accept of a tenant with a quota, when each counts by itself."""
 
+import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -111,6 +113,41 @@ def test_the_periods_that_have_ended_are_forgotten() -> None:
         accepted(counter, tenant=f"t{number}", now=BEGINS + number * MINUTE)
 
     assert len(counter._known) <= 1_001
+
+
+@pytest.mark.parametrize(("after", "kept"), [(MINUTE - timedelta(microseconds=1), 1_001), (MINUTE, 1)])
+def test_a_period_is_forgotten_from_its_end_on(after: timedelta, kept: int) -> None:
+    counter = QuotaCounter(Counts())
+    for number in range(1_000):
+        accepted(counter, tenant=f"t{number}")
+
+    # In another period of its own, so that the time alone decides.
+    accepted(counter, tenant="last", now=BEGINS + after, quota=Quota(count=1, period=7 * MINUTE))
+
+    assert len(counter._known) == kept
+
+
+def test_the_threads_of_an_environment_count_one_after_another() -> None:
+    class Slow(Counts):
+        at_work, together = 0, 0
+
+        def add(self, tenant: str, period: Period, count: int) -> int:
+            self.at_work += 1
+            self.together = max(self.together, self.at_work)
+            time.sleep(0.02)
+            self.at_work -= 1
+            return super().add(tenant, period, count)
+
+    counts = Slow()
+    counter = QuotaCounter(counts)
+    with ThreadPoolExecutor(4) as pool:
+        list(
+            pool.map(
+                lambda number: accepted(counter, tenant=f"t{number}", quota=Quota(count=9, period=MINUTE)), range(4)
+            )
+        )
+
+    assert (counts.writes, counts.together) == (4, 1)
 
 
 def test_a_tenant_without_a_quota_costs_nothing() -> None:

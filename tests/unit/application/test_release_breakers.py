@@ -137,20 +137,29 @@ def test_an_open_breaker_gets_one_probe_at_most(
 
 
 @pytest.mark.parametrize(
-    ("breakers", "cause", "longest"),
-    [(Breakers(holds=False), Cause.BREAKER, 5), (Breakers(holds=False), Cause.LIMIT, 0), (None, Cause.BREAKER, 0)],
+    ("breakers", "causes", "longest"),
+    [
+        (Breakers(), [Cause.BREAKER], 5),
+        # One of them is not the longest.
+        (Breakers(), [Cause.BREAKER, Cause.LIMIT], 5),
+        (Breakers(), [Cause.LIMIT, Cause.SIGNAL, Cause.TYPE], 0),
+        (None, [Cause.BREAKER], 0),
+    ],
 )
-def test_wake_says_how_long_a_breaker_with_a_line_has_been_open(
-    breakers: Breakers | None, cause: Cause, longest: int
+def test_wake_releases_the_line_of_a_breaker_by_its_rules_and_says_how_long_it_has_been_open(
+    breakers: Breakers | None, causes: list[Cause], longest: int
 ) -> None:
     class Limits:
         def lines(self, _part: Any) -> Any:
-            return iter([Line(cause, "payments")])
+            return iter([Line(cause, "payments") for cause in causes])
 
-    releaser = Spied(breakers)
+    releaser = SpiedAtBreaker(breakers)
     releaser._limits = Limits()  # type: ignore[assignment]
     result = releaser.release_all(part=WHOLE, in_time=lambda: True, draw=lambda: 0.5)
-    assert (result.breaker_open, result.failed, len(releaser.calls)) == (longest * SECOND, (), 1)
+    assert (result.breaker_open, result.failed) == (longest * SECOND, ())
+    assert [name for name, _, _ in releaser.calls] == [
+        "breaker" if cause is Cause.BREAKER else "release" for cause in causes
+    ]
 
 
 @pytest.mark.parametrize(("promised", "at"), [(NOW - SECOND, NOW), (NOW + SECOND, NOW + SECOND)])

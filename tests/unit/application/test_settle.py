@@ -1,6 +1,6 @@
 """`Settler` in memory: what it does after each answer of the store, and the report on each outcome."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -321,14 +321,34 @@ def test_a_success_keeps_the_payloads_of_its_follow_ups() -> None:
     assert world.payloads.deleted == []
 
 
-def test_an_outage_keeps_the_payloads_of_follow_ups(monkeypatch: pytest.MonkeyPatch) -> None:
-    def down(_tenant: str, _job_id: str) -> Job | None:
-        raise DOWN
+def unreadable() -> Job | None:
+    raise DOWN
 
+
+@pytest.mark.parametrize("read", [unreadable, lambda: None], ids=["outage", "deleted"])
+def test_what_is_not_known_to_have_ended_otherwise_keeps_the_payloads_of_its_follow_ups(
+    read: Callable[[], Job | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     world = World(WriteRefusedError("settle", None))
-    monkeypatch.setattr(world.store, "get", down)
+    monkeypatch.setattr(world.store, "get", lambda _tenant, _job_id: read())
     assert world.settle(MADE).ending is Ending.FENCED
     assert world.payloads.deleted == []
+
+
+@pytest.mark.parametrize("outcome", [FAILED, Succeeded(follow_ups=[INLINE]), Succeeded()])
+def test_without_a_payload_of_its_own_no_follow_up_costs_a_read(
+    outcome: Outcome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(WriteRefusedError("settle", None))
+    monkeypatch.setattr(world.store, "get", lambda _tenant, _job_id: pytest.fail("read"))
+    assert world.settle(outcome).ending is Ending.FENCED
+
+
+def test_the_claims_and_settles_of_a_batch_with_grouped_commit_go_through_it() -> None:
+    context = tools(OneJob(RUNNING), types_of(), Clock())  # type: ignore[arg-type]  # it needs less
+    grouped: Any = object()
+    assert context.commit is context.store
+    assert replace(context, grouped=grouped).commit is grouped
 
 
 @pytest.mark.parametrize(("draw", "seconds"), [(0.0, 1), (0.5, 6), (0.9, 10)])
