@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.builders import MILLISECOND, NOW, SECOND, a_job, a_job_type, types_of
 from tests.support.single_job import Clock, tools
+from tidemill import Snooze
 from tidemill.application.attempt_report import Ending, Report, Unobserved
 from tidemill.application.handler_context import HandlerContext
 from tidemill.application.joint_calls import OwnSeat
@@ -21,6 +22,7 @@ from tidemill.domain.states import State
 from tidemill.in_memory.single_job import OneJob
 from tidemill.names import SETTLE_RESERVE_SECONDS, Lane
 from tidemill.sqs import messages
+from tidemill.worker import message_run
 from tidemill.worker.message_run import MessageRun, WorkerSettings
 
 #: As little as a run needs.
@@ -73,10 +75,11 @@ def a_message(
     observer: Observer,
     seat: Seat | None = None,
     stray_beside: Callable[[Observer], bool] = lambda _seen: False,
+    handler: Callable[[Any, Any], Any] = lambda _payload, _run: None,
     **settings: Any,
 ) -> MessageRun:
     """To a worker of epoch 2."""
-    context = tools(store or OneJob(a_job()), types_of(a_job_type()), Clock())  # type: ignore[arg-type]  # it needs less
+    context = tools(store or OneJob(a_job()), types_of(a_job_type(handler)), Clock())  # type: ignore[arg-type]  # it needs less
     return MessageRun(
         {"attributes": {"ApproximateReceiveCount": "1"}, "body": body},
         WorkerSettings(context=context, lane=Lane.DEFAULT, job_timeout=SECOND, epoch=2, **settings),
@@ -156,3 +159,73 @@ def test_a_worker_goes_on_to_the_next_job_of_a_group_if_it_is_ready_and_time_is_
     assert [report.ending for _, report in observer.reports] == [Ending.SUCCEEDED] * runs
     assert [reference.job_id for reference, _ in observer.reports if reference][1:] == ["next"] * (runs - 1)
     assert message.report is observer.reports[0][1]
+
+
+class Sent:
+    """`FirstMessages` that notes the jobs of each call."""
+
+    def __init__(self, error: str | None = None) -> None:
+        self.jobs: list[list[str]] = []
+        self.error = error
+
+    def send(self, jobs: list[Job]) -> str | None:
+        self.jobs.append([job.id for job in jobs])
+        return self.error
+
+
+@pytest.mark.parametrize(
+    ("handler", "again"),
+    [(lambda _payload, _run: None, []), (lambda _payload, _run: Snooze(SECOND), ["first"])],
+    ids=["ended", "lives on"],
+)
+def test_the_message_of_a_job_that_lives_on_is_sent_at_once(handler: Any, again: list[str]) -> None:
+    sent = Sent()
+    message = a_message(
+        of_epoch(2), store=OneJob(a_job(id="first")), observer=Observer(), handler=handler, first_messages=sent
+    )
+    message.run(Invocation())
+    assert sent.jobs == [again]
+
+
+def test_a_first_message_that_was_not_sent_is_logged(monkeypatch: pytest.MonkeyPatch) -> None:
+    logged: list[Any] = []
+    monkeypatch.setattr(message_run, "first_message_not_sent", logged.append)
+    for error in (None, "no answer"):
+        a_message(of_epoch(2), observer=Observer(), first_messages=Sent(error)).run(Invocation())
+    assert logged == ["no answer"]
+
+
+def test_a_message_whose_time_is_up_has_no_deadline_and_starts_no_run() -> None:
+    observer, sent = Observer(), Sent()
+    message = a_message(of_epoch(2), observer=observer, first_messages=sent)
+    assert message.deadline == NOW + SECOND
+    assert message.stray is None
+
+    message.abandon()
+
+    assert (message.finished, message.deadline) == (True, None)
+    assert message.report.ending is Ending.UNAVAILABLE
+    message.run(Invocation())
+    assert [report.ending for _, report in observer.reports] == [Ending.UNAVAILABLE]
+    assert sent.jobs == []
+
+
+def test_an_expired_message_is_finished() -> None:
+    message = a_message(of_epoch(2), observer=Observer())
+    message.expire()
+    assert (message.finished, message.deadline) == (True, None)
+
+
+def test_a_message_without_an_attempt_has_no_slot_and_no_end_of_one() -> None:
+    message = a_message("{", observer=Observer())
+    message.release_slot()
+    message.expire()
+    message.abandon()
+    assert message.report.ending is Ending.MALFORMED
+
+
+def test_a_message_names_its_job_and_has_a_report_only_after_its_attempt() -> None:
+    message = a_message(of_epoch(2), observer=Observer())
+    assert message.reference
+    with pytest.raises(AssertionError, match="once its attempt has ended"):
+        _ = message.report
