@@ -142,7 +142,7 @@ def test_a_follow_up_may_be_the_job_itself_if_its_body_is_the_same() -> None:
 
 
 @pytest.mark.parametrize("value", [Done(then=[Submission(type="lost")]), Done(undo=Submission(type="lost"))])
-def test_a_type_of_a_broken_job_file_is_no_fault_of_the_job(value: Done) -> None:
+def test_a_type_of_a_broken_job_file_is_not_a_fault_of_the_job(value: Done) -> None:
     """The run is given back, until a version of the code has the type."""
     job_types = JobTypes({"test.job": a_job_type()}, faults=[JobFileError("lost.py is broken", ["lost"])])
 

@@ -48,7 +48,7 @@ def writes(client: Any, failures: list[str]) -> DynamoGroupedWrites:
         ({"holds": 2, "hold_cause": HoldCause.LIMIT}, {"holds", "hold_cause"}),
         ({"steps": (A_STEP,)}, {"steps"}),
     ],
-    ids=str,
+    ids=["nothing", "open runs", "a wait", "a hold", "steps"],
 )
 def test_a_success_removes_only_what_its_document_has(changes: dict[str, Any], removed: set[str]) -> None:
     """AWS does not say what the removal of a missing attribute does in PartiQL."""
