@@ -79,7 +79,7 @@ def pages(api: JobApi, scheduled: ScheduledFunctions, *, config: StageConfig) ->
         # The heading of a burn rate would make it one.
         heading=Heading.API_ERRORS,
         meaning="The API answers with 5xx and does not call submit.",
-        metric=metrics.unreached_submit(api.api, api.submit),
+        metric=metrics.unreached_submit(api, config=config),
         # One metric may come a minute after the other.
         m_of_n=(2, 4),
         severity=Severity.PART,

@@ -14,6 +14,7 @@ from aws_cdk import aws_sqs as sqs
 from tidemill.application.objectives import LATE_START, LEAST_BAD_EVENTS
 from tidemill.cdk.config import StageConfig
 from tidemill.cdk.http_api import Api
+from tidemill.cdk.job_api import JobApi
 from tidemill.cdk.job_function import JobFunction
 from tidemill.cdk.job_table import JobTable
 from tidemill.cdk.lane import Lane as LaneConstruct
@@ -88,13 +89,16 @@ def failed_submissions(config: StageConfig, submit: JobFunction, window: timedel
     )
 
 
-def unreached_submit(api: Api, submit: JobFunction) -> AnyMetric:
-    """1 if the API answers with 5xx and calls no `submit`, as when it may not invoke the function."""
-    return math(
-        "IF(answered > 0 AND FILL(calls, 0) < 1, 1, 0)",
-        answered=server_errors(api),
-        calls=invocations(submit.function),
-    )
+def unreached_submit(api: JobApi, *, config: StageConfig) -> AnyMetric:
+    """1 if the API answers with 5xx and calls no `submit`, as when it may not invoke the function.
+
+    Canaries call it each minute, unless callers send tokens. Where they do not, there may be no submission while
+    `query` fails: there it is 1 only if the API calls none of its functions.
+    """
+    called = [api.submit] if config.canary and not config.jwt_issuer else api.functions
+    calls = {function.verb: invocations(function.function) for function in called}
+    filled = " + ".join(f"FILL({verb}, 0)" for verb in calls)
+    return math(f"IF(answered > 0 AND {filled} < 1, 1, 0)", MINUTE, answered=server_errors(api.api), **calls)
 
 
 def late_starts(config: StageConfig, window: timedelta) -> AnyMetric:

@@ -1,6 +1,7 @@
 """Each fault fires its alarm within the bound that the catalogue states; each page within five minutes."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from functools import cache
 from typing import Final
@@ -22,20 +23,25 @@ from tests.infrastructure.alarms.installation import (
     CONCURRENCY,
     CONCURRENCY_QUOTA,
     Installation,
+    of_api,
     of_function,
     of_queue,
+    ours,
     worker,
 )
 from tests.infrastructure.alarms.traces import Trace, healthy
 from tidemill.cdk.alarm import PAGE, Severity
 from tidemill.local.alarms import CompositeAlarm, Evaluator, State, Transition
-from tidemill.names import Lane
+from tidemill.names import Lane, Metric
 
 #: The fault begins a second after the start of its minute.
 BEGIN_SECONDS: Final = BEGIN * 60 + 1
 SEED: Final = 7
 #: The evaluation begins so long before the fault that `Established` is on and the longest window is full.
 BEFORE: Final = 30
+#: Settings of a stage whose callers send tokens.
+TOKENS: Final = {"jwt_issuer": "https://issuer.example", "jwt_audience": "mill"}
+(UNREACHED_SUBMIT,) = (fault for fault in PAGES if fault.what == "the API may not invoke submit")
 
 
 def changes(
@@ -140,8 +146,37 @@ def _full_of_long_runs(trace: Trace) -> None:
             trace.put(of_function("Invocations", worker(Lane.BULK)), minute, 10.0)
 
 
+def _failing_query(trace: Trace) -> None:
+    """A dashboard asks each minute, and no caller submits."""
+    for lane in Lane:
+        trace.drop(ours(Metric.SUBMITTED, lane), after=BEGIN)
+    for function in ("Submit", "Query", "Control"):
+        trace.drop(of_function("Invocations", function), after=BEGIN)
+    for minute in MINUTES:
+        trace.put(of_api(), minute, 2.0)
+        trace.put(of_function("Invocations", "Query"), minute, 2.0)
+
+
 @pytest.mark.parametrize("additional_points", [0, 2, 5])
 def test_a_full_lane_whose_runs_are_long_is_not_idle(installation: Installation, additional_points: int) -> None:
     fault = Fault("IdleWorkerbulk", "", _full_of_long_runs)
     with pytest.raises(AssertionError, match="never fired"):
         seconds_until(installation, fault, fault.alarm, additional_points=additional_points)
+
+
+@pytest.mark.parametrize("settings", [{"canary": "off"}, TOKENS], ids=["no canary", "tokens"])
+def test_where_no_canary_calls_submit_a_failing_query_pages_no_operator(
+    catalogue_of: Callable[..., Installation], settings: dict[str, str]
+) -> None:
+    installation = catalogue_of(**settings)
+    with pytest.raises(AssertionError, match="never fired"):
+        seconds_until(installation, Fault("FailedSubmissions", "", _failing_query), "FailedSubmissions")
+    unreached = replace(UNREACHED_SUBMIT, change=_unreached_api)
+    assert seconds_until(installation, unreached, "FailedSubmissions") <= 5 * 60
+
+
+def _unreached_api(trace: Trace) -> None:
+    """The API may invoke none of its functions."""
+    UNREACHED_SUBMIT.change(trace)
+    for function in ("Query", "Control"):
+        trace.drop(of_function("Invocations", function), after=BEGIN)
