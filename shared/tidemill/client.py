@@ -222,9 +222,9 @@ class Tidemill:
         A job that waits for this signal is queued at once; any other live job keeps it until a run asks for it. The
         first value counts, and the same again changes nothing. The program needs `dynamodb:UpdateItem` as well.
 
-        Raises `SignalRefusedError` if the job has ended or has another value, `InvalidPayloadError` for an invalid name
-        or data, `PayloadTooLargeError` above 4,096 bytes of compact ASCII JSON, and `StoreUnavailableError`: signal the
-        same again then.
+        Raises `SignalRefusedError` if the job has ended, has another value, or is a batch or a flow;
+        `InvalidPayloadError` for an invalid name or data, `PayloadTooLargeError` above 4,096 bytes of compact ASCII JSON,
+        and `StoreUnavailableError`: signal the same again then.
         """
         return self._control.signal(self._tenant, job_id, name, data) is not None
 

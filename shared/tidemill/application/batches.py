@@ -72,7 +72,7 @@ def close_batch(control: Control, tenant: str, batch_id: str, *, now: datetime) 
         return None
     if closed_at(batch, now=now) is not None:
         return batch
-    return control.signal(tenant, batch_id, CLOSED, data=True, kept_dead=True)
+    return control.signal_whole(tenant, batch_id, CLOSED, kept_dead=True)
 
 
 def cancel_batch(control: Control, tenant: str, batch_id: str) -> Job | None:
@@ -83,9 +83,9 @@ def cancel_batch(control: Control, tenant: str, batch_id: str) -> Job | None:
     batch = control.find(tenant, batch_id)
     if batch is None or not is_batch(batch):
         return None
-    control.signal(tenant, batch_id, CANCELLED, data=True)
+    control.signal_whole(tenant, batch_id, CANCELLED)
     # The one that an open batch waits for.
-    return control.signal(tenant, batch_id, CLOSED, data=True)
+    return control.signal_whole(tenant, batch_id, CLOSED)
 
 
 def _asked(callback: Submission) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from tidemill.application.job_filter import JobFilter
 from tidemill.application.ports import Clock, ControlStore, NewToken
 from tidemill.application.validation import may_be_id
+from tidemill.domain.batches import is_batch
 from tidemill.domain.errors import (
     Fault,
     InvalidPayloadError,
@@ -16,6 +17,7 @@ from tidemill.domain.errors import (
     SignalRefusedError,
     WriteRefusedError,
 )
+from tidemill.domain.flows import is_flow
 from tidemill.domain.job import OWNER, Job
 from tidemill.domain.signal_answers import Answer, answer
 from tidemill.domain.signals import LARGEST_SIGNAL_BYTES, MOST_SIGNALS, Signal, require_name
@@ -57,15 +59,31 @@ class Control:
                 return None
             raise NotAllowedNowError("cancelled", refused.current) from refused
 
-    def signal(self, tenant: str, job_id: str, name: str, data: Any, *, kept_dead: bool = False) -> Job | None:
+    def signal(self, tenant: str, job_id: str, name: str, data: Any) -> Job | None:
         """Give the job the data (JSON) under this name, and return it. It runs at once if it waits for that.
 
-        `kept_dead`: a dead job keeps it for the run after a redrive. The first value counts, and the same again changes
-        nothing. Raises `InvalidPayloadError`, `PayloadTooLargeError`, and `SignalRefusedError` for another value and
-        for a job that has ended.
+        The first value counts, and the same again changes nothing. Raises `InvalidPayloadError`,
+        `PayloadTooLargeError`, and `SignalRefusedError` for another value, and for a job that has ended or is a batch
+        or a flow.
         """
+        return self._signal(tenant, job_id, name, data, of_whole=False)
+
+    def signal_whole(self, tenant: str, job_id: str, name: str, *, kept_dead: bool = False) -> Job | None:
+        """As `signal`, for a batch or a flow: with the name, it is closed or cancelled.
+
+        `kept_dead`: a dead one keeps it for the run after a redrive.
+        """
+        return self._signal(tenant, job_id, name, True, of_whole=True, kept_dead=kept_dead)
+
+    def _signal(
+        self, tenant: str, job_id: str, name: str, data: Any, *, of_whole: bool, kept_dead: bool = False
+    ) -> Job | None:
         text = _signal_text(name, data)
         while (job := self.find(tenant, job_id)) is not None:
+            if not of_whole and (is_batch(job) or is_flow(job)):
+                # Another value of the name that closes or cancels it would leave it without an end.
+                what = "batch" if is_batch(job) else "flow"
+                raise SignalRefusedError(f"the job is that of a {what}, which takes no signals")
             found = answer(job, name, text, kept_dead=kept_dead)
             if found is Answer.REPEATED:
                 return job
