@@ -63,9 +63,9 @@ def test_a_group_is_held_until_a_job_has_died_more_than_a_minute_later() -> None
 
 
 def test_only_the_first_job_that_is_held_tells_how_long() -> None:
-    jobs = [_dead("g", 1), _dead("h", 2, seconds=50), _dead("h", 1, seconds=90)]
+    jobs = [_dead("g", 2), _dead("h", 1, seconds=50), _dead("g", 1, seconds=90)]
 
-    assert _order(jobs) == [0, 2, 1]
+    assert _order(jobs) == [0, 1, 2]
 
 
 def test_a_job_without_a_time_of_death_counts_from_its_submission() -> None:
@@ -82,11 +82,11 @@ def test_the_time_of_death_counts_and_not_that_of_the_submission() -> None:
     assert _order(jobs) == [1, 0]
 
 
-@pytest.mark.parametrize("other", [1, -1])
-def test_a_job_without_a_position_counts_as_position_0(other: int) -> None:
-    jobs = [_dead("g", None), _dead("g", other, seconds=1)]
+@pytest.mark.parametrize(("other", "order"), [(1, [1, 0]), (-1, [0, 1])])
+def test_a_job_without_a_position_counts_as_position_0(other: int, order: list[int]) -> None:
+    jobs = [_dead("g", other), _dead("g", None, seconds=1)]
 
-    assert _order(jobs) == ([0, 1] if other > 0 else [1, 0])
+    assert _order(jobs) == order
 
 
 def test_a_group_that_comes_again_after_a_while_is_held_again() -> None:
