@@ -223,8 +223,8 @@ class Tidemill:
         first value counts, and the same again changes nothing. The program needs `dynamodb:UpdateItem` as well.
 
         Raises `SignalRefusedError` if the job has ended, has another value, or is a batch or a flow;
-        `InvalidPayloadError` for an invalid name or data, `PayloadTooLargeError` above 4,096 bytes of compact ASCII JSON,
-        and `StoreUnavailableError`: signal the same again then.
+        `InvalidPayloadError` for an invalid name or data, `PayloadTooLargeError` above 4,096 bytes of compact ASCII
+        JSON, and `StoreUnavailableError`: signal the same again then.
         """
         return self._control.signal(self._tenant, job_id, name, data) is not None
 

@@ -87,7 +87,7 @@ def test_the_submission_says_what_it_was_for(changes: dict[str, Any], says: str)
         ),
     ],
 )
-def test_a_field_that_no_transition_tells_of_has_a_sentence(changes: dict[str, Any], says: str) -> None:
+def test_a_field_without_a_transition_has_a_sentence(changes: dict[str, Any], says: str) -> None:
     assert _after_submission(**changes) == [says]
 
 
@@ -105,7 +105,7 @@ def test_a_field_that_no_transition_tells_of_has_a_sentence(changes: dict[str, A
         (_entry(State.SUCCEEDED, Why.SUCCEEDED, 1), {"finished_at": AT, "state": State.SUCCEEDED, "attempt": 1}),
     ],
 )
-def test_what_a_transition_tells_is_told_once(entry: Transition, changes: dict[str, Any]) -> None:
+def test_what_a_transition_shows_is_shown_once(entry: Transition, changes: dict[str, Any]) -> None:
     assert len(_after_submission(history=(entry,), **changes)) == 1
 
 

@@ -22,6 +22,7 @@ from tidemill.domain.job import Job
 from tidemill.domain.signals import Awaited, Signal
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause
+from tidemill.names import BATCH_TYPE
 
 WAIT = Awaited(cause=Cause.SIGNAL, name="approval", since=NOW, until=NOW + SECOND)
 JOB = a_job(tenant="t", id="j")
@@ -55,32 +56,31 @@ def test_the_same_signal_again_changes_nothing(state: State) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "kept_dead", "text"),
+    ("changes", "text"),
     [
-        ({"signals": (GOT,)}, False, "the job has another value of the signal approval; the first one counts"),
-        ({"state": State.SUCCEEDED}, False, "the job is succeeded, so the signal approval comes too late"),
-        ({"state": State.DEAD}, False, "the job is dead, so the signal approval comes too late"),
-        ({"state": State.CANCELLED}, True, "the job is cancelled, so the signal approval comes too late"),
+        ({"signals": (GOT,)}, "the job has another value of the signal approval; the first one counts"),
+        ({"state": State.SUCCEEDED}, "the job is succeeded, so the signal approval comes too late"),
+        ({"state": State.DEAD}, "the job is dead, so the signal approval comes too late"),
+        ({"state": State.CANCELLED}, "the job is cancelled, so the signal approval comes too late"),
         (
             {"signals": tuple(replace(GOT, name=f"s{number}") for number in range(16))},
-            False,
             "the job has 16 signals; it can keep no more",
         ),
     ],
 )
-def test_a_signal_that_the_job_cannot_keep_is_refused(changes: dict[str, Any], kept_dead: bool, text: str) -> None:
+def test_a_signal_that_the_job_cannot_keep_is_refused(changes: dict[str, Any], text: str) -> None:
     jobs = InMemoryJobs(replace(JOB, **changes))
 
     with pytest.raises(SignalRefusedError) as refused:
-        jobs.control().signal("t", "j", "approval", 1, kept_dead=kept_dead)
+        jobs.control().signal("t", "j", "approval", 1)
 
     assert str(refused.value) == text
     assert jobs.writes == []
 
 
-def test_a_dead_job_keeps_a_signal_for_its_redrive_only_if_it_is_asked_to() -> None:
-    jobs = InMemoryJobs(replace(JOB, state=State.DEAD))
-    assert jobs.control().signal("t", "j", "closed", True, kept_dead=True)
+def test_a_dead_batch_keeps_its_close_for_its_redrive() -> None:
+    jobs = InMemoryJobs(replace(JOB, state=State.DEAD, type=BATCH_TYPE))
+    assert jobs.control().signal_whole("t", "j", "closed", kept_dead=True)
     assert len(jobs.writes) == 1
 
 

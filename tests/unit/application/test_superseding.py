@@ -11,6 +11,7 @@ from tidemill.application.job_ids import keyed_job_id, submitted_job_id
 from tidemill.application.submit import Accepted
 from tidemill.application.superseding import Superseder
 from tidemill.application.undo import undo_id
+from tidemill.application.validation import LONGEST_ID
 from tidemill.domain.errors import KeyReusedError, SupersedeRefusedError, UndoFailedError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
@@ -110,7 +111,11 @@ CORRECTED = replace(EARLIER, superseded_by="later")
     [
         (replace(CORRECTION, supersedes="none"), [], "you have no job with the key or id none"),
         (replace(CORRECTION, supersedes=None), [], "you have no job with the key or id ,"),
-        (replace(CORRECTION, supersedes="x" * 101), [a_job(id="x" * 101)], "you have no job with the key"),
+        (
+            replace(CORRECTION, supersedes="x" * (LONGEST_ID + 1)),
+            [a_job(id="x" * (LONGEST_ID + 1))],
+            "you have no job with the key",
+        ),
         (replace(CORRECTION, supersedes="old"), [a_job(id="old", expires_at=NOW)], "you have no job with the key"),
         (CORRECTION, [CORRECTED, LATER], "job later supersedes job earlier already"),
         (CORRECTION, [CORRECTED, replace(LATER, state=State.DEAD)], "job later supersedes job earlier already"),
@@ -166,7 +171,7 @@ def test_a_job_cannot_supersede_itself() -> None:
         (replace(CORRECTION, group="a"), [replace(EARLIER, group="a")]),
         (replace(CORRECTION, group="a"), [EARLIER]),
         (CORRECTION, [replace(DONE, supersedes="first")]),
-        (replace(CORRECTION, supersedes="x" * 100), [a_job(id="x" * 100)]),
+        (replace(CORRECTION, supersedes="x" * LONGEST_ID), [a_job(id="x" * LONGEST_ID)]),
         (CORRECTION, [replace(EARLIER, expires_at=NOW + MILLISECOND)]),
         (replace(CORRECTION, supersedes="key"), [a_job(id=keyed_job_id(TENANT, "key"))]),
         (replace(CORRECTION, supersedes="event/1"), [a_job(id=submitted_job_id(TENANT, "event/1"))]),

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.builders import MILLISECOND, NOW, SECOND, a_job, reference_to
 from tidemill.application.dead_letter_sweep import ROTATING, WHOLE, SweepBounds, Swept, sweep
-from tidemill.application.ports import ReceivedDeadLetter, Unreadable
+from tidemill.application.ports import ReceivedDeadLetter, Refusal, Unreadable
 from tidemill.application.reconcile import LONGEST_SWEEP
 from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError, WriteRefusedError
 from tidemill.domain.job import Job
@@ -42,9 +42,10 @@ class Queue:
         found, self.visible = self.visible[:10], self.visible[10:]
         return found
 
-    def delete(self, dead_letters: Sequence[ReceivedDeadLetter]) -> None:
+    def delete(self, dead_letters: Sequence[ReceivedDeadLetter]) -> Sequence[Refusal]:
         self.on_delete()
         self.deleted += [each.message_id for each in dead_letters]
+        return []
 
     def hide(self, dead_letters: Sequence[ReceivedDeadLetter], *, duration: timedelta) -> None:
         self.hidden.append(([each.message_id for each in dead_letters], duration))
