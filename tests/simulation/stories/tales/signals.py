@@ -102,7 +102,7 @@ def a_signal_of_a_program_that_is_no_json(stage: Stage) -> None:
 
     def act() -> object:
         signal = partial(composition.control().signal, TENANT, job, "answer-0")
-        return [tried(signal, data) for data in (float("nan"), {1}, b"1")]
+        return [tried(signal, data) for data in ({1}, b"1")]
 
     stage.operate("sends what JSON cannot hold", act)
 
