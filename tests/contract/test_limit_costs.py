@@ -9,7 +9,7 @@ from tests.contract.test_limit_races import LINE, ONE, PACE, PACED, TWO, a_slot,
 from tests.support.builders import MILLISECOND, NOW, SECOND
 from tests.support.faulty_client import FaultyClient
 from tests.support.job_tables import Table
-from tidemill.application.ports import Entered
+from tidemill.application.ports import Entered, LimitSlot
 from tidemill.domain.limit_state import LimitState, Turn, run_name
 from tidemill.domain.limits import Limit, Rate
 from tidemill.domain.waiting import Line
@@ -22,6 +22,17 @@ def counting(client: FaultyClient) -> list[bool]:
     writes: list[bool] = []
     client.watch = lambda done: None if done else writes.append(True)
     return writes
+
+
+def released_as_the_limit_is_lowered(limits: DynamoLimits) -> tuple[LimitSlot, LimitSlot]:
+    """A run that keeps the only slot that is left, and a job whose reservation is one too many."""
+    stays, leaves = a_slot(TWO), a_slot(TWO)
+    for slot in (stays, leaves, a_slot(TWO)):
+        limits.acquire(slot, now=NOW)
+    released = a_slot(ONE, released=True)
+    turn = Turn(reservation=released.reservation, due=NOW)
+    limits.reserve(LINE, limits.look(LINE), [turn], leaving=run_name(leaves.token), now=NOW)
+    return stays, released
 
 
 def test_a_run_of_a_rate_in_use_costs_one_write(limits: DynamoLimits, client: FaultyClient) -> None:
@@ -100,12 +111,7 @@ def test_a_run_whose_line_a_later_one_has_listed_writes_no_mark_and_reads_nothin
 def test_a_released_job_gives_its_reservation_back_though_a_later_one_has_listed_the_line(
     limits: DynamoLimits, client: FaultyClient, table: Table
 ) -> None:
-    stays, leaves = a_slot(TWO), a_slot(TWO)
-    for slot in (stays, leaves, a_slot(TWO)):
-        limits.acquire(slot, now=NOW)
-    released = a_slot(ONE, released=True)
-    turn = Turn(reservation=released.reservation, due=NOW)
-    limits.reserve(LINE, limits.look(LINE), [turn], leaving=run_name(leaves.token), now=NOW)
+    stays, released = released_as_the_limit_is_lowered(limits)
     assert applied(table, limit_item.mark(a_slot(ONE), limits.look(LINE), now=NOW + SECOND))
 
     assert limits.acquire(released, now=NOW) == LINE
@@ -137,12 +143,7 @@ def test_a_released_job_for_which_a_lowered_limit_has_no_room_gives_its_reservat
     limits: DynamoLimits, client: FaultyClient
 ) -> None:
     """It does not try again and again to enter with its reservation."""
-    stays, leaves = a_slot(TWO), a_slot(TWO)
-    for slot in (stays, leaves, a_slot(TWO)):
-        limits.acquire(slot, now=NOW)
-    released = a_slot(ONE, released=True)
-    turn = Turn(reservation=released.reservation, due=NOW)
-    limits.reserve(LINE, limits.look(LINE), [turn], leaving=run_name(leaves.token), now=NOW)
+    stays, released = released_as_the_limit_is_lowered(limits)
     writes = counting(client)
 
     assert limits.acquire(released, now=NOW) == LINE

@@ -1,4 +1,4 @@
-"""Attempts at one job in memory, with any collaborator replaced."""
+"""Attempts at one job in memory, with any collaborator replaced, and payloads that note their deletion."""
 
 from dataclasses import replace
 from typing import Any
@@ -8,7 +8,7 @@ from tests.support.single_job import Clock, tools
 from tidemill.application.attempt import Attempt
 from tidemill.application.job_types import JobType, JobTypes
 from tidemill.application.settle import AttemptContext
-from tidemill.in_memory.single_job import OneJob
+from tidemill.in_memory.single_job import Inline, OneJob
 
 
 def attempt_at(store: OneJob, job_type: JobType | None, clock: Clock, **changes: Any) -> Attempt:
@@ -17,3 +17,14 @@ def attempt_at(store: OneJob, job_type: JobType | None, clock: Clock, **changes:
     names = AttemptContext.__dataclass_fields__.keys() & changes.keys()
     context = replace(context, **{name: changes.pop(name) for name in names})
     return Attempt(reference_to(store.job), context, **{"deadline": NOW + INVOCATION, **changes})
+
+
+class Dropped(Inline):
+    """Payloads that note which ones were deleted, by the id of their job."""
+
+    def __init__(self) -> None:
+        self.deleted: list[str] = []
+
+    def delete(self, tenant: str, job_id: str, location: str | None) -> None:
+        del tenant, location
+        self.deleted.append(job_id)

@@ -81,13 +81,10 @@ class Reconciler:
         self._writes = writes
         self._nudger = Nudger(store=store, clock=clock, limit=limit, lane_delay=lane_delay)
 
-    def overdue(self, *, unreadable: Unreadable = ignore_unreadable, reads: Pace | None = None) -> Iterator[Job]:
-        """The jobs that are due for a nudge. Changes nothing. `reads` is the pace of the scan; None: without one."""
-
-        def spend(units: float) -> None:
-            if reads:
-                reads.spend(units, within=timedelta.max)
-
+    def overdue(
+        self, *, unreadable: Unreadable = ignore_unreadable, spend: Callable[[float], object] = lambda _units: None
+    ) -> Iterator[Job]:
+        """The jobs that are due for a nudge. Changes nothing. `spend` as for `ReconcileStore.overdue`."""
         before = self._clock() - self._limit
         return filter(self._nudger.owed, self._store.overdue(before=before, unreadable=unreadable, spend=spend))
 

@@ -166,7 +166,7 @@ def _actions(taken: Taken) -> Counter[tuple[RepairAction, Lane | None]]:
 
 
 def _show_overdue(reconciler: Reconciler, reads: Pace, *, as_json: bool) -> None:
-    found = reconciler.overdue(unreadable=report_unreadable, reads=reads)
+    found = reconciler.overdue(unreadable=report_unreadable, spend=partial(reads.spend, within=timedelta.max))
     overdue = Counter((job.lane, job.state) for job in found)
     if as_json:
         groups = [{"lane": lane, "state": state, "jobs": jobs} for (lane, state), jobs in sorted(overdue.items())]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import A_SIGNAL, A_WAIT, NOW, SECOND, a_job, a_job_type, reference_to, types_of
+from tests.support.one_job import Dropped
 from tests.support.single_job import Clock, tools
 from tidemill.application.attempt_report import Ending, Report, Unobserved
 from tidemill.application.settle import (
@@ -45,7 +46,7 @@ from tidemill.domain.outcomes import (
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause
-from tidemill.in_memory.single_job import Inline, OneJob
+from tidemill.in_memory.single_job import OneJob
 from tidemill.names import FLOW_TYPE
 
 LATER = NOW + 7 * SECOND
@@ -62,13 +63,9 @@ class Observer(Unobserved):
         self.reports.append((reference, report))
 
 
-class Dropped(Inline):
-    def __init__(self) -> None:
-        self.deleted: list[str] = []
-
+class Undeletable(Dropped):
     def delete(self, tenant: str, job_id: str, location: str | None) -> None:
-        del tenant, location
-        self.deleted.append(job_id)
+        super().delete(tenant, job_id, location)
         raise OSError("no failure of a delete counts")
 
 
@@ -81,7 +78,7 @@ class World:
         self.written: list[Settlement] = []
         self.pauses: list[float] = []
         self.released: list[tuple[datetime, datetime]] = []
-        self.observer, self.payloads = Observer(), Dropped()
+        self.observer, self.payloads = Observer(), Undeletable()
         self.store = OneJob(current or job)
         self.refuse_release: WriteRefusedError | None = None
         self.store.release = self._release  # type: ignore[method-assign, assignment]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import AN_UNDO, MILLISECOND, NOW, TENANT, a_job, an_undo_of
+from tests.support.one_job import Dropped
 from tidemill.application.job_ids import keyed_job_id, submitted_job_id
 from tidemill.application.submit import Accepted
 from tidemill.application.superseding import Superseder
@@ -50,15 +51,6 @@ class Jobs:
         if self.refusals:
             self.refusals -= 1
             raise WriteRefusedError(write, None)
-
-
-class Dropped(Inline):
-    def __init__(self) -> None:
-        self.deleted: list[str] = []
-
-    def delete(self, tenant: str, job_id: str, location: str | None) -> None:
-        del tenant, location
-        self.deleted.append(job_id)
 
 
 def superseder(store: Jobs, payloads: Inline | None = None) -> Superseder:

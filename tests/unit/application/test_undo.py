@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import AN_UNDO, NOW, TENANT, a_job, an_undo_of
+from tests.support.one_job import Dropped
 from tidemill.application.submit import Accepted
 from tidemill.application.undo import Undoer, undo_id, undo_job
 from tidemill.domain.errors import UndoRefusedError, WriteRefusedError
@@ -33,15 +34,6 @@ class Jobs:
             raise WriteRefusedError("undo", done)
         self.writes.append((done.id, entry))
         return job
-
-
-class Dropped(Inline):
-    def __init__(self) -> None:
-        self.deleted: list[str] = []
-
-    def delete(self, tenant: str, job_id: str, location: str | None) -> None:
-        del tenant, location
-        self.deleted.append(job_id)
 
 
 def undoer(store: Jobs, payloads: Inline | None = None) -> Undoer:
