@@ -40,13 +40,19 @@ class JobScan(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SearchStep:
+class FoundPage:
+    """Wanted jobs of one page, and the items that may be such jobs."""
+
+    #: In the order read.
+    found: Sequence[Job | UnreadableItem]
+    #: Where to continue. None after the last page.
+    cursor: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchStep(FoundPage):
     """The search after one page."""
 
-    #: The matching jobs of this page, and the items that may be such jobs, in the order of the table.
-    found: Sequence[Job | UnreadableItem]
-    #: Where to continue; None if the whole table is read.
-    cursor: str | None
     #: What the search has read so far.
     items: int
     read_units: float

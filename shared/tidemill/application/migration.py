@@ -16,6 +16,7 @@ from tidemill.application.job_filter import JobFilter
 from tidemill.application.job_search import JobScan, JobSearch
 from tidemill.application.job_store import MigrationStore
 from tidemill.application.job_types import JobTypes
+from tidemill.application.job_walk import JobWalk, WalkProgress
 from tidemill.application.pace import Pace
 from tidemill.application.ports import Clock, Payloads, UnreadableItem
 from tidemill.application.validation import read_payload
@@ -39,8 +40,6 @@ Failed = Callable[[str, str, str], None]
 MOST_PASSES: Final = 10
 #: Between two passes.
 LONGEST_PAUSE: Final = timedelta(hours=1)
-#: How often a run saves its progress.
-_SAVE_INTERVAL: Final = timedelta(seconds=5)
 _EXAMPLES: Final = 3
 _FAILURES: Final = 5
 _LONGEST_TEXT: Final = 200
@@ -70,14 +69,11 @@ class _Result(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class Progress(WalkProgress):
     """The present pass. Only `rewritten` counts all passes."""
 
     #: From 1.
     number: int = 1
-    #: Where the pass goes on. None before its first job, and once it is complete.
-    cursor: str | None = None
-    complete: bool = False
     #: Payloads written, or in a dry run those that would be.
     rewritten: int = 0
     unchanged: int = 0
@@ -128,7 +124,7 @@ class Migrator:
         self._payloads = payloads
         self._scan = scan
         self._search = JobSearch(scan, reads)
-        self._jobs = jobs
+        self._walk = JobWalk(jobs=jobs, clock=clock)
         self._job_types = job_types
         self._clock = clock
 
@@ -143,27 +139,22 @@ class Migrator:
         failed: Failed,
     ) -> Progress:
         """Go on with a pass until it is complete, or no time is left."""
-        saved_at = self._clock()
-        steps = self._search.steps(migration.wanted, now=saved_at, after=progress.cursor, time_left=time_left)
-        for step in steps:
-            # With what was seen since the cursor, which comes again unless the cursor moves past it.
-            seen = progress
-            for found in step.found:
-                if isinstance(found, UnreadableItem):
-                    seen = _failure(seen, "", found.key, str(found.error), failed)
-                    continue
-                if not self._jobs.spend(1, within=time_left()):
-                    return progress
-                seen = self._migrated(migration, change, seen, found, failed)
-                progress = seen = replace(seen, cursor=self._scan.cursor_after(found))
-                if self._clock() - saved_at >= _SAVE_INTERVAL:
-                    save(progress)
-                    saved_at = self._clock()
-            progress = replace(seen, cursor=step.cursor, complete=step.cursor is None)
-        return progress
+        steps = self._search.steps(migration.wanted, now=self._clock(), after=progress.cursor, time_left=time_left)
+        return self._walk.run(
+            steps,
+            progress,
+            see=lambda seen, found: self._migrated(migration, change, seen, found, failed),
+            cursor_after=self._scan.cursor_after,
+            time_left=time_left,
+            save=save,
+        )
 
-    def _migrated(self, migration: Migration, change: Change, progress: Progress, job: Job, failed: Failed) -> Progress:
+    def _migrated(
+        self, migration: Migration, change: Change, progress: Progress, job: Job | UnreadableItem, failed: Failed
+    ) -> Progress:
         """The progress after this job."""
+        if isinstance(job, UnreadableItem):
+            return _failure(progress, "", job.key, str(job.error), failed)
         if job.state is State.RUNNING:
             return replace(progress, left=progress.left + 1)
         try:

@@ -5,14 +5,16 @@ command and an overlapping replay of the same name make no second job, for as lo
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, Protocol
 from uuid import NAMESPACE_OID, uuid5
 
+from tidemill.application.job_search import FoundPage
 from tidemill.application.job_types import JobType, JobTypes
+from tidemill.application.job_walk import JobWalk, WalkProgress
 from tidemill.application.pace import Pace
 from tidemill.application.ports import Clock, NewToken, Payloads, SubmitStore, UnreadableItem
 from tidemill.application.submit import Submit
@@ -26,7 +28,6 @@ from tidemill.names import EVENT_TYPE, Lane
 _REPLAY_IDS: Final = uuid5(NAMESPACE_OID, "tidemill.replay")
 #: Of the jobs of a replay; a replay with a name adds a colon and the name.
 REPLAY_TAG: Final = "replay"
-_SAVE_INTERVAL: Final = timedelta(seconds=5)
 _FAILURES: Final = 5
 _LONGEST_TEXT: Final = 200
 
@@ -72,14 +73,6 @@ class Replay:
     dry_run: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventPage:
-    """Some jobs of events and unreadable items in the order read, and where to go on; None after the last one."""
-
-    found: Sequence[Job | UnreadableItem]
-    cursor: str | None
-
-
 class StoredEvents(Protocol):
     """The jobs of events that were published within the times of a replay."""
 
@@ -88,7 +81,7 @@ class StoredEvents(Protocol):
 
     def pages(
         self, wanted: Replay, *, after: str | None, now: datetime, time_left: Callable[[], timedelta]
-    ) -> Iterator[EventPage]:
+    ) -> Iterator[FoundPage]:
         """Ends with the events, or once no time is left for a further page."""
 
     def cursor_after(self, event: Job) -> str:
@@ -96,10 +89,7 @@ class StoredEvents(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    #: Where to go on. None before the first event, and once it is complete.
-    cursor: str | None = None
-    complete: bool = False
+class Progress(WalkProgress):
     #: By `ReplayVerdict`.
     counts: Mapping[str, int] = field(default_factory=dict)
     #: The first faults, shortened.
@@ -149,7 +139,7 @@ class Replayer:
         self._store = store
         self._payloads = payloads
         self._submit = submit
-        self._jobs = jobs
+        self._walk = JobWalk(jobs=jobs, clock=clock)
         self._clock = clock
         self._new_token = new_token
 
@@ -166,26 +156,19 @@ class Replayer:
         Raises `PermanentJobError` if this code has no such consumer, and what the store raises.
         """
         consumer = _consumer(wanted, self._submit.job_types)
-        saved_at = self._clock()
-        for page in self._events.pages(wanted, after=progress.cursor, now=saved_at, time_left=time_left):
-            # With what was seen since the cursor, which comes again unless the cursor moves past it.
-            seen = progress
-            for found in page.found:
-                if isinstance(found, UnreadableItem):
-                    seen = seen.after(ReplayVerdict.UNREADABLE, event=found.key, error=str(found.error))
-                    continue
-                if not self._jobs.spend(1, within=time_left()):
-                    return progress
-                seen = self._given(wanted, consumer, found, seen)
-                progress = seen = replace(seen, cursor=self._events.cursor_after(found))
-                if self._clock() - saved_at >= _SAVE_INTERVAL:
-                    save(progress)
-                    saved_at = self._clock()
-            progress = replace(seen, cursor=page.cursor, complete=page.cursor is None)
-        return progress
+        return self._walk.run(
+            self._events.pages(wanted, after=progress.cursor, now=self._clock(), time_left=time_left),
+            progress,
+            see=lambda seen, found: self._given(wanted, consumer, found, seen),
+            cursor_after=self._events.cursor_after,
+            time_left=time_left,
+            save=save,
+        )
 
-    def _given(self, wanted: Replay, consumer: JobType, event: Job, progress: Progress) -> Progress:
+    def _given(self, wanted: Replay, consumer: JobType, event: Job | UnreadableItem, progress: Progress) -> Progress:
         """The progress after this event."""
+        if isinstance(event, UnreadableItem):
+            return progress.after(ReplayVerdict.UNREADABLE, event=event.key, error=str(event.error))
         try:
             published = json.loads(self._payloads.load(event))
             if published["type"] != wanted.event or wanted.version not in {None, published["version"]}:

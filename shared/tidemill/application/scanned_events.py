@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 
 from tidemill.application.job_filter import JobFilter
-from tidemill.application.job_search import JobScan, JobSearch
+from tidemill.application.job_search import FoundPage, JobScan, JobSearch
 from tidemill.application.pace import Pace
-from tidemill.application.replay import EventPage, Replay
+from tidemill.application.replay import Replay
 from tidemill.domain.job import Job
 from tidemill.names import EVENT_TYPE
 
@@ -22,10 +22,9 @@ class ScannedEvents:
 
     def pages(
         self, wanted: Replay, *, after: str | None, now: datetime, time_left: Callable[[], timedelta]
-    ) -> Iterator[EventPage]:
+    ) -> Iterator[FoundPage]:
         events = JobFilter(types=(EVENT_TYPE,), tenant=wanted.tenant, since=wanted.since, until=wanted.until)
-        for step in self._search.steps(events, now=now, after=after, time_left=time_left):
-            yield EventPage(found=step.found, cursor=step.cursor)
+        return self._search.steps(events, now=now, after=after, time_left=time_left)
 
     def cursor_after(self, event: Job) -> str:
         return self._scan.cursor_after(event)

@@ -9,8 +9,9 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from tidemill.application.job_search import FoundPage
 from tidemill.application.ports import UnreadableItem
-from tidemill.application.replay import EventPage, Replay
+from tidemill.application.replay import Replay
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import Job
 from tidemill.domain.time_constants import EPOCH, MILLISECOND
@@ -37,7 +38,7 @@ class ListedEvents:
 
     def pages(
         self, wanted: Replay, *, after: str | None, now: datetime, time_left: Callable[[], timedelta]
-    ) -> Iterator[EventPage]:
+    ) -> Iterator[FoundPage]:
         begin = _position(after) if after else Position(wanted.since)
         found = self._entries.between(begin.at, wanted.until - MILLISECOND, tenant=self._tenant)
         entries = (entry for entry in found if entry > begin)
@@ -52,7 +53,7 @@ class ListedEvents:
     def cursor_after(self, event: Job) -> str:
         return _cursor(Position(event.created_at, event.id))
 
-    def _page(self, batch: list[Position], now: datetime, *, cursor: str | None) -> EventPage:
+    def _page(self, batch: list[Position], now: datetime, *, cursor: str | None) -> FoundPage:
         read: dict[str, Job | UnreadableItem] = {}
 
         def note(tenant: str, job_id: str, error: TidemillError) -> None:
@@ -60,7 +61,7 @@ class ListedEvents:
 
         read |= {job.id: job for job in self._read([(self._tenant, each.id) for each in batch], unreadable=note)}
         found = [(each.at, read[each.id]) for each in batch if each.id in read]
-        return EventPage(found=[each for at, each in found if _is_wanted(each, at, now)], cursor=cursor)
+        return FoundPage(found=[each for at, each in found if _is_wanted(each, at, now)], cursor=cursor)
 
 
 def _is_wanted(found: Job | UnreadableItem, at: datetime, now: datetime) -> bool:

@@ -10,10 +10,11 @@ import pytest
 
 from tests.support.builders import NOW, SECOND, TENANT, a_job, a_job_type
 from tidemill.application.event_types import EventType
+from tidemill.application.job_search import FoundPage
 from tidemill.application.job_types import JobTypes
 from tidemill.application.pace import Pace
 from tidemill.application.ports import UnreadableItem
-from tidemill.application.replay import EventPage, Progress, Replay, Replayer, ReplayVerdict, delivery_id
+from tidemill.application.replay import Progress, Replay, Replayer, ReplayVerdict, delivery_id
 from tidemill.application.submit import Submit
 from tidemill.domain.errors import (
     Fault,
@@ -89,13 +90,13 @@ class Store:
 class Events:
     """`StoredEvents` of these pages."""
 
-    def __init__(self, *pages: EventPage, ordered: bool = True) -> None:
+    def __init__(self, *pages: FoundPage, ordered: bool = True) -> None:
         self._pages, self.ordered = pages, ordered
         self.asked: list[tuple[Replay, str | None, datetime]] = []
 
     def pages(
         self, wanted: Replay, *, after: str | None, now: datetime, time_left: Callable[[], timedelta]
-    ) -> Iterator[EventPage]:
+    ) -> Iterator[FoundPage]:
         del time_left
         self.asked.append((wanted, after, now))
         yield from self._pages
@@ -147,7 +148,7 @@ def run(
     types = types or JobTypes({"mail": CONSUMER}, events=EVENT_TYPES)
     submit = Submit(store=store, payloads=Inline(), job_types=types, clock=lambda: NOW, new_id=lambda: "new")
     replayer = Replayer(
-        events=events or Events(EventPage(found=found, cursor=None)),
+        events=events or Events(FoundPage(found=found, cursor=None)),
         store=store,
         payloads=Inline(),
         submit=submit,
@@ -244,7 +245,7 @@ def test_an_event_of_another_type_or_version_does_not_count(event: Job, wanted: 
 
 @pytest.mark.parametrize(("group", "verdict"), [("a", "unordered"), (None, "replayed")])
 def test_a_scan_replays_no_event_of_a_group(group: str | None, verdict: str) -> None:
-    events = Events(EventPage(found=[an_event(group=group)], cursor=None), ordered=False)
+    events = Events(FoundPage(found=[an_event(group=group)], cursor=None), ordered=False)
     assert run(events=events).counts == {verdict: 1}
 
 
@@ -310,13 +311,13 @@ def test_a_replay_to_a_consumer_that_this_code_lacks_fails_at_once(
 
 def test_a_run_goes_on_behind_its_cursor_and_ends_with_the_last_page() -> None:
     events = Events(
-        EventPage(found=[an_event(id="one")], cursor="a"), EventPage(found=[an_event(id="two")], cursor=None)
+        FoundPage(found=[an_event(id="one")], cursor="a"), FoundPage(found=[an_event(id="two")], cursor=None)
     )
     progress = run(events=events, progress=Progress(cursor="before", counts={"replayed": 3}))
     assert progress == Progress(complete=True, counts={"replayed": 5})
     assert events.asked == [(WANTED, "before", NOW)]
 
-    events = Events(EventPage(found=[an_event(id="one")], cursor="a"))
+    events = Events(FoundPage(found=[an_event(id="one")], cursor="a"))
     assert run(events=events) == Progress(cursor="a", counts={"replayed": 1})
     assert run(events=Events(), progress=progress) == progress
 
@@ -333,7 +334,7 @@ def test_a_run_without_time_ends_behind_the_last_event_and_counts_nothing_twice(
 
 
 def test_the_progress_is_saved_every_five_seconds() -> None:
-    times = iter([NOW + second * SECOND for second in (0, 4, 5, 5, 9, 10, 10)])
+    times = iter([NOW + second * SECOND for second in (0, 0, 4, 5, 5, 9, 10, 10)])
     saved: list[Progress] = []
 
     run(*[an_event(id=f"e{number}") for number in range(4)], clock=lambda: next(times), save=saved.append)

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from tests.support.builders import MILLISECOND, NOW, SECOND, TENANT, a_job
+from tidemill.application.job_search import FoundPage
 from tidemill.application.ports import Unreadable, UnreadableItem
-from tidemill.application.replay import EventPage, Replay
+from tidemill.application.replay import Replay
 from tidemill.domain.errors import MalformedDocumentError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
@@ -67,7 +68,7 @@ def jobs(count: int, **changes: Any) -> list[Job]:
     ]
 
 
-def events(page: EventPage) -> list[Job]:
+def events(page: FoundPage) -> list[Job]:
     return [each for each in page.found if isinstance(each, Job)]
 
 
@@ -113,7 +114,7 @@ def test_a_page_that_finds_nothing_ends_after_five_hundred_documents() -> None:
     assert sum(stage.reads) == 501
 
 
-def replayed(stage: Any, *, after: str | None = None, left: timedelta = SECOND, **changes: Any) -> list[EventPage]:
+def replayed(stage: Any, *, after: str | None = None, left: timedelta = SECOND, **changes: Any) -> list[FoundPage]:
     wanted = replace(
         Replay(consumer="mail", event="order", version=None, tenant=TENANT, since=NOW, until=UNTIL), **changes
     )
