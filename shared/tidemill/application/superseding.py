@@ -15,7 +15,10 @@ from tidemill.application.submit import Accepted, replay
 from tidemill.application.undo import undo_id, undo_job
 from tidemill.application.unnamed_payloads import delete_unnamed
 from tidemill.application.validation import may_be_id
+from tidemill.domain.batches import is_batch
 from tidemill.domain.errors import SupersedeRefusedError, UndoFailedError, WriteRefusedError
+from tidemill.domain.events import is_event
+from tidemill.domain.flows import is_flow
 from tidemill.domain.job import OWNER, Job
 from tidemill.domain.states import AT_REST, WITHOUT_EFFECT, State
 from tidemill.domain.undo import Undo, Undone
@@ -102,6 +105,11 @@ class Superseder:
         """Raises `SupersedeRefusedError`."""
         if job.id == earlier.id:
             raise SupersedeRefusedError("a job cannot supersede itself")
+        if is_batch(earlier) or is_flow(earlier) or is_event(earlier):
+            raise SupersedeRefusedError(
+                f"job {earlier.id} is a {earlier.type}, whose jobs have the effects and would run on; supersede "
+                "those, or cancel the whole and leave `supersedes` out"
+            )
         self._check_no_other(earlier)
         if earlier.group is not None and earlier.group != job.group:
             raise SupersedeRefusedError(

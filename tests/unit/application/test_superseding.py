@@ -18,6 +18,7 @@ from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.domain.undo import Undone
 from tidemill.in_memory.single_job import Inline
+from tidemill.names import BATCH_TYPE, EVENT_TYPE, FLOW_TYPE
 
 
 class Jobs:
@@ -116,6 +117,10 @@ CORRECTED = replace(EARLIER, superseded_by="later")
         (CORRECTION, [replace(EARLIER, group="a")], "is of the group a; the job that supersedes it must be, too"),
         (replace(CORRECTION, group="b"), [replace(EARLIER, group="a")], "is of the group a; the job that supersedes"),
         (CORRECTION, [replace(EARLIER, undoes="first")], "undoes job first, so it cannot be superseded"),
+        *[
+            (CORRECTION, [replace(EARLIER, type=whole)], f"job earlier is a {whole}, whose jobs have the effects")
+            for whole in (BATCH_TYPE, FLOW_TYPE, EVENT_TYPE)
+        ],
         (CORRECTION, [replace(EARLIER, supersedes="first")], "job earlier is queued, and supersedes job first itself"),
         (CORRECTION, [UNDONE], "job earlier was undone by job undo, which has been deleted"),
         (CORRECTION, [UNDONE, UNDO], "job earlier is undone by job undo, which is queued"),
