@@ -21,12 +21,13 @@ from tidemill.domain.flow_cursor import Cursor
 from tidemill.domain.flow_place import Mark
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
+from tidemill.in_memory.single_job import Inline
 from tidemill.names import FLOW_TYPE
 
 FLOW_ID = "flow"
 
 
-class InMemoryFlows:
+class InMemoryFlows(Inline):
     """`FlowStore`, `SubmitStore`, `ControlStore` and `Payloads` of one flow, with its nodes as in the HTTP API."""
 
     def __init__(self, nodes: Sequence[Mapping[str, object]]) -> None:
@@ -135,20 +136,6 @@ class InMemoryFlows:
         self.documents[FLOW_ID] = replace(flow, additions=len(self.additions))
         self.looks += 1
         return self.flow
-
-    def put_away(self, job: Job, *, now: datetime | None = None) -> Job:
-        del now
-        return job
-
-    def stays_inline(self, job: Job) -> bool:
-        del job
-        return True
-
-    def load(self, job: Job) -> str:
-        return job.payload or ""
-
-    def delete(self, tenant: str, job_id: str, location: str | None) -> None:
-        """It has stored nothing apart."""
 
 
 def nodes(**after: Sequence[Any]) -> list[dict[str, Any]]:

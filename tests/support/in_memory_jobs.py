@@ -12,9 +12,10 @@ from tidemill.domain.errors import JobFileError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.signals import Signal
 from tidemill.domain.states import State
+from tidemill.in_memory.single_job import Inline
 
 
-class InMemoryJobs:
+class InMemoryJobs(Inline):
     """`SubmitStore`, `ControlStore` and `Payloads`. It notes each write, and refuses those of `refusals` first."""
 
     def __init__(self, *jobs: Job) -> None:
@@ -42,19 +43,6 @@ class InMemoryJobs:
     def redrive(self, job: Job, **audit: Any) -> Job:
         self._write("redrive", job.id, audit)
         return self._kept(replace(job, state=State.QUEUED, due=NOW))
-
-    def put_away(self, job: Job, **_now: Any) -> Job:
-        return job
-
-    def stays_inline(self, job: Job) -> bool:
-        del job
-        return True
-
-    def load(self, job: Job) -> str:
-        return job.payload or ""
-
-    def delete(self, tenant: str, job_id: str, location: str | None) -> None:
-        """It has stored nothing apart."""
 
     def control(self) -> Control:
         return Control(store=self, clock=lambda: NOW, new_token=lambda: "token")
