@@ -16,8 +16,8 @@ from tidemill import declaration_checks as checks
 from tidemill.application.breaker_use import CURRENT_USE
 from tidemill.domain.breaker import BreakerPolicy
 from tidemill.domain.errors import DeclarationError
+from tidemill.domain.time_constants import SECOND
 
-_SECOND: Final = timedelta(seconds=1)
 #: SQS delays a message by so much, and the next probe waits on its lane:
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-delay-queues.html
 _LONGEST_PROBE_INTERVAL: Final = timedelta(minutes=15)
@@ -51,8 +51,8 @@ class Breaker:
             raise DeclarationError(f"failure_threshold is {self.failure_threshold}; it must be at least 1")
         if not 0 < self.failure_ratio <= 1:
             raise DeclarationError(f"failure_ratio is {self.failure_ratio}; it must be above 0 and at most 1")
-        window = checks.duration("window_seconds", self.window_seconds, _SECOND)
-        interval = checks.duration("probe_seconds", self.probe_seconds, _SECOND)
+        window = checks.duration("window_seconds", self.window_seconds, SECOND)
+        interval = checks.duration("probe_seconds", self.probe_seconds, SECOND)
         if interval is None or window is None or interval > _LONGEST_PROBE_INTERVAL:
             raise DeclarationError(f"probe_seconds is {self.probe_seconds}; it must be at most 900")
         policy = BreakerPolicy(

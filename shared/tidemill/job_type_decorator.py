@@ -22,6 +22,7 @@ from tidemill.domain.errors import DeclarationError
 from tidemill.domain.limits import Rate
 from tidemill.domain.retry import DEFAULT_BACKOFF_CAP_SECONDS, RetryPolicy
 from tidemill.domain.strain import Importance
+from tidemill.domain.time_constants import SECOND
 from tidemill.names import Lane
 from tidemill.payload_model import parser
 from tidemill.shared_limit import SharedLimit, limit_arguments
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 OnDead = Literal["skip", "block"]
-_SECOND: Final = timedelta(seconds=1)
 _DAY: Final = timedelta(days=1)
 
 Payload = TypeVar("Payload", bound="BaseModel")
@@ -146,13 +146,13 @@ def job_type(
         ),
         parse=parser(payload),
         schema=payload.model_json_schema,
-        timeout=checks.duration("timeout_seconds", timeout_seconds, _SECOND),
+        timeout=checks.duration("timeout_seconds", timeout_seconds, SECOND),
         importance=Importance(importance),
-        max_age=checks.duration("max_age_seconds", max_age_seconds, _SECOND),
+        max_age=checks.duration("max_age_seconds", max_age_seconds, SECOND),
         retention=checks.duration("retention_days", retention_days, _DAY),
         blocks=on_dead == "block",
         **limits,
-        unique=checks.duration("unique_seconds", unique_seconds, _SECOND),
+        unique=checks.duration("unique_seconds", unique_seconds, SECOND),
         schedule=schedule,
         catch_up=catch_up,
         depends_on=policies(depends_on),

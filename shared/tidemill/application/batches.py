@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 
 from tidemill.application.control import Control
@@ -18,9 +18,9 @@ from tidemill.domain.errors import (
 )
 from tidemill.domain.job import Job
 from tidemill.domain.submission import Submission
+from tidemill.domain.time_constants import SECOND
 from tidemill.names import BATCH_TYPE
 
-_SECOND: Final = timedelta(seconds=1)
 #: What a callback and a node of a flow may not have: each is submitted once, when others have ended.
 NOT_OF_LATER_JOBS: Final = {
     "key": "idempotency_key",
@@ -96,7 +96,7 @@ def _asked(callback: Submission) -> dict[str, Any]:
         "lane": callback.lane,
         "group": callback.group,
         "tags": sorted(callback.tags),
-        "max_age_seconds": callback.max_age / _SECOND if callback.max_age else None,
+        "max_age_seconds": callback.max_age / SECOND if callback.max_age else None,
     }
     return {name: value for name, value in asked.items() if value}
 
@@ -107,8 +107,8 @@ def _facts(callback: Submission, job_type: JobType) -> dict[str, Any]:
     facts = {
         "lane": callback.lane or job_type.lane,
         "blocks": job_type.blocks or None,
-        "max_age_seconds": max_age / _SECOND if max_age else None,
-        "retention_seconds": job_type.retention / _SECOND if job_type.retention else None,
+        "max_age_seconds": max_age / SECOND if max_age else None,
+        "retention_seconds": job_type.retention / SECOND if job_type.retention else None,
     }
     return {name: value for name, value in facts.items() if value is not None}
 

@@ -2,8 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from datetime import timedelta
-from typing import Any, Final
+from typing import Any
 
 from tidemill.application.event_types import EventType
 from tidemill.application.job_ids import follow_up_id
@@ -13,9 +12,8 @@ from tidemill.application.validation import read_payload
 from tidemill.domain.errors import Fault, InvalidPayloadError, TidemillError, UnloadedJobTypeError
 from tidemill.domain.events import LONGEST_EVENT_GROUP, LONGEST_EVENT_KEY, Event, Publication, Seen
 from tidemill.domain.job import Job
+from tidemill.domain.time_constants import SECOND
 from tidemill.names import EVENT_TYPE
-
-_SECOND: Final = timedelta(seconds=1)
 
 
 def publish(event: Event, submit: Submit, *, tenant: str, trace: str) -> Accepted:
@@ -113,7 +111,7 @@ def _facts(consumer: JobType) -> dict[str, Any]:
         "type": consumer.name,
         "lane": consumer.lane,
         "blocks": consumer.blocks or None,
-        "max_age_seconds": consumer.max_age / _SECOND if consumer.max_age else None,
-        "retention_seconds": consumer.retention / _SECOND if consumer.retention else None,
+        "max_age_seconds": consumer.max_age / SECOND if consumer.max_age else None,
+        "retention_seconds": consumer.retention / SECOND if consumer.retention else None,
     }
     return {name: value for name, value in facts.items() if value is not None}

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any, Final, cast
 
 from tidemill.application.batches import NOT_OF_LATER_JOBS, type_facts
@@ -38,9 +37,9 @@ from tidemill.domain.flows import (
     starts_nodes,
 )
 from tidemill.domain.job import Job
+from tidemill.domain.time_constants import SECOND
 from tidemill.names import FLOW_TYPE, LARGEST_BODY_BYTES
 
-_SECOND: Final = timedelta(seconds=1)
 #: How often an addition is tried while others add nodes.
 _TRIES: Final = 8
 
@@ -150,7 +149,7 @@ def _asked(node: Node) -> dict[str, Any]:
         "lane": submission.lane,
         "group": submission.group,
         "tags": sorted(submission.tags),
-        "max_age_seconds": submission.max_age / _SECOND if submission.max_age else None,
+        "max_age_seconds": submission.max_age / SECOND if submission.max_age else None,
     }
     return {name: value for name, value in asked.items() if value}
 

@@ -19,7 +19,7 @@ from tidemill.cdk.lane_config import LONGEST_FUNCTION_TIMEOUT_SECONDS, LaneConfi
 from tidemill.cdk.synth_errors import SettingError, SynthError, require, require_form
 from tidemill.cost.aws_quotas import NEW_TABLE_WRITE_UNITS
 from tidemill.domain.pass_bounds import pass_duration
-from tidemill.domain.time_constants import JOB_RETENTION_DAYS
+from tidemill.domain.time_constants import JOB_RETENTION_DAYS, SECOND
 from tidemill.names import (
     AUDIT_RETENTION_DAYS,
     BATCH_PACKAGE,
@@ -52,7 +52,7 @@ LEAST_PAYLOAD_ITEM_BYTES: Final = 1024
 #: The minimum of `reconcile_read_units`.
 LEAST_READ_UNITS: Final = 10
 #: The minimum of `wake_timeout_seconds`.
-LEAST_WAKE_SECONDS: Final = LEAST_WAKE_TIME // timedelta(seconds=1)
+LEAST_WAKE_SECONDS: Final = LEAST_WAKE_TIME // SECOND
 #: The retention times of CloudWatch Logs that are useful here.
 LOG_RETENTIONS_DAYS: Final = (1, 3, 7, 14, 30, 60, 90, 180, 365)
 #: The maximum of `metrics_by_type`: 900 metrics.

@@ -14,6 +14,7 @@ from tidemill.cli.output import say, show_json
 from tidemill.cli.parameter_types import DURATION, TIMESTAMP
 from tidemill.cli.submit_batch import submit_batch
 from tidemill.cli.watch import watch_jobs
+from tidemill.domain.time_constants import SECOND
 from tidemill.names import Lane
 
 _LANES: Final = click.Choice(list(map(str, Lane)))
@@ -147,4 +148,4 @@ def submit(
 
 
 def _seconds(duration: timedelta | None) -> int | None:
-    return None if duration is None else duration // timedelta(seconds=1)
+    return None if duration is None else duration // SECOND

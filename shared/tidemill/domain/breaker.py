@@ -13,9 +13,8 @@ from typing import Final
 from tidemill.domain.job import Job
 from tidemill.domain.limits import Rate
 from tidemill.domain.pauses import LARGEST_DRAIN_PER_SECOND
-from tidemill.domain.time_constants import EPOCH
+from tidemill.domain.time_constants import EPOCH, SECOND
 
-_SECOND: Final = timedelta(seconds=1)
 #: How long an elected job may take to reach a worker, from the time of its probe.
 PROBE_EXPECTED_WITHIN: Final = timedelta(minutes=1)
 #: The rate right after the breaker closed, and the time in which it doubles.
@@ -230,7 +229,7 @@ def drain_rate(*, since: datetime, at: datetime) -> Rate:
     """
     doublings = min((at - since) / DRAIN_DOUBLES_EVERY, 16)
     per_second = FIRST_DRAIN_PER_SECOND * 2 ** max(doublings, 0)
-    return Rate(count=min(int(per_second), LARGEST_DRAIN_PER_SECOND), period=_SECOND)
+    return Rate(count=min(int(per_second), LARGEST_DRAIN_PER_SECOND), period=SECOND)
 
 
 def _next(breaker: Breaker) -> Breaker:

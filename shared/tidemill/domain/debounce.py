@@ -12,11 +12,10 @@ from tidemill.domain.burst import Burst
 from tidemill.domain.job import Job
 from tidemill.domain.outcomes import state_until
 from tidemill.domain.states import State
-from tidemill.domain.time_constants import EPOCH, LONGEST_SPAN, MILLISECOND
+from tidemill.domain.time_constants import EPOCH, LONGEST_SPAN, MILLISECOND, SECOND
 
 #: Unless the submission says it, the longest time from the first submission, in units of `debounce`.
 DEFAULT_MAX_FACTOR: Final = 10
-_SECOND: Final = timedelta(seconds=1)
 _BEFORE_ITS_RUN: Final = frozenset({State.SCHEDULED, State.QUEUED, State.RETRYING, State.PARKED})
 _TO_MOVE: Final = frozenset({State.SCHEDULED, State.QUEUED})
 
@@ -32,7 +31,7 @@ def quiet_after(now: datetime, debounce: timedelta) -> datetime:
     Whole seconds, rounded up: the submissions of one second ask for the same time, so only the first one writes it.
     """
     later = now + debounce
-    return later + (EPOCH - later) % _SECOND if debounce else now
+    return later + (EPOCH - later) % SECOND if debounce else now
 
 
 def takes_submissions(job: Job) -> bool:
@@ -100,5 +99,5 @@ def useful_longer(job: Job, submission: Job, *, now: datetime) -> Job:
     if job.useful_until is None or submission.useful_until is None or submission.due is None:
         return job
     begins = max(job.run_at or now, now)
-    until = begins + (EPOCH - begins) % _SECOND + (submission.useful_until - submission.due)
+    until = begins + (EPOCH - begins) % SECOND + (submission.useful_until - submission.due)
     return replace(job, useful_until=max(job.useful_until, until))

@@ -18,7 +18,7 @@ from typing import Final
 
 from tidemill.domain.adaptive_limit import Adapted
 from tidemill.domain.limits import Limit, Rate
-from tidemill.domain.time_constants import EPOCH
+from tidemill.domain.time_constants import EPOCH, MICROSECOND
 
 #: How long a slot waits for the job that it is reserved for, from the time when the job may start.
 RESERVED: Final = timedelta(minutes=1)
@@ -34,7 +34,6 @@ AHEAD: Final = timedelta(minutes=2)
 MOST_AT_ONCE: Final = 25
 #: Lanes delay messages by whole seconds.
 _SLACK: Final = timedelta(seconds=1)
-_MICROSECOND: Final = timedelta(microseconds=1)
 _RESERVATION: Final = "+"
 
 
@@ -135,7 +134,7 @@ def reservation_name(tenant: str, job_id: str) -> str:
 
 def interval(rate: Rate) -> timedelta:
     """Rounded up to a whole microsecond, so that rounding never adds up to one run more."""
-    return -(-rate.period // (rate.count * _MICROSECOND)) * _MICROSECOND
+    return -(-rate.period // (rate.count * MICROSECOND)) * MICROSECOND
 
 
 def burst(rate: Rate) -> timedelta:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from tidemill.domain.errors import InvalidSettingError
 from tidemill.domain.job import Job
 from tidemill.domain.limits import Rate
+from tidemill.domain.time_constants import SECOND
 from tidemill.domain.waiting import Line
 from tidemill.names import SCHEDULE_TENANT, Lane
 
@@ -16,7 +17,6 @@ from tidemill.names import SCHEDULE_TENANT, Lane
 #: about 2,000 jobs of a line.
 DRAIN_PER_SECOND: Final = 10
 LARGEST_DRAIN_PER_SECOND: Final = 100
-_SECOND: Final = timedelta(seconds=1)
 #: A change of the configuration reaches each function within this time, unless its source says otherwise.
 ACTS_WITHIN: Final = timedelta(seconds=10)
 #: How long a call of the scheduler may come after its time: a day until Lambda accepts it, then six hours of retries.
@@ -118,7 +118,7 @@ class Pause:
     #: Whether the HTTP API refuses new jobs meanwhile.
     reject_new: bool = False
     #: How fast its jobs start after its end.
-    rate: Rate = Rate(count=DRAIN_PER_SECOND, period=_SECOND)  # noqa: RUF009 - immutable
+    rate: Rate = Rate(count=DRAIN_PER_SECOND, period=SECOND)  # noqa: RUF009 - immutable
 
     @property
     def order(self) -> tuple[int, str]:
@@ -169,7 +169,7 @@ def drain_rate(per_second: Any) -> Rate:
     whole = isinstance(per_second, int) and not isinstance(per_second, bool)
     if not whole or not 1 <= per_second <= LARGEST_DRAIN_PER_SECOND:
         raise InvalidSettingError(f"the rate {per_second!r} is not a whole number from 1 to {LARGEST_DRAIN_PER_SECOND}")
-    return Rate(count=per_second, period=_SECOND)
+    return Rate(count=per_second, period=SECOND)
 
 
 def _forms() -> str:

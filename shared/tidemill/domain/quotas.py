@@ -10,7 +10,7 @@ from typing import Any, Final
 from tidemill.domain import option_values
 from tidemill.domain.errors import InvalidSettingError
 from tidemill.domain.tenants import TENANT_RULE, is_tenant
-from tidemill.domain.time_constants import EPOCH
+from tidemill.domain.time_constants import EPOCH, SECOND
 
 #: The name of the quota of each tenant that has none of its own.
 DEFAULT_QUOTA: Final = "default"
@@ -21,7 +21,6 @@ LONGEST_PERIOD: Final = timedelta(days=1)
 _PARTS: Final = 20
 _COUNT: Final = "count"
 _PERIOD: Final = "period_seconds"
-_SECOND: Final = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +39,7 @@ class Quota:
             raise InvalidSettingError(f'a quota is {value!r}; write it as {{"{_COUNT}": 1000, "{_PERIOD}": 60}}')
         try:
             count = option_values.whole(_COUNT, value[_COUNT])
-            period = option_values.span(_PERIOD, value[_PERIOD], _SECOND)
+            period = option_values.span(_PERIOD, value[_PERIOD], SECOND)
         except ValueError as error:
             raise InvalidSettingError(str(error)) from None
         if not 0 <= count <= LARGEST_COUNT:

@@ -4,6 +4,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+SECOND: Final = timedelta(seconds=1)
+#: The precision of limits and rates.
+MICROSECOND: Final = timedelta(microseconds=1)
 #: The precision of the times in a document.
 MILLISECOND: Final = timedelta(milliseconds=1)
 #: A year, leap or not: the longest delay, snooze, period of a unique job and retention of an ended job.

@@ -13,8 +13,8 @@ from tidemill.domain import option_values
 from tidemill.domain.errors import InvalidSettingError
 from tidemill.domain.limits import Limit, Rate
 from tidemill.domain.retry import LONGEST_BACKOFF_SECONDS, RetryPolicy
+from tidemill.domain.time_constants import SECOND
 
-_SECOND: Final = timedelta(seconds=1)
 #: No run lasts longer on any lane: https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html
 LONGEST_TIMEOUT: Final = timedelta(minutes=15)
 #: The members of a rate.
@@ -129,7 +129,7 @@ def _argument(option: Option, value: Any) -> dict[str, Any]:
         case Option.BACKOFF_CAP:
             return {"backoff_cap_seconds": _backoff(0, option_values.number(option, value)).backoff_cap_seconds}
         case Option.TIMEOUT:
-            timeout = option_values.span(option, value, _SECOND)
+            timeout = option_values.span(option, value, SECOND)
             if timeout > LONGEST_TIMEOUT:
                 raise ValueError(
                     f"{option} is {value}; no lane allows a run more than {LONGEST_TIMEOUT.total_seconds():g}"
@@ -149,4 +149,4 @@ def _rate(value: Any) -> Rate:
     if not isinstance(value, dict) or set(value) != {_COUNT, _PERIOD}:
         raise ValueError(f'{Option.RATE} is {value!r}; write it as {{"{_COUNT}": 10, "{_PERIOD}": 60}}')
     count = option_values.whole(_COUNT, value[_COUNT])
-    return Rate(count=count, period=option_values.span(_PERIOD, value[_PERIOD], _SECOND))
+    return Rate(count=count, period=option_values.span(_PERIOD, value[_PERIOD], SECOND))

@@ -11,7 +11,7 @@ from tidemill.application.audit import AuditEntry, Outcome
 from tidemill.aws.attribute_values import milliseconds, seconds, text
 from tidemill.aws.clients import Item, translated
 from tidemill.aws.conditional_writes import refusing_item
-from tidemill.domain.time_constants import EPOCH
+from tidemill.domain.time_constants import EPOCH, MILLISECOND
 from tidemill.dynamodb.document import from_milliseconds
 from tidemill.dynamodb.item_keys import prefixed_key
 from tidemill.names import ATTENTION_INDEX, ATTENTION_KEY, ATTENTION_SORT_KEY, JOB_KEY, TTL_ATTRIBUTE
@@ -26,7 +26,6 @@ _PARTITION: Final = "audit"
 #: The most keys of one BatchGetItem:
 #: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html
 _BATCH: Final = 100
-_MILLISECOND: Final = timedelta(milliseconds=1)
 _EVER: Final = EPOCH
 _NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
@@ -84,7 +83,7 @@ class DynamoAuditLog:
         bounds = {
             # Without a bound, of any time that an item can have.
             ":since": milliseconds(since or _EVER),
-            ":last": milliseconds(before - _MILLISECOND if before else _NEVER),
+            ":last": milliseconds(before - MILLISECOND if before else _NEVER),
         }
         pages = self._client.get_paginator("query").paginate(
             TableName=self._table,

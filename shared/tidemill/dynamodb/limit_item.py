@@ -16,7 +16,7 @@ from tidemill.domain.adaptive_limit import Change
 from tidemill.domain.limit_state import RESERVED, LimitState, Turn, burst, interval, run_name, slack
 from tidemill.domain.limits import Limit, Rate
 from tidemill.domain.pauses import Drain
-from tidemill.domain.time_constants import EPOCH
+from tidemill.domain.time_constants import EPOCH, MICROSECOND
 from tidemill.domain.waiting import Cause, Line
 from tidemill.dynamodb import adaptive_number
 from tidemill.dynamodb.adaptive_number import BOUNDS, adapted_of, bounds_field, bounds_of
@@ -59,8 +59,6 @@ LAST_AT: Final = "last_at"
 _SLOTS: Final = "slots"
 _COUNT: Final = "count"
 _PERIOD: Final = "period"
-
-_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 def enter(slot: LimitSlot, state: LimitState, *, now: datetime) -> Request:
@@ -165,7 +163,7 @@ def mark_drain(drain: Drain) -> Request:
     write.set(ATTENTION_SORT_KEY, milliseconds(drain.ends_at))
     write.set(LAST_AT, milliseconds(drain.ends_at))
     write.set(_COUNT, number(drain.rate.count))
-    write.set(_PERIOD, number(drain.rate.period // _MICROSECOND))
+    write.set(_PERIOD, number(drain.rate.period // MICROSECOND))
     # An earlier pause of the same name has ended, and its line was cleared.
     write.removes.append(write.name(TTL_ATTRIBUTE))
     return write.request()
@@ -231,7 +229,7 @@ def decoded(item: Item) -> LimitState:
         held=None if held is None else {name: from_milliseconds(until) for name, until in held.items()},
         arrival=_time(item, ARRIVAL),
         promised=_time(item, PROMISED),
-        spacing=int(item[SPACING]["N"]) * _MICROSECOND if SPACING in item else None,
+        spacing=int(item[SPACING]["N"]) * MICROSECOND if SPACING in item else None,
         marked=ATTENTION_KEY in item,
         last=(tenant, job_id) if LAST in item else None,
         last_at=from_milliseconds(item[LAST_AT]) if LAST_AT in item else EPOCH,
@@ -301,7 +299,7 @@ def _change_slots(
 def _start(write: LimitWrite, slot: LimitSlot, rate: Rate, state: LimitState, now: datetime) -> None:
     """Move the arrival time on."""
     name = write.name(ARRIVAL)
-    write.set(SPACING, number(interval(rate) // _MICROSECOND))
+    write.set(SPACING, number(interval(rate) // MICROSECOND))
     known = state.under(rate, now).arrival
     if known != state.arrival:
         # Another run has started since, at the present rate.
@@ -314,7 +312,7 @@ def _start(write: LimitWrite, slot: LimitSlot, rate: Rate, state: LimitState, no
         write.conditions += [f"{name} > :now_exactly", f"{name} <= :latest"]
         write.sets[name] = f"{name} + :interval"
         write.value("latest", _microseconds(now + burst(rate) + (slack(rate) if slot.released else timedelta(0))))
-        write.value("interval", number(interval(rate) // _MICROSECOND))
+        write.value("interval", number(interval(rate) // MICROSECOND))
     else:
         # Another run has started since, so the limit key is no longer idle.
         write.conditions.append(f"(attribute_not_exists({name}) OR {name} <= :now_exactly)")
@@ -334,12 +332,12 @@ def _limit_fields(limit: Limit, state: LimitState) -> dict[str, Item | None]:
         _SLOTS: None if slots is None else number(slots),
         BOUNDS: bounds_field(limit.adaptive),
         _COUNT: None if rate is None else number(rate.count),
-        _PERIOD: None if rate is None else number(rate.period // _MICROSECOND),
+        _PERIOD: None if rate is None else number(rate.period // MICROSECOND),
     }
 
 
 def _limit_of(item: Item) -> Limit | None:
-    rate = Rate(count=int(item[_COUNT]["N"]), period=int(item[_PERIOD]["N"]) * _MICROSECOND) if _COUNT in item else None
+    rate = Rate(count=int(item[_COUNT]["N"]), period=int(item[_PERIOD]["N"]) * MICROSECOND) if _COUNT in item else None
     adaptive = bounds_of(item)
     concurrency = int(item[_SLOTS]["N"]) if _SLOTS in item and adaptive is None else None
     if rate is None and concurrency is None and adaptive is None:
@@ -348,8 +346,8 @@ def _limit_of(item: Item) -> Limit | None:
 
 
 def _time(item: Item, name: str) -> datetime:
-    return EPOCH + int(item[name]["N"]) * _MICROSECOND if name in item else EPOCH
+    return EPOCH + int(item[name]["N"]) * MICROSECOND if name in item else EPOCH
 
 
 def _microseconds(value: datetime) -> Item:
-    return number((value - EPOCH) // _MICROSECOND)
+    return number((value - EPOCH) // MICROSECOND)

@@ -8,6 +8,7 @@ from tidemill.application.ports import ReceivedDeadLetter, Refusal
 from tidemill.aws.clients import translated
 from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError, OtherEpochError
 from tidemill.domain.job import DeadLetter, Reference
+from tidemill.domain.time_constants import SECOND
 from tidemill.sqs import messages
 from tidemill.sqs.lanes import BATCH_LIMIT, refusals_of
 
@@ -71,7 +72,7 @@ def _batches(indices: Sequence[int]) -> Sequence[Sequence[int]]:
 
 
 def _seconds(duration: timedelta) -> int:
-    return duration // timedelta(seconds=1)
+    return duration // SECOND
 
 
 def _received(message: Mapping[str, Any], epoch: int) -> ReceivedDeadLetter:
