@@ -98,8 +98,9 @@ synth: setup-app ## write the templates to cdk.out, without account or credentia
 dashboard: setup-dev ## play the demo and draw the dashboard with its data to docs/dashboard.png
 	@$(PY) -m tools.dashboard_picture docs/dashboard.png
 
-docs: setup-app ## write the generated documents anew
+docs: setup-dev ## write the generated documents anew
 	@$(PY) -m tools.state_machine > docs/internals/state-machine.md
+	@$(PY) -m tools.figures > docs/internals/figures.md
 	@$(PY) -m tools.cli_reference docs/reference/cli.md
 
 lock: setup-dev ## compile the hashed requirements from pyproject.toml

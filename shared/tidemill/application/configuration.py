@@ -15,8 +15,8 @@ from tidemill.domain.setting import Setting
 
 #: How long an execution environment uses what it has read.
 CACHED_FOR: Final = timedelta(seconds=5)
-#: What is older is stale. Wake forgets the line of a pause 20 minutes after its end, and an invocation, which may act
-#: at its end on what it read at its begin, lasts 15 minutes at most.
+#: An older configuration is stale. Wake forgets the line of a pause 20 minutes after its end, and an invocation, which
+#: may act at its end on what it read at its begin, lasts 15 minutes at most.
 STALE_AFTER: Final = timedelta(minutes=2)
 
 #: The present configuration, for a use case. It never raises.

@@ -13,7 +13,7 @@ from tidemill.domain.flow_graph import LAST
 from tidemill.domain.flows import NodeVerdict, is_flow, starts_nodes
 from tidemill.domain.job import Job
 
-#: What one call does itself: so many nodes may follow, and so many documents may be read. It takes a second or two.
+#: The work of one call: so many nodes may follow, and so many documents may be read. It takes a second or two.
 MOST_FOLLOWING: Final = 200
 MOST_READ: Final = 1_000
 _AT_ONCE: Final = 8

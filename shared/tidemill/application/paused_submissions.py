@@ -9,7 +9,7 @@ from tidemill.application.ports import Clock
 from tidemill.domain.errors import SubmissionPausedError
 from tidemill.domain.job import Job
 
-#: What a refused caller is asked to wait, unless the cause ends earlier. It may last longer, and then refuses again.
+#: A refused caller is asked to wait so long, unless the cause ends earlier. It may last longer, and then refuses again.
 LONGEST_RETRY_AFTER: Final = timedelta(minutes=1)
 _SHORTEST_RETRY_AFTER: Final = timedelta(seconds=1)
 

@@ -13,7 +13,7 @@ from tidemill.domain.time_constants import EPOCH, MILLISECOND, epoch_millisecond
 #: A write is charged per unit of the whole item.
 #: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html
 WRITE_UNIT_BYTES: Final = 1024
-#: What the next run adds to a document: the entries of its claim and its settle, and its owner.
+#: The growth of a document by its next run: the entries of its claim and its settle, and its owner.
 NEXT_RUN_BYTES: Final = 200
 _NOTHING: Final = "-"
 #: Both images of a stream record, and each later read of a job, have the same entries again.

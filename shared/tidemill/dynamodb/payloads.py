@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 #: The largest payload in a document. It is stored apart earlier if the document would take a second write unit with it
 #: and takes one without, because tags and a trace leave less room.
 LARGEST_INLINE_BYTES: Final = 400
-#: What a document grows by until the success of its first attempt, with the tenant once more: its index entry, the
+#: The growth of a document until the success of its first attempt, with the tenant once more: its index entry, the
 #: facts and the history of its run, and a result of 100 bytes.
 FIRST_RUN_BYTES: Final = 340
 #: The largest payload in an item, unless the stage says otherwise.
 LARGEST_ITEM_BYTES: Final = PAYLOAD_ITEM_BYTES
 
-#: What a document has instead of a payload that is stored apart: `payload_at`, the kind, a slash and a token.
+#: A document has this instead of a payload that is stored apart: `payload_at`, the kind, a slash and a token.
 LOCATION_BYTES: Final = 47
 #: About what such an item has besides: its key with tenant, job and location, and the time.
 ITEM_KEY_BYTES: Final = 200

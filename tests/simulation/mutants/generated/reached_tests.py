@@ -23,7 +23,11 @@ _FOLDERS: Final = ("unit", "contract", "integration")
 #: These test the example, the documents and the command line.
 _OTHER: Final = frozenset(("shortener", "docs", "cli"))
 #: These read constants, and call nothing.
-_OF_NUMBERS: Final = ("tests/unit/docs/test_limits_page.py", "tests/unit/docs/test_stated_numbers.py")
+_OF_NUMBERS: Final = (
+    "tests/unit/docs/test_figures_page.py",
+    "tests/unit/docs/test_limits_page.py",
+    "tests/unit/docs/test_stated_numbers.py",
+)
 
 
 class ReachedTests:
