@@ -8,6 +8,7 @@ from typing import Final
 
 from tidemill.application.batches import cancel_batch
 from tidemill.application.control import Control
+from tidemill.application.group_turns import in_turn
 from tidemill.application.ports import BatchStore, Clock, ControlStore, NewToken
 from tidemill.domain.batches import Look, Page, is_batch
 from tidemill.domain.errors import (
@@ -98,7 +99,8 @@ class BatchMembers:
     def redrive(self, batch: Job, dead: Iterable[Job], *, until: datetime) -> None:
         """Redrive these members in the name of the operator or owner who redrove the batch, up to that time."""
         busy = set[str]()
-        for job in dead:
+        in_order = sorted(dead, key=lambda job: job.sequence or 0)
+        for job in in_turn(in_order, lambda job: job.group, look=batch.generation):
             # A try takes a second, and a group that was busy a moment ago still is.
             if job.group in busy:
                 continue

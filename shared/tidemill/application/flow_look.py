@@ -12,6 +12,7 @@ from typing import Final
 
 from tidemill.application.flow_moves import Mover
 from tidemill.application.flow_nodes import FlowParts, NodeDocuments, in_parts
+from tidemill.application.group_turns import in_turn
 from tidemill.application.ports import NewToken
 from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError, WriteRefusedError
 from tidemill.domain.flow_cursor import ALL_ENDED, Cursor
@@ -22,6 +23,9 @@ from tidemill.domain.states import State
 
 _AT_ONCE: Final = 8
 _READ_AT_ONCE: Final = 100
+#: After so many groups that were busy, a look tries no further group: the time is for all else that it has to do. At
+#: eight tries a second, these take eight seconds.
+_MOST_BUSY: Final = 64
 
 InTime = Callable[[], bool]
 
@@ -79,6 +83,10 @@ class _Busy:
 
     nodes: set[int] = field(default_factory=set)
     groups: set[str] = field(default_factory=set)
+
+    def leaves(self, group: str | None) -> bool:
+        """Whether this look tries no job of this group any more."""
+        return group is not None and (group in self.groups or len(self.groups) >= _MOST_BUSY)
 
     @contextmanager
     def noting(self, number: int, group: str | None) -> Iterator[None]:
@@ -138,12 +146,18 @@ class FlowLook:
             return True
         asked = flow.redrives[-1]
         looked = self._looked(documents, again=False)
-        for number in not_tolerated(looked.graph, looked.resolutions):
-            job = documents.document(number)
-            if job is None or job.state is not State.DEAD or not job.finished_at or job.finished_at >= asked.at:
-                continue
-            if job.group in busy.groups:
-                continue
+        dead = {
+            number: job
+            for number in not_tolerated(looked.graph, looked.resolutions)
+            if (job := documents.document(number)) and job.state is State.DEAD
+            if job.finished_at and job.finished_at < asked.at
+        }
+
+        def redrive(number: int) -> None:
+            job = dead[number]
+            if busy.leaves(job.group):
+                busy.nodes.add(number)
+                return
             # A later look finds those that changed meanwhile, or whose group is busy.
             with suppress(WriteRefusedError), busy.noting(number, job.group):
                 found = self._parts.jobs.get(job.tenant, job.id) or job
@@ -151,9 +165,9 @@ class FlowLook:
                     found, token=self._new_token(), now=self._parts.clock(), by=asked.by, reason=asked.reason
                 )
             documents.read([number], again=True)
-            if not in_time():
-                return False
-        return True
+
+        in_order = sorted(dead, key=lambda number: dead[number].sequence or 0)
+        return _each(documents, in_order, redrive, in_time)
 
     def _act(self, documents: NodeDocuments, in_time: InTime, busy: _Busy) -> bool:
         """Start and mark nodes, each after its parents, and move the cursors that are behind.
@@ -162,11 +176,12 @@ class FlowLook:
         """
         graph, mover = documents.nodes.graph, Mover(documents, self._parts.flows)
         starts, marks, waiting = self._due(documents)
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            for some in in_parts(starts, _AT_ONCE):
-                list(pool.map(lambda numbers: _start(documents, numbers, busy), _by_group(documents, some)))
-                if not in_time():
-                    return False
+
+        def start(number: int) -> None:
+            _carry_out(documents, number, NodeVerdict.START, busy)
+
+        if not _each(documents, starts, start, in_time):
+            return False
         moves = [(number, NodeVerdict.WAIT) for number in self._behind(documents, waiting)]
         for number, said in [*marks.items(), *moves]:
             due = said
@@ -243,15 +258,25 @@ class FlowLook:
         return Looked([documents.resolution(number) for number in range(len(graph))], graph, again, busy)
 
 
-def _start(documents: NodeDocuments, numbers: Sequence[int], busy: _Busy) -> None:
-    for number in numbers:
-        _carry_out(documents, number, NodeVerdict.START, busy)
+def _each(documents: NodeDocuments, numbers: Sequence[int], act: Callable[[int], object], in_time: InTime) -> bool:
+    """Act on the nodes, several at once; those of one group in their order. False if the time was too short."""
+
+    def act_in_order(some: Sequence[int]) -> None:
+        for number in some:
+            act(number)
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for some in in_parts(in_turn(numbers, documents.group, look=documents.flow.generation), _AT_ONCE):
+            list(pool.map(act_in_order, _by_group(documents, some)))
+            if not in_time():
+                return False
+    return True
 
 
 def _carry_out(documents: NodeDocuments, number: int, due: NodeVerdict, busy: _Busy) -> None:
     # A mark takes part in no group.
     group = documents.group(number) if due is NodeVerdict.START else None
-    if group in busy.groups:
+    if busy.leaves(group):
         busy.nodes.add(number)
         return
     with busy.noting(number, group):

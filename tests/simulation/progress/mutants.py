@@ -37,24 +37,24 @@ MUTANTS: Final = (
             "if job.cancel_requested_at is None)",
         ),
     ),
-    # The next look begins with the same nodes.
+    # A look begins with the same groups as the one before.
     ProgressMutant(
-        "nodes behind busy ones",
+        "nodes behind many busy groups",
         Mutant(
-            "a look starts no node behind those whose groups are busy",
-            modules.FLOW_LOOK,
-            "_by_group(documents, some)))\n                if not in_time():",
-            "_by_group(documents, some)))\n                if busy.nodes or not in_time():",
+            "each look tries the groups in the same order",
+            modules.GROUP_TURNS,
+            'return counts[group], crc32(f"{look} {group}".encode())',
+            "return counts[group], 0",
         ),
     ),
     # Each try takes a second.
     ProgressMutant(
-        "nodes behind many of a busy group",
+        "a node that is added beside many busy groups",
         Mutant(
-            "a look tries each node of a busy group",
+            "a look tries any number of busy groups",
             modules.FLOW_LOOK,
-            "self.groups.add(group)",
-            "pass",
+            "(group in self.groups or len(self.groups) >= _MOST_BUSY)",
+            "group in self.groups",
         ),
     ),
     # It looks again at once.
@@ -67,13 +67,14 @@ MUTANTS: Final = (
             "    if looked.again or looked.busy or run.attempt > 1:\n",
         ),
     ),
+    # As for the groups of nodes.
     ProgressMutant(
-        "dead members behind busy ones",
+        "dead members behind many busy groups",
         Mutant(
-            "a batch tries to redrive each member of a busy group",
+            "each look redrives the members of a batch in the same order",
             modules.BATCH_MEMBERS,
-            "busy.add(job.group)",
-            "pass",
+            "in_turn(in_order, lambda job: job.group, look=batch.generation)",
+            "in_order",
         ),
     ),
     # Groups in order and payloads with a job stay as they are, so the page is as long as before.

@@ -70,24 +70,28 @@ def _cancelled(play: Scene, batch: str) -> bool:
     return batches.is_cancelled(play.job(batch))
 
 
-def nodes_behind_busy_ones() -> Stood:
-    """As many as a look starts at once are in groups that others keep busy."""
+def nodes_behind_many_busy_groups() -> Stood:
+    """To try one node of each takes longer than a run."""
     with scene() as play:
-        busy = [_node(f"busy-{number}", group=f"g{number}") for number in range(8)]
+        busy = [_node(f"busy-{number}", group=f"g{number}") for number in range(300)]
         for each in busy:
             play.keep_busy(head_key(TENANT, each["group"]))
-        flow = play.post("/flows", {"nodes": [*busy, _node("free")]})["id"]
-        play.passes(20)
+        flow = play.post("/flows", {"nodes": [*busy, _node("free", group="free")]})["id"]
+        play.passes(1200)
         return _not_free(play, flow)
 
 
-def nodes_behind_many_of_a_busy_group() -> Stood:
-    """To try each of them takes longer than a run."""
+def a_node_that_is_added_beside_many_busy_groups() -> Stood:
+    """Their nodes are dead, and to try to redrive one of each takes longer than a run."""
     with scene() as play:
-        play.keep_busy(head_key(TENANT, "g"))
-        busy = [_node(f"busy-{number}", group="g") for number in range(160)]
-        flow = play.post("/flows", {"nodes": [*busy, _node("free")]})["id"]
-        play.passes(20)
+        dying = [_node(f"busy-{number}", group=f"g{number}", type="sim.permanent") for number in range(300)]
+        flow = play.post("/flows", {"nodes": dying})["id"]
+        play.passes(600)
+        for each in dying:
+            play.keep_busy(head_key(TENANT, each["group"]))
+        play.post(f"/jobs/{flow}/redrive")
+        play.post(f"/flows/{flow}/nodes", {"nodes": [_node("free")]})
+        play.passes(180)
         return _not_free(play, flow)
 
 
@@ -111,19 +115,20 @@ def _not_free(play: Scene, flow: str) -> Stood:
     return [] if states["free"] == State.SUCCEEDED else [f"the free node is {states['free']}"]
 
 
-def dead_members_behind_busy_ones() -> Stood:
-    """To try to redrive each of those takes longer than a run."""
+def dead_members_behind_many_busy_groups() -> Stood:
+    """To try one of each takes longer than a run."""
     with scene() as play:
         batch = play.post("/batches", {})["id"]
         dies = {"type": "sim.permanent", "payload": {}, "batch": batch}
-        for key in islice(_keys_on(1), 60):
-            play.post("/jobs", dies | {"group": "g"}, key=key)
-        free = play.post("/jobs", dies, key=next(_keys_on(2)))["id"]
+        for number, key in enumerate(islice(_keys_on(1), 60)):
+            play.post("/jobs", dies | {"group": f"g{number}"}, key=key)
+        free = play.post("/jobs", dies | {"group": "free"}, key=next(_keys_on(2)))["id"]
         play.post(f"/batches/{batch}/close")
         play.passes(600)
-        play.keep_busy(head_key(TENANT, "g"))
+        for number in range(60):
+            play.keep_busy(head_key(TENANT, f"g{number}"))
         play.post(f"/jobs/{batch}/redrive")
-        play.passes(60)
+        play.passes(1200)
         return [] if play.job(free).redrives else ["the free member is not redriven"]
 
 
@@ -224,10 +229,10 @@ def _migrate(saved: list[Progress]) -> None:
 PLAYS: Final[Mapping[str, Callable[[], Stood]]] = {
     "pages of a batch": pages_of_a_batch,
     "inner batches that are cancelled": inner_batches_that_are_cancelled,
-    "nodes behind busy ones": nodes_behind_busy_ones,
-    "nodes behind many of a busy group": nodes_behind_many_of_a_busy_group,
+    "nodes behind many busy groups": nodes_behind_many_busy_groups,
+    "a node that is added beside many busy groups": a_node_that_is_added_beside_many_busy_groups,
     "hops of a flow with a busy node": hops_of_a_flow_with_a_busy_node,
-    "dead members behind busy ones": dead_members_behind_busy_ones,
+    "dead members behind many busy groups": dead_members_behind_many_busy_groups,
     "a page of a pass": a_page_of_a_pass,
     "owed work of another partition": owed_work_of_another_partition,
     "scheduled jobs behind one that is held": scheduled_jobs_behind_one_that_is_held,
