@@ -94,6 +94,22 @@ def test_a_cancel_reaches_the_jobs_of_inner_batches(mill: Mill) -> None:
     assert called(mill, inner) == called(mill, outer) == []
 
 
+def test_a_cancel_reaches_the_dead_jobs_of_a_dead_inner_batch(mill: Mill) -> None:
+    mill.script.handler = fail_if_asked
+    outer = an_open_batch()
+    inner = str(opened({**CALLBACKS, "batch": outer}).body["id"])
+    dead = mill.accepted({"fails": True}, batch=inner)
+    closed(inner)
+    mill.run()
+    assert {mill.job(job_id).state for job_id in (inner, dead)} == {State.DEAD}
+
+    cancelled(outer)
+    mill.run()
+
+    assert {mill.job(job_id).state for job_id in (outer, inner, dead)} == {State.CANCELLED}
+    assert called(mill, inner) == ["complete", "failure"]
+
+
 def test_a_cancel_reaches_each_inner_batch_although_each_run_has_time_for_one(
     mill: Mill, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -86,15 +86,21 @@ class BatchMembers:
     def cancel(self, batch: Job, live: Iterable[Job], *, until: datetime) -> None:
         """Cancel these members in the name of the owner of the batch, and batches among them with their members."""
         for job in live:
-            now = self._clock()
+            now, reason = self._clock(), f"its batch {batch.id} was cancelled"
             # A later look finds those that changed meanwhile, or whose group is busy.
             with suppress(WriteRefusedError, SignalRefusedError, TransactionConflictError):
-                if is_batch(job) and job.state is not State.DEAD:
-                    cancel_batch(self._control, job.tenant, job.id)
+                if is_batch(job) and not job.retention_over(now):
+                    self._cancel_batch(job, now, reason)
                 else:
-                    self._store.cancel(job, now=now, by=OWNER, reason=f"its batch {batch.id} was cancelled")
+                    self._store.cancel(job, now=now, by=OWNER, reason=reason)
             if now >= until:
                 return
+
+    def _cancel_batch(self, inner: Job, now: datetime, reason: str) -> None:
+        """Its run cancels its members. If it is dead, some of them are too, and it needs another run for that."""
+        asked = cancel_batch(self._control, inner.tenant, inner.id, kept_dead=True)
+        if asked and asked.state is State.DEAD:
+            self._store.redrive(asked, token=self._new_token(), now=now, by=OWNER, reason=reason)
 
     def redrive(self, batch: Job, dead: Iterable[Job], *, until: datetime) -> None:
         """Redrive these members in the name of the operator or owner who redrove the batch, up to that time."""

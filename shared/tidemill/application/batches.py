@@ -75,17 +75,18 @@ def close_batch(control: Control, tenant: str, batch_id: str, *, now: datetime) 
     return control.signal_whole(tenant, batch_id, CLOSED, kept_dead=True)
 
 
-def cancel_batch(control: Control, tenant: str, batch_id: str) -> Job | None:
+def cancel_batch(control: Control, tenant: str, batch_id: str, *, kept_dead: bool = False) -> Job | None:
     """Let no more jobs join, cancel those that have not ended, and return the batch; None without such a batch.
 
-    Its job cancels them. May be repeated. Raises `SignalRefusedError` if the batch has ended.
+    Its job cancels them. May be repeated. Raises `SignalRefusedError` if the batch has ended. `kept_dead`: a dead one
+    keeps the cancel for its run after a redrive.
     """
     batch = control.find(tenant, batch_id)
     if batch is None or not is_batch(batch):
         return None
-    control.signal_whole(tenant, batch_id, CANCELLED)
+    control.signal_whole(tenant, batch_id, CANCELLED, kept_dead=kept_dead)
     # The one that an open batch waits for.
-    return control.signal_whole(tenant, batch_id, CLOSED)
+    return control.signal_whole(tenant, batch_id, CLOSED, kept_dead=kept_dead)
 
 
 def _asked(callback: Submission) -> dict[str, Any]:

@@ -211,13 +211,24 @@ def test_members_are_cancelled_in_the_name_of_the_owner_of_the_batch() -> None:
     ]
 
 
-def test_a_batch_among_them_is_cancelled_with_its_members_unless_it_is_dead() -> None:
-    live = [a_member("1", type=BATCH_TYPE), a_member("2", type=BATCH_TYPE, state=State.DEAD)]
-    assert cancelled(live) == [
+def test_a_batch_among_them_is_cancelled_with_its_members() -> None:
+    assert cancelled([a_member("1", type=BATCH_TYPE)]) == [
         ("signal", "1", CANCELLED, "true", NOW, False),
         ("signal", "1", CLOSED, "true", NOW, False),
-        ("cancel", "2", CANCEL),
     ]
+
+
+def test_a_dead_batch_among_them_runs_once_more_to_cancel_its_members() -> None:
+    assert cancelled([a_member("1", type=BATCH_TYPE, state=State.DEAD)]) == [
+        ("signal", "1", CANCELLED, "true", NOW, False),
+        ("signal", "1", CLOSED, "true", NOW, False),
+        ("redrive", "1", {"token": "token"} | CANCEL),
+    ]
+
+
+def test_a_dead_batch_that_has_expired_cannot_run_once_more() -> None:
+    expired = a_member("1", type=BATCH_TYPE, state=State.DEAD, expires_at=NOW)
+    assert cancelled([expired]) == [("cancel", "1", CANCEL)]
 
 
 @pytest.mark.parametrize(

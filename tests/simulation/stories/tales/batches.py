@@ -83,14 +83,15 @@ def a_batch_that_is_cancelled_when_its_jobs_have_died(stage: Stage) -> None:
     batch = stage.post("/batches", {}, key="one")
     inner = stage.post("/batches", {"batch": batch["id"]}, key="two")
     stage.post("/jobs", _job(batch["id"], "sim.permanent"), key="outer")
-    stage.post("/jobs", _job(inner["id"], "sim.permanent"), key="inner")
+    dead = stage.post("/jobs", _job(inner["id"], "sim.permanent"), key="inner")
     stage.post(f"/batches/{inner['id']}/close")
     stage.passes(8)
     stage.get(f"/batches/{inner['id']}")
     stage.post(f"/batches/{batch['id']}/cancel")
-    stage.passes(8)
+    stage.passes(14)
     stage.get(f"/batches/{batch['id']}")
     stage.get(f"/jobs/{inner['id']}")
+    stage.get(f"/jobs/{dead['id']}")
 
 
 def a_job_that_is_no_batch(stage: Stage) -> None:
