@@ -25,6 +25,16 @@ def test_redrive_queues_a_dead_job_with_fresh_attempts_and_records_the_operator(
     assert queued.errors == dead.errors
 
 
+def test_a_redrive_by_a_clock_that_is_slow_is_not_before_the_death(store: JobStore) -> None:
+    """The redrive of a batch or a flow redrives the jobs that died before it."""
+    dead = brought_to(store, State.DEAD)
+
+    queued = store.redrive(dead, token="a redrive", now=NOW - timedelta(minutes=2), by="ada")
+
+    assert dead.finished_at
+    assert (queued.redrives[-1].at, queued.due) == (dead.finished_at, dead.finished_at)
+
+
 def test_redrive_records_the_crashes_that_no_run_has_recorded(store: JobStore) -> None:
     running = brought_to(store, State.RUNNING)
     for days in range(1, 3):

@@ -207,7 +207,9 @@ class DynamoJobStore(JobReader):
         self._update(Write.RESEND, operator_writes.resend(job, now=now), mine=mine)
 
     def redrive(self, job: Job, *, token: str, now: datetime, by: str, reason: str = "", edited: bool = False) -> Job:
-        entry = Redrive(token=token, at=now, by=by, death=job.death, reason=reason, edited=edited)
+        # The clock of the caller may be slow. What died with a batch or a flow must have died before its redrive.
+        at = max(now, job.finished_at or now)
+        entry = Redrive(token=token, at=at, by=by, death=job.death, reason=reason, edited=edited)
 
         def mine(current: Job) -> bool:
             """Also if the job has died and was redriven again since: it may still have the payload of this call."""
