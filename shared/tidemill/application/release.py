@@ -198,36 +198,47 @@ class Releaser:
     def release_all(self, *, part: Part, in_time: Callable[[], bool], draw: Draw) -> Released:
         """Release from every line, in random order, so that none is always the one for which no time is left.
 
-        The line of a pause in force is left alone, and that of a type which this code cannot load. If the configuration
-        is stale, any pause may be in force. The parts go round with each interval, as those of `Waker.wake`.
+        A line that gives a full release comes again once each of the others has had one: many jobs of one line, as
+        after a pause, keep no job of another waiting. The line of a pause in force is left alone, and that of a type
+        which this code cannot load. If the configuration is stale, any pause may be in force. The parts go round with
+        each interval, as those of `Waker.wake`.
         """
         jobs: list[Job] = []
         left = 0
         failed: list[Exception] = []
         breaker_open = timedelta(0)
-        for line in sorted(self._limits.lines(part.at(self._clock())), key=lambda _: draw()):
-            configuration = self._configuration()
-            if line.cause is Cause.PAUSE and configuration.stale:
-                continue
-            if configuration.pause_of_line(line, now=self._clock()):
-                continue
-            try:
-                if line.cause is Cause.TYPE and self._lacks_type(line.key):
-                    continue
-                release = self.release_from_breaker if line.cause is Cause.BREAKER else self.release
-                while in_time() and (released := release(line)):
+        lines = sorted(self._limits.lines(part.at(self._clock())), key=lambda _: draw())
+        while lines:
+            again: list[Line] = []
+            for line in lines:
+                try:
+                    if self._stands(line):
+                        continue
+                    too_late = not in_time()
+                    release = self.release_from_breaker if line.cause is Cause.BREAKER else self.release
+                    released = [] if too_late else release(line)
+                    # If a job waits, the probe of an open one is elected by now.
+                    breaker_open = max(breaker_open, self._open_for(line))
+                except (StoreUnavailableError, TransactionConflictError):
+                    left += 1
+                except Exception as error:  # noqa: BLE001 - one line that cannot be read must not stop the others
+                    failed.append(error)
+                else:
+                    left += too_late
                     jobs += released
-                    if len(released) < MOST_AT_ONCE:
-                        break
-                # If a job waits, the probe of an open one is elected by now.
-                breaker_open = max(breaker_open, self._open_for(line))
-            except (StoreUnavailableError, TransactionConflictError):
-                left += 1
-            except Exception as error:  # noqa: BLE001 - one line that cannot be read must not stop the others
-                failed.append(error)
-            else:
-                left += not in_time()
+                    if len(released) >= MOST_AT_ONCE:
+                        again.append(line)
+            lines = again
         return Released(jobs=tuple(jobs), left=left, failed=tuple(failed), breaker_open=breaker_open)
+
+    def _stands(self, line: Line) -> bool:
+        """Whether the cause of the line has not ended, as far as the configuration and the job types say so."""
+        configuration = self._configuration()
+        if line.cause is Cause.PAUSE and configuration.stale:
+            return True
+        if configuration.pause_of_line(line, now=self._clock()):
+            return True
+        return line.cause is Cause.TYPE and self._lacks_type(line.key)
 
     def _open_for(self, line: Line) -> timedelta:
         """It costs no read: the release of the line has read it."""

@@ -144,13 +144,13 @@ OUTSIDE: Final = (
     Mutant(
         "wake releases what it cannot load",
         modules.RELEASE,
-        "if line.cause is Cause.TYPE and self._lacks_type(line.key):",
-        "if line.cause is Cause.TYPE and False:",
+        "return line.cause is Cause.TYPE and self._lacks_type(line.key)",
+        "return line.cause is Cause.TYPE and False",
     ),
     Mutant(
         "a type stays missing after the fix",
         modules.RELEASE,
-        "if line.cause is Cause.TYPE and self._lacks_type(line.key):",
-        "if line.cause is Cause.TYPE:",
+        "return line.cause is Cause.TYPE and self._lacks_type(line.key)",
+        "return line.cause is Cause.TYPE",
     ),
 )

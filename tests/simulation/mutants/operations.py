@@ -204,8 +204,8 @@ OPERATION: Final = (
     Mutant(
         "wake releases no parked job",
         modules.RELEASE,
-        "for line in sorted(self._limits.lines(part.at(self._clock())), key=lambda _: draw()):",
-        "for line in sorted([*self._limits.lines(part.at(self._clock()))][:0], key=lambda _: draw()):",
+        "lines = sorted(self._limits.lines(part.at(self._clock())), key=lambda _: draw())",
+        "lines = sorted([*self._limits.lines(part.at(self._clock()))][:0], key=lambda _: draw())",
     ),
     Mutant(
         "a job is parked before its line is listed",

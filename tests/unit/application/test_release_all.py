@@ -70,8 +70,20 @@ def test_wake_releases_each_line_until_it_gives_less_than_a_full_release() -> No
     lines = Lines({LINE: [full, rest], OTHER: []})
 
     assert released(lines) == Released(jobs=(*full, *rest))
-    assert lines.taken == [LINE, LINE, OTHER]
+    assert lines.taken == [LINE, OTHER, LINE]
     assert len(lines.parts) == 1
+
+
+def test_a_line_with_more_jobs_than_wake_has_time_for_takes_no_time_of_the_others() -> None:
+    full, job = [parked() for _ in range(MOST_AT_ONCE)], parked()
+    third = Line(Cause.LIMIT, "third")
+    lines = Lines({LINE: [full] * 100, OTHER: [[job]], third: []})
+    left = iter([True] * 9)
+
+    found = released(lines, in_time=lambda: next(left, False))
+
+    assert lines.taken == [LINE, OTHER, third, *[LINE] * 6]
+    assert (job in found.jobs, len(found.jobs), found.left) == (True, 7 * MOST_AT_ONCE + 1, 1)
 
 
 def test_wake_takes_the_lines_in_random_order() -> None:
