@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from difflib import get_close_matches
@@ -23,6 +24,12 @@ LONGEST_RETRY_AFTER_SECONDS: Final = 30 * 86_400.0
 _SIMILAR: Final = 0.85
 #: The longest text of an error that is stored.
 _LONGEST_ERROR: Final = 300
+#: The faults that one error lists, as JSON text in ASCII. The answer to a batch holds them a hundred times, twice each,
+#: and Lambda allows 6 MiB.
+_LARGEST_FAULTS: Final = 8 * 1024
+#: In characters. A message may list all job types.
+_LONGEST_PATH: Final = 500
+_LONGEST_MESSAGE: Final = 4 * 1024
 
 
 def error_text(error: Exception) -> str:
@@ -276,11 +283,33 @@ class Fault:
 
 
 class InvalidPayloadError(TidemillError):
-    """A payload does not fit the model of its type. `faults` lists each fault."""
+    """A payload does not fit the model of its type.
+
+    `faults` lists each fault. Of a very long list only the first ones, and as the last that there are more.
+    """
 
     def __init__(self, faults: Sequence[Fault]) -> None:
-        super().__init__("; ".join(map(str, faults)))
-        self.faults = tuple(faults)
+        self.faults = tuple(_first(faults))
+        super().__init__("; ".join(map(str, self.faults)))
+
+
+def _first(faults: Sequence[Fault]) -> Iterator[Fault]:
+    """As many as an answer can hold. A wrong list of numbers has a fault for each of them."""
+    left = _LARGEST_FAULTS
+    for fault in map(_shortened, faults):
+        left -= len(json.dumps([fault.path, fault.message]))
+        if left < 0:
+            yield Fault("", "there are more faults")
+            return
+        yield fault
+
+
+def _shortened(fault: Fault) -> Fault:
+    """With the path of the member around it, if its own is very long."""
+    path, message = fault.path, fault.message
+    if len(path) > _LONGEST_PATH:
+        path = path[:_LONGEST_PATH].rpartition("/")[0]
+    return Fault(path, message[:_LONGEST_MESSAGE])
 
 
 class MalformedDocumentError(TidemillError):

@@ -222,7 +222,7 @@ def read_form(form: type[Read], body: Any, others: Callable[[Read], Sequence[Fau
         # A payload model may have a defect, and raise anything: the faults of the form are an answer without it, too.
         with suppress(Exception):
             # `others` saw defaults in place of the invalid members, so its faults about them are wrong.
-            found += [fault for fault in others(fitting) if fault.path.split("/")[1] not in unfit]
+            found += [fault for fault in others(fitting) if f"{fault.path}/".split("/")[1] not in unfit]
     raise InvalidPayloadError(found)
 
 

@@ -212,3 +212,21 @@ def test_a_wrong_kind_of_value_is_refused() -> None:
 def test_points_of_time_are_those_of_the_store() -> None:
     assert EPOCH.timestamp() == 0
     assert (MILLISECOND.total_seconds(), LONGEST_SPAN.days) == (0.001, 366)
+
+
+def test_an_invalid_payload_lists_its_first_faults_and_that_there_are_more() -> None:
+    one = InvalidPayloadError([Fault("/a", "is wrong")] * 300)
+    many = InvalidPayloadError([Fault(f"/a/{number}", "is wrong") for number in range(10_000)])
+
+    assert len(one.faults) == 300
+    assert many.faults[0] == Fault("/a/0", "is wrong")
+    assert many.faults[-1] == Fault("", "there are more faults")
+    assert 300 < len(many.faults) < 500
+    assert str(many).endswith("; there are more faults")
+    assert InvalidPayloadError(many.faults).faults == many.faults
+
+
+def test_a_fault_of_a_member_with_a_very_long_name_has_the_path_of_the_member_around_it() -> None:
+    refused = InvalidPayloadError([Fault("/payload/" + "x" * 9_000, "y" * 9_000), Fault("/" + "x" * 499, "z")])
+
+    assert refused.faults == (Fault("/payload", "y" * 4096), Fault("/" + "x" * 499, "z"))
