@@ -34,6 +34,14 @@ def test_a_success_keeps_a_mark_for_each_name_that_its_run_skipped() -> None:
     assert (ran.result, ran.job.skipped) == ("done", (Skipped(name="geo", type="test.geo"),))
 
 
+def test_a_mark_keeps_the_retention_of_the_type_that_makes_up_for_the_work() -> None:
+    makes_up = job_type("test.geo", payload=Nothing, retention_days=90)(lambda payload, run: None)
+
+    ran = run_job(skipping(lambda payload, run: run.skipped("geo")), known=[makes_up])
+
+    assert [mark.retention for mark in ran.job.skipped] == [timedelta(days=90)]
+
+
 def test_a_run_that_does_not_succeed_leaves_no_mark() -> None:
     def handler(payload: Nothing, run: Run) -> Snooze:
         run.skipped("geo")

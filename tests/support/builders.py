@@ -77,7 +77,10 @@ def an_error(**changes: Any) -> AttemptError:
 A_SIGNAL: Final = Signal(name="approval", at=NOW, data='{"by":"ada"}')
 AN_UNDO: Final = Undo(type="test.undo", lane=Lane.DEFAULT, payload='{"n":1}', tags=("a",), blocks=True)
 A_STEP: Final = Step(name="charge", at=NOW, attempt=1, result='{"id":7}')
-SKIPPED: Final = (Skipped(name="geo", type="test.geo"), Skipped(name="agent", type="test.agent"))
+SKIPPED: Final = (
+    Skipped(name="geo", type="test.geo", retention=timedelta(days=90)),
+    Skipped(name="agent", type="test.agent"),
+)
 A_BURST: Final = Burst(name="burst", key="ada", until=NOW + timedelta(hours=2), sent_for=NOW, last="first")
 A_WAIT: Final = Wait(cause=Cause.LIMIT, key="test.job#a", since=NOW)
 #: A settlement into each state that settle may write.

@@ -298,7 +298,7 @@ class Attempt:
 
     def _handled(self, job: Job) -> Outcome:
         with self._handler_scope(job) as context:
-            skipped = SkippedWork(self._gates.known_type().backfill)
+            skipped = SkippedWork(self._gates.known_type().backfill, self._context.job_types)
             store, clock = self._context.store, self._context.clock
             steps = Steps(job, store, clock, under_way=self._require_under_way, writes=self._written)
             try:

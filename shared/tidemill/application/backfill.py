@@ -74,4 +74,5 @@ class Backfiller:
             due=now,
             hops=done.hops + 1,
             parent=done.id,
+            retention=mark.retention,
         )

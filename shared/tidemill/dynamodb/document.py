@@ -149,7 +149,7 @@ UNDO: Final = _record(
     },
 )
 UNDONE: Final = _record(Undone, {"job_id": _TEXT, "at": _TIME, "by": _TEXT, "reason": _TEXT})
-SKIPPED: Final = _list_of(_record(Skipped, {"name": _TEXT, "type": _TEXT}))
+SKIPPED: Final = _list_of(_record(Skipped, {"name": _TEXT, "type": _TEXT, "retention": _DURATION}))
 STEPS: Final = _list_of(_record(Step, {"name": _TEXT, "at": _TIME, "attempt": _NUMBER, "result": _TEXT}))
 BURST: Final = _record(
     Burst,

@@ -1,7 +1,7 @@
 """The job that makes up for what a handler skipped: what it gets from the success, and what a second call does."""
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -67,6 +67,7 @@ def test_it_is_a_job_of_the_other_type_with_the_same_payload_and_yields_to_all_o
     )
     assert (job.state, job.generation, job.attempt) == (State.QUEUED, 1, 0)
     assert (job.created_at, job.due) == (NOW + SECOND, NOW + SECOND)
+    assert job.retention == SKIPPED[0].retention == timedelta(days=90)
     assert entry == Backfilled(name="geo", job_id=job.id, at=NOW + SECOND)
     assert store.deleted == []
 
