@@ -2,7 +2,14 @@
 
 import json
 
-from tests.support.deployed_functions import Mill
+import pytest
+
+from tests.support.deployed_functions import Mill, forget
+from tests.support.flow_calls import a_flow, node, seen
+from tests.support.http_events import call
+from tidemill.application import flow_view
+from tidemill.entrypoints import query
+from tidemill.names import FLOW_PACKAGE, Env
 
 
 def test_an_answer_lists_the_first_of_very_many_faults_and_says_that_there_are_more(mill: Mill) -> None:
@@ -18,3 +25,21 @@ def test_an_answer_lists_the_first_of_very_many_faults_and_says_that_there_are_m
     assert len(json.dumps(answer.body)) < 32_000
     assert [each["problem"]["errors"][-1]["pointer"] for each in batch.body["jobs"]] == ["#/jobs/0", "#/jobs/1"]
     assert len(json.dumps(batch.body)) < 64_000
+
+
+def test_a_large_flow_comes_in_pages(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(Env.JOB_PACKAGES, f"tests.support.jobs,{FLOW_PACKAGE}")
+    forget()
+    flow = a_flow(node("a"), node("b", "a"), node("c", "a"))
+    whole = seen(flow).body
+    size = len(json.dumps(whole["nodes"][:2], separators=(",", ":")))
+    monkeypatch.setattr(flow_view, "LARGEST_PAGE_BYTES", size)
+
+    first = seen(flow).body
+    rest = call(query, "GET", f"/flows/{flow}", query=f"cursor={first['cursor']}").body
+    wrong = call(query, "GET", f"/flows/{flow}", query="cursor=b")
+
+    assert whole["cursor"] is None
+    assert first == whole | {"nodes": whole["nodes"][:2], "cursor": "2"}
+    assert rest == whole | {"nodes": whole["nodes"][2:]}
+    assert (wrong.status, wrong.body["errors"][0]["pointer"]) == (422, "#/cursor")

@@ -1,5 +1,6 @@
 """A flow as its owner and operators read it: JSON, and Mermaid."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -11,6 +12,8 @@ from tidemill.domain.job import Job
 
 #: The parents that a node is shown to wait for.
 _MOST_SHOWN: Final = 5
+#: The nodes of one page, as JSON. The answer is a JSON string in the one of Lambda, whose 6 MiB its quotes take twice.
+LARGEST_PAGE_BYTES: Final = 4 * 1024 * 1024
 _ARROWS: Final[Mapping[str, str]] = {"fail": "-->", "skip": "-. skip .->", "continue": "-. continue .->"}
 
 
@@ -36,6 +39,18 @@ def graph_view(documents: NodeDocuments) -> dict[str, Any]:
         counts[node["state"]] = counts.get(node["state"], 0) + 1
     shown = flow_view(documents.flow, len(nodes))
     return shown | {"counts": dict(sorted(counts.items())), "nodes": nodes}
+
+
+def page_of(graph: Mapping[str, Any], first: int) -> dict[str, Any]:
+    """The graph with the nodes from this number on that fit into one answer; the cursor is the number of the next."""
+    left = LARGEST_PAGE_BYTES
+    shown: list[Any] = []
+    for node in graph["nodes"][first:]:
+        left -= len(json.dumps(node, separators=(",", ":")))
+        if shown and left < 0:
+            return {**graph, "nodes": shown, "cursor": str(first + len(shown))}
+        shown.append(node)
+    return {**graph, "nodes": shown, "cursor": None}
 
 
 def _node(documents: NodeDocuments, number: int) -> dict[str, Any]:

@@ -17,7 +17,11 @@ def own(installation: Installation, collection: str, job_id: str, *, change: str
     if change:
         call(installation.api, "POST", f"{path}/{change}")
     found, _ = call(installation.api, "GET", path)
-    return dict(found)
+    # Only a large flow has more pages.
+    while cursor := found.get("cursor"):
+        more, _ = call(installation.api, "GET", f"{path}?cursor={cursor}")
+        found = more | {"nodes": [*found["nodes"], *more["nodes"]]}
+    return {name: value for name, value in found.items() if name != "cursor"}
 
 
 def of_tenant(installation: Installation, tenant: str, job_id: str, *, is_one: Callable[[Job], bool], what: str) -> Job:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
 from tidemill import composition, flow_composition, query_composition
-from tidemill.application.flow_view import graph_view
+from tidemill.application.flow_view import graph_view, page_of
 from tidemill.application.job_view import summary
 from tidemill.domain.batches import is_batch
 from tidemill.dynamodb.listing import Page
@@ -19,7 +19,7 @@ from tidemill.dynamodb.member_listing import KINDS
 from tidemill.http import openapi
 from tidemill.http.caller_identity import tenant
 from tidemill.http.job_response import answer, batch_answer, require_flow, whole_missing
-from tidemill.http.list_query import Asked, read_query
+from tidemill.http.list_query import Asked, read_first_node, read_query
 from tidemill.http.problems import ProblemError
 from tidemill.http.router import json_response, resolver
 from tidemill.names import Env
@@ -63,8 +63,9 @@ def _app() -> APIGatewayHttpResolver:
 
     @app.get("/flows/<job_id>")
     def flow(job_id: str) -> Response[str]:
-        found = require_flow(composition.control().find(tenant(app.current_event), job_id))
-        return json_response(HTTPStatus.OK, graph_view(flow_composition.flow_look().documents(found)))
+        owner, first = tenant(app.current_event), read_first_node(app.current_event.query_string_parameters)
+        found = require_flow(composition.control().find(owner, job_id))
+        return json_response(HTTPStatus.OK, page_of(graph_view(flow_composition.flow_look().documents(found)), first))
 
     @app.get("/openapi.json")
     def description() -> Response[str]:

@@ -1,4 +1,4 @@
-"""The query parameters of `GET /jobs`: checked, with the cursor decoded to a position."""
+"""The query parameters of `GET /jobs` and `GET /flows/{id}`: checked, with the cursor decoded to a position."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -28,6 +28,9 @@ LONGEST_CURSOR: Final = 300
 EARLIEST: Final = EPOCH
 #: The clock of the function that dated the newest jobs may be ahead of this one.
 _SKEW: Final = timedelta(minutes=1)
+
+#: The cursor of a flow is the number of a node, which says nothing that its owner does not know.
+NODE_CURSOR: Final = r"[0-9]{1,5}"
 
 _NUMBER: Final = re.compile(r"[1-9]\d{0,2}", re.ASCII)
 
@@ -123,6 +126,14 @@ def read_query(parameters: Mapping[str, str], *, tenant: str, now: datetime, cur
             raise _invalid([fault]) from error
     wanted = Wanted(tenant=tenant, since=since, state=query.state, type=query.type, tag=query.tag)
     return Asked(wanted=wanted, whole=whole, below=below, limit=query.limit, bound_to=bound_to)
+
+
+def read_first_node(parameters: Mapping[str, str]) -> int:
+    """The number of the first node of the page. Raises `ProblemError`."""
+    cursor = parameters.get("cursor", "0")
+    if not re.fullmatch(NODE_CURSOR, cursor):
+        raise _invalid([Fault("/cursor", "invalid here; send the cursor of the previous page unchanged")])
+    return int(cursor)
 
 
 def _position(cursor: str, bound_to: Sequence[str | None], cursors: KnownCursors) -> Position:

@@ -8,6 +8,7 @@ from tests.integration.cli.conftest import run
 from tests.support.builders import TENANT
 from tests.support.deployed_functions import Mill, forget
 from tests.support.flow_calls import a_flow, node, skip
+from tidemill.application import flow_view
 from tidemill.names import FLOW_PACKAGE, Env
 
 
@@ -35,6 +36,16 @@ def test_a_flow_is_shown_as_a_table_as_json_and_as_a_flowchart(behind: Mill) -> 
         "    n0 --> n1",
         "    n1 -. skip .-> n2",
     ]
+
+
+def test_the_pages_of_a_large_flow_are_shown_together(behind: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
+    flow = a_flow(node("charge"), node("ship", "charge"), node("note", skip("ship")))
+    whole = run("flow", flow, "--json").stdout
+    monkeypatch.setattr(flow_view, "LARGEST_PAGE_BYTES", 1)
+
+    assert run("flow", flow, "--json").stdout == whole
+    assert len(json.loads(whole)["nodes"]) == 3
+    assert "cursor" not in json.loads(whole)
 
 
 def test_operators_see_a_flow_of_any_tenant(behind: Mill) -> None:

@@ -1,14 +1,17 @@
 """A flow as its owner reads it: JSON, and a flowchart."""
 
+import json
 from dataclasses import replace
 
 from tests.support.builders import NOW, SECOND
 from tests.support.in_memory_flows import FLOW_ID, InMemoryFlows, nodes
 from tidemill.application.flow_nodes import NodeDocuments
-from tidemill.application.flow_view import flow_view, graph_view, mermaid
+from tidemill.application.flow_view import flow_view, graph_view, mermaid, page_of
 from tidemill.application.job_ids import node_job_id
+from tidemill.domain.flows import MOST_EDGES, MOST_NODES
 from tidemill.domain.signals import Signal
 from tidemill.domain.states import State
+from tidemill.names import LARGEST_EVENT_BYTES
 
 
 def test_a_flowchart_has_each_node_and_each_edge_by_its_rule() -> None:
@@ -113,3 +116,27 @@ def test_a_node_that_has_started_waits_for_no_parent_that_is_redriven() -> None:
     shown = graph_view(NodeDocuments(flows.flow, flows.parts))["nodes"]
 
     assert [(node["state"], node["waits_for"]) for node in shown] == [("queued", []), ("queued", [])]
+
+
+def test_the_largest_flow_comes_in_pages_that_fit_into_an_answer_of_lambda() -> None:
+    name = "n" * 64
+    edges = [{"node": name, "on_failure": "continue"}] * (MOST_EDGES // MOST_NODES)
+    node = {"name": name, "type": "t" * 100, "state": "pending", "job_id": None, "after": edges}
+    flow = {"counts": {"pending": MOST_NODES}, "nodes": [node | {"waits_for": [name] * 5}] * MOST_NODES}
+
+    pages = [page_of(flow, 0)]
+    while cursor := pages[-1]["cursor"]:
+        pages.append(page_of(flow, int(cursor)))
+
+    assert [each for page in pages for each in page["nodes"]] == flow["nodes"]
+    assert {page["counts"]["pending"] for page in pages} == {MOST_NODES}
+    answers = [len(json.dumps({"body": json.dumps(page)})) for page in pages]
+    assert max(answers) < LARGEST_EVENT_BYTES < sum(answers)
+
+
+def test_a_node_that_fills_a_page_alone_is_shown() -> None:
+    wide = {"name": "wide", "after": ["n" * 64] * 100_000}
+
+    assert page_of({"nodes": [wide, wide]}, 1) == {"nodes": [wide], "cursor": None}
+    assert page_of({"nodes": [wide, wide]}, 0) == {"nodes": [wide], "cursor": "1"}
+    assert page_of({"nodes": [wide]}, 7) == {"nodes": [], "cursor": None}

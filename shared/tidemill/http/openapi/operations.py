@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from tidemill.application.validation import TAG_PATTERN
 from tidemill.domain.signals import LARGEST_SIGNAL_BYTES, NAME_PATTERN
-from tidemill.http.list_query import DEFAULT_PAGE, LARGEST_PAGE, LONGEST_CURSOR, LONGEST_TYPE
+from tidemill.http.list_query import DEFAULT_PAGE, LARGEST_PAGE, LONGEST_CURSOR, LONGEST_TYPE, NODE_CURSOR
 from tidemill.http.openapi.responses import (
     ANYWHERE,
     NOT_ACCEPTED,
@@ -219,9 +219,14 @@ _START_FLOW: Final[Operation] = {
 _GET_FLOW: Final[Operation] = {
     "operationId": "getFlow",
     "summary": "Show the graph of a flow",
-    "description": "With what has become of each node.",
-    "parameters": [_JOB_ID],
-    "responses": SECURED | {"200": good("The flow.", "FlowGraph"), "404": _NO_SUCH_FLOW},
+    "description": "With what has become of each node. Only a flow with megabytes of names and edges has several "
+    "pages; the last one has a null `cursor`. Each has the counts of all nodes.",
+    "parameters": [
+        _JOB_ID,
+        _parameter("cursor", {"type": "string", "pattern": f"^{NODE_CURSOR}$"}, "The cursor of the previous page."),
+    ],
+    "responses": SECURED
+    | {"200": good("The flow.", "FlowGraph"), "404": _NO_SUCH_FLOW, "422": problems("invalid-query")},
 }
 _ADD_NODES: Final[Operation] = {
     "operationId": "addNodes",

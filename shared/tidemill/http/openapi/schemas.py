@@ -266,6 +266,7 @@ _GRAPH: Final[Schema] = {
             }
         )
     ),
+    "cursor": _or_null(_TEXT) | {"description": "For the next page; null in the last page."},
 }
 
 _BATCH_ANSWER: Final[Schema] = {
