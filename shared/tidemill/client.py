@@ -294,7 +294,7 @@ class Tidemill:
         the same nodes again change nothing. The program needs `dynamodb:UpdateItem` and `BatchGetItem` as well.
 
         Raises `FlowRefusedError` if the flow has ended or was cancelled, `InvalidPayloadError` with the path of each
-        fault, and `TransactionConflictError` while too many others add nodes.
+        fault, `PayloadTooLargeError`, and `TransactionConflictError` while too many others add nodes.
         """
         return self._flows.add_nodes(self._tenant, flow_id, nodes) is not None
 

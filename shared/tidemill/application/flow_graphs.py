@@ -26,6 +26,8 @@ class FlowNodes:
     types: Mapping[str, Mapping[str, Any]]
     #: How often nodes had been added.
     additions: int
+    #: Of the JSON text in which they are stored.
+    size_bytes: int
 
 
 class FlowGraphs:
@@ -47,7 +49,7 @@ class FlowGraphs:
             known = self._known.get(key)
         # Without the lock: the other threads need not wait for these reads. Two of them may read the same.
         if known is None:
-            known = _with(FlowNodes(Graph([]), (), {}, 0), [json.loads(self._payloads.load(flow))], additions=0)
+            known = _with(FlowNodes(Graph([]), (), {}, 0, 0), [self._payloads.load(flow)], additions=0)
         if known.additions < flow.additions:
             known = self._extended(known, flow)
         with self._lock:
@@ -64,7 +66,7 @@ class FlowGraphs:
         if len(texts) < len(numbers):
             # A read of several items is not isolated from the transaction that wrote them. Or an operator deleted some.
             raise StoreUnavailableError(f"{len(numbers) - len(texts)} additions to the flow {flow.id} are missing")
-        return _with(known, [json.loads(text) for text in texts], additions=flow.additions)
+        return _with(known, texts, additions=flow.additions)
 
 
 def edges_of(stored: Mapping[str, Any]) -> list[Edge]:
@@ -75,10 +77,11 @@ def edges_of(stored: Mapping[str, Any]) -> list[Edge]:
     ]
 
 
-def _with(known: FlowNodes, added: Sequence[Mapping[str, Any]], *, additions: int) -> FlowNodes:
+def _with(known: FlowNodes, texts: Sequence[str], *, additions: int) -> FlowNodes:
+    added = [json.loads(text) for text in texts]
     stored = [*known.stored, *(node for each in added for node in each["nodes"])]
     types = dict(known.types)
     for each in added:
         types |= each["types"]
     graph = Graph([(node["name"], edges_of(node)) for node in stored])
-    return FlowNodes(graph, stored, types, additions)
+    return FlowNodes(graph, stored, types, additions, known.size_bytes + sum(map(len, texts)))

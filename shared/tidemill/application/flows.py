@@ -25,6 +25,7 @@ from tidemill.domain.flow_graph import graph_faults
 from tidemill.domain.flow_place import NODE_GROUP
 from tidemill.domain.flows import (
     CANCELLED,
+    LARGEST_FLOW_BYTES,
     MOST_ADDED,
     MOST_ADDITIONS,
     NAME_PATTERN,
@@ -132,6 +133,8 @@ class FlowControl:
         text = read_payload({"nodes": asked, "types": facts})[0]
         if len(text) > LARGEST_BODY_BYTES:
             raise PayloadTooLargeError(len(text), LARGEST_BODY_BYTES)
+        if (size_bytes := known.size_bytes + len(text)) > LARGEST_FLOW_BYTES:
+            raise PayloadTooLargeError(size_bytes, LARGEST_FLOW_BYTES, what="flow with these nodes")
         return text
 
 

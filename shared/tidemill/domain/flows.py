@@ -25,6 +25,8 @@ MOST_EDGES: Final = 50_000
 #: Nodes of one addition, and additions of one flow.
 MOST_ADDED: Final = 100
 MOST_ADDITIONS: Final = 1_000
+#: All nodes as compact JSON text in ASCII. Each function that starts a node holds those of several flows, in 512 MB.
+LARGEST_FLOW_BYTES: Final = 8 * 1024 * 1024
 #: A flow that has not ended by then dies.
 LONGEST_FLOW: Final = timedelta(days=90)
 #: The documents of its nodes are kept for so long from its start on, so none expires before the flow.

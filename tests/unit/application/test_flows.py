@@ -321,6 +321,24 @@ def test_an_addition_is_as_large_as_a_body_at_most(fits: bool, monkeypatch: pyte
     assert (refused.value.size_bytes, refused.value.limit_bytes) == (size, size - 1)
 
 
+@pytest.mark.parametrize("fits", [True, False])
+def test_all_nodes_of_a_flow_together_are_bounded(fits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    flows = Flows()
+    for name in ("c", "d"):
+        flows.control.add_nodes(TENANT, FLOW_ID, [a_node(name, payload={"text": "x" * 99})])
+    size = len(flows.flow.payload or "") + 2 * len(flows.additions[0])
+    monkeypatch.setattr(use_cases, "LARGEST_FLOW_BYTES", size if fits else size - 1)
+    flows.change(additions=1)
+    del flows.additions[1]
+
+    if fits:
+        assert flows.control.add_nodes(TENANT, FLOW_ID, [a_node("e", payload={"text": "x" * 99})])
+        return
+    with pytest.raises(PayloadTooLargeError, match="the flow with these nodes is") as refused:
+        flows.control.add_nodes(TENANT, FLOW_ID, [a_node("e", payload={"text": "x" * 99})])
+    assert (refused.value.size_bytes, refused.value.limit_bytes) == (size, size - 1)
+
+
 @pytest.mark.parametrize("refusal", [WriteRefusedError("add", None), TransactionConflictError("busy")])
 @pytest.mark.parametrize(("times", "added"), [(7, True), (8, False)])
 def test_an_addition_is_tried_eight_times_while_others_change_the_flow(

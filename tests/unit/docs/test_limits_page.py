@@ -53,6 +53,7 @@ _DAY = timedelta(days=1)
         ("jobs of a [batch]", f"{batches.LARGEST_JOB_COUNT:,}"),
         ("nodes of a [flow]", f"{flows.MOST_NODES:,}, with {flows.MOST_EDGES:,} edges"),
         ("nodes of a [flow]", f"{flows.MOST_ADDED} in an addition, and {flows.MOST_ADDITIONS:,} additions"),
+        ("nodes of a [flow]", f"all nodes together {flows.LARGEST_FLOW_BYTES // 1024**2} MiB"),
         ("consumers of an [event]", f"{events.MOST_CONSUMERS}"),
         ("jobs of one call of a [batch handler]", f"{joint_call.MOST_JOBS}"),
         ("jobs claimed or settled in one call", f"{grouped_commit.MOST_TOGETHER},"),
