@@ -72,7 +72,7 @@ class BatchMembers:
             unreadable=lambda _tenant, job_id, _error: unreadable.add(job_id),
         )
         # Another job may have replaced one that has expired.
-        jobs = {job.id: job for job in found if job.batch == batch.id}
+        jobs = {job.id: job.without_contents() for job in found if job.batch == batch.id}
         return Look(at=now, pages=pages, jobs=jobs, unreadable=frozenset(unreadable))
 
     def record(self, batch: Job, look: Look, *, last: bool) -> None:

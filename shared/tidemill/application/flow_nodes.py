@@ -176,7 +176,7 @@ def _seconds(value: float) -> timedelta:
 
 def _without_contents(job: Job) -> Job:
     """As a reader of 10,000 nodes can hold it."""
-    return replace(job, payload=None, result=None, checkpoint=None, steps=(), history=(), errors=(), undo=None)
+    return replace(job.without_contents(), history=(), errors=())
 
 
 def _ended(job: Job, mark: Mark | None, *, now: datetime) -> Job:

@@ -1,6 +1,6 @@
 """A job as one immutable document. Times are aware UTC datetimes; only the store uses epoch numbers."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
@@ -231,6 +231,10 @@ class Job:
     def retention_over(self, now: datetime) -> bool:
         """DynamoDB deletes expired documents days late, so readers hide them."""
         return self.expires_at is not None and self.expires_at <= now
+
+    def without_contents(self) -> "Job":
+        """Without what takes most of a large document, for a reader that holds thousands of them."""
+        return replace(self, payload=None, result=None, checkpoint=None, steps=(), undo=None)
 
     def held_by(self, cause: HoldCause) -> int:
         """How often in a row this cause, and no other, held the job back."""
