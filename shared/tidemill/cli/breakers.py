@@ -16,8 +16,8 @@ def breakers(installation: Installation, names: tuple[str, ...], *, as_json: boo
     """List the circuit breakers that hold jobs back.
 
     They have a line of jobs, or are forced. An open breaker is always among them, and one that has closed is for 20
-    minutes or more. With NAME, show these breakers, also while they are closed; a name that no worker has used is
-    closed, with a dash as its time.
+    minutes or more. With NAME, show these breakers, also while they are closed; one that has never opened, or a name
+    that no worker has used, is closed with a dash as its time.
 
     FAILURES are the failed calls of the last window, of all calls counted in it; for an open breaker, of the window in
     which it opened. Each breaker costs half a read unit, and the jobs of its line up to 15.

@@ -9,13 +9,15 @@ import click
 
 from tidemill.cli.confirm import confirmed, require_confirmation
 from tidemill.cli.errors import CommandError
-from tidemill.cli.formatting import DASH, readable_time, timestamp
+from tidemill.cli.formatting import DASH, readable_time, timestamp, visible
 from tidemill.cli.installation import Installation
+from tidemill.cli.known_targets import unknown_setting
 from tidemill.cli.output import say, show, show_json, show_table
 from tidemill.cli.parameter_types import UNTIL, reason_text
 from tidemill.cli.record_options import limited, record_options
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.runtime_configuration import Change, RuntimeConfiguration
+from tidemill.domain.setting import Setting
 from tidemill.system import clock
 
 _ABSENT: Final = "not set"
@@ -115,6 +117,9 @@ def set_(
     types, and slows the lanes bulk and default down. A change acts within 10 seconds, or within 60 where the stage has
     AppConfig as its source, and deployments keep it. It records who made it, as AWS STS verifies it, and the --reason.
 
+    The name of a type that no job has, or of a breaker of which no call has failed, is a warning: before the question,
+    or at the end with --yes.
+
     If the configuration changes between the question and your answer, the command changes nothing and says so.
     """
     if remove == (value is not None):
@@ -125,7 +130,14 @@ def set_(
     require_confirmation(yes=yes)
     configurator = installation.configurator
     present = configurator.read(expected=version)
+    # Both refuse what cannot be changed, before the question.
+    if remove:
+        present.without_setting(name, now=clock.now())
+    else:
+        present.with_setting(Setting(name=name, value=parsed, at=clock.now(), by="", reason=reason, until=until))
     say(f"{name}: {_shown(present, name)} -> {_ABSENT if remove else json.dumps(parsed)}")
+    if not (yes or remove):
+        _warn_if_unknown(installation, name)
     if not confirmed("Change the runtime configuration?", yes=yes):
         return
     by = installation.caller
@@ -137,6 +149,14 @@ def set_(
         show_json({"version": changed.version, "name": name, "value": parsed, "removed": remove})
     else:
         show(f"version {changed.version}")
+    if yes and not remove:
+        # Last, because in an incident the change must not wait for these reads.
+        _warn_if_unknown(installation, name)
+
+
+def _warn_if_unknown(installation: Installation, name: str) -> None:
+    for why in unknown_setting(installation, name):
+        say(visible(f"Warning: {name} may be misspelt: {why}."), style="bold yellow")
 
 
 @config.command("history")

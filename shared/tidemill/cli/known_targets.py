@@ -1,4 +1,4 @@
-"""Whether anything is known by the name of a pause's target. A pause of an unknown one is valid, and may be a typo."""
+"""Whether anything is known by the name of a pause's target or of a setting. An unknown one may be a typo."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -9,8 +9,12 @@ from tidemill.application.job_filter import JobFilter
 from tidemill.aws.clients import AWS_ERRORS
 from tidemill.cli.formatting import count
 from tidemill.cli.installation import Installation
+from tidemill.domain.breaker import Breaker
 from tidemill.domain.errors import TidemillError
+from tidemill.domain.overrides import TYPE_PREFIX
 from tidemill.domain.pauses import Scope, Target
+from tidemill.domain.runtime_configuration import BREAKER_PREFIX
+from tidemill.domain.type_overrides import Overridden
 from tidemill.names import RECONCILE_READ_UNITS
 from tidemill.system import clock
 
@@ -24,6 +28,19 @@ def unknown(installation: Installation, target: Target) -> Iterator[str]:
     """Why the name may be wrong. Nothing for a tenant or a group, whose names callers choose, or if a read fails."""
     with suppress(TidemillError, *AWS_ERRORS):
         yield from _unknown(installation, target)
+
+
+def unknown_setting(installation: Installation, name: str) -> Iterator[str]:
+    """Why the name may be wrong. Nothing for a setting other than of a type or breaker, or if a read fails."""
+    with suppress(TidemillError, *AWS_ERRORS):
+        if name.startswith(TYPE_PREFIX):
+            type_ = Overridden.parse(name.removeprefix(TYPE_PREFIX)).type
+            if type_ and type_ not in installation.deployment.schedules:
+                yield from _unused_type(installation, type_)
+        elif name.startswith(BREAKER_PREFIX):
+            (found,) = installation.breakers([name.removeprefix(BREAKER_PREFIX)])
+            if found.breaker == Breaker(name=found.breaker.name):
+                yield "no worker has seen a call of this breaker fail"
 
 
 def _unknown(installation: Installation, target: Target) -> Iterator[str]:

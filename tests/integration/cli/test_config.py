@@ -11,8 +11,10 @@ from tests.support.builders import a_job
 from tests.support.fake_app_config import FakeAppConfig
 from tidemill.application.configuration import Configurator
 from tidemill.aws import clients
+from tidemill.domain.breaker import Breaker, BreakerPolicy
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause, Wait
+from tidemill.dynamodb.breaker_item import DynamoBreakers
 from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.system import clock
 
@@ -140,6 +142,49 @@ def test_a_wrong_change_is_refused_with_its_fault(arguments: tuple[str, ...], co
     assert result.exit_code == code
     assert complaint in " ".join(result.stderr.split())
     assert lines("config", "get") == [{"version": 0, "settings": {}}]
+
+
+@pytest.mark.usefixtures("cloud", "interactive")
+@pytest.mark.parametrize("arguments", [("colour", "1"), ("types.mail.max_attempts", "99"), ("flags.a", "--remove")])
+def test_a_wrong_change_is_refused_before_the_question(arguments: tuple[str, ...]) -> None:
+    result = run("config", "set", *arguments, typed="y\n")
+
+    assert result.exit_code == 1
+    assert "Change the runtime configuration?" not in result.stderr
+    assert "->" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "warning"),
+    [
+        ("types.test.jbo.max_attempts", "3", "it is not periodic, and 4 items of the table hold no job of this type"),
+        ("breakers.paymets", '{"force": "open"}', "no worker has seen a call of this breaker fail"),
+        ("types.test.job.max_attempts", "3", None),
+        ("breakers.payments", '{"force": "open"}', None),
+        ("quotas.anyone", '{"count": 1, "period_seconds": 60}', None),
+    ],
+)
+def test_a_setting_of_a_name_that_nothing_has_is_a_warning(
+    cloud: Cloud, name: str, value: str, warning: str | None
+) -> None:
+    cloud.store.insert_if_absent(a_job())
+    policy = BreakerPolicy(name="payments")
+    breakers = DynamoBreakers(clients.dynamodb(), table=cloud.table.name)
+    breakers.fail(Breaker(name="payments"), policy, calls=1, call="a", error="", now=clock.now())
+
+    result = run("config", "set", name, value, "--yes", "--json")
+
+    assert (result.exit_code, json.loads(result.stdout)["name"]) == (0, name)
+    assert ("Warning" in result.stderr) is (warning is not None)
+    assert (warning or "") in " ".join(result.stderr.split())
+
+
+@pytest.mark.usefixtures("cloud", "interactive")
+def test_the_warning_of_an_unknown_name_comes_before_the_question() -> None:
+    result = run("config", "set", "types.test.jbo.max_attempts", "3", typed="n\n")
+
+    assert result.stderr.index("may be misspelt") < result.stderr.index("Change the runtime configuration?")
+    assert result.stderr.count("Warning") == 1
 
 
 def test_status_and_explain_name_the_overrides(cloud: Cloud) -> None:
