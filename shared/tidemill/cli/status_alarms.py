@@ -34,8 +34,14 @@ def summary(alarms: Alarms, *, now: datetime) -> Line:
     pages, tickets = (len(alarms.firing(severity)) for severity in (Severity.PAGE, Severity.TICKET))
     parts = [count(number, noun) for number, noun in ((pages, "page"), (tickets, "ticket")) if number]
     notified = "".join(f"; the page was sent {age(now - each.since)} ago" for each in alarms.firing(Severity.INCIDENT))
-    of = sum(alarm.severity in _STYLES for alarm in alarms.by_name.values())
-    return Line(f"{' and '.join(parts) or 'None'} of {count(of, 'alarm')} {_fire(pages + tickets)}{notified}")
+    return Line(
+        f"{' and '.join(parts) or 'None'} of {count(_number(alarms), 'alarm')} {_fire(pages + tickets)}{notified}"
+    )
+
+
+def _number(alarms: Alarms) -> int:
+    """Without the composite of all pages, and without parts, which are counted with their composite."""
+    return sum(alarm.severity in _STYLES for alarm in alarms.by_name.values())
 
 
 def _fire(number: int) -> str:
@@ -62,7 +68,7 @@ def _row(burns: Sequence[BurnRate]) -> tuple[str, ...]:
 def as_json(found: AlarmsNow) -> dict[str, object]:
     alarms = found.alarms
     return {
-        "number": len(alarms.by_name),
+        "number": _number(alarms),
         "incident": bool(alarms.firing(Severity.INCIDENT)),
         "firing": [_alarm(alarm, alarms) for severity in _STYLES for alarm in alarms.firing(severity)],
     }
