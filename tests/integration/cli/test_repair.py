@@ -113,6 +113,18 @@ def test_a_lost_stream_gets_a_second_mapping_that_a_repeat_does_not_double(deplo
     assert (new["State"], len(deployed.resources.mappings)) == ("Enabled", 3)
 
 
+def test_a_filter_that_the_template_does_not_have_is_removed(deployed: Cloud) -> None:
+    """Lambda deletes the messages that a filter does not match, so nothing else shows it."""
+    mapping = deployed.resources.mappings["uuid-work"]
+    assert "FilterCriteria" not in mapping
+    mapping["FilterCriteria"] = {"Filters": [{"Pattern": '{"body":{"tenant":["canary"]}}'}]}
+
+    assert list(drifted(STACK)) == ["event source mapping WorkMapping"]
+    assert "Restored FilterCriteria of the event source mapping work." in run("repair", "--yes").stderr
+    assert mapping["FilterCriteria"] == {}
+    assert drifted(STACK) == {}
+
+
 def test_a_failure_is_reported_and_the_others_go_on(deployed: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     deployed.resources.mappings["uuid-publish"]["State"] = "Disabled"
     deployed.resources.schedules["default", "wake-1"]["State"] = "DISABLED"

@@ -10,11 +10,12 @@ from tidemill.operator.expected_resource import Expected, Kind, LatestStream
 
 #: https://docs.aws.amazon.com/lambda/latest/api/API_GetEventSourceMapping.html
 _ON: Final = frozenset({"Creating", "Enabling", "Enabled", "Updating"})
+_FILTER: Final = "FilterCriteria"
 SETTINGS: Final = (
     "BatchSize",
     "BisectBatchOnFunctionError",
     "DestinationConfig",
-    "FilterCriteria",
+    _FILTER,
     "FunctionResponseTypes",
     "MaximumBatchingWindowInSeconds",
     "MaximumRecordAgeInSeconds",
@@ -32,7 +33,8 @@ class Mappings(OwnSettings):
     def settings(self, properties: Mapping[str, Any]) -> Mapping[str, Any]:
         # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-lambda-eventsourcemapping.html
         enabled = properties.get("Enabled", True) is not False
-        found = {"Enabled": enabled, **picked(properties, SETTINGS)}
+        # Lambda deletes the messages that a filter does not match, so one that the template lacks must not stay.
+        found = {"Enabled": enabled, _FILTER: {}, **picked(properties, SETTINGS)}
         # Only a stream can get another ARN.
         match properties.get(STREAM):
             case {"Fn::GetAtt": [_, "StreamArn"]} as source:
@@ -57,7 +59,8 @@ class Mappings(OwnSettings):
                 if not latest or found[STREAM] == latest:
                     found = {**found, STREAM: stream}
         enabled = found["State"] in _ON
-        return Found(settings={**found, "Enabled": enabled}, state=found["State"], enabled=enabled, description=found)
+        settings = {_FILTER: {}, **found, "Enabled": enabled}
+        return Found(settings=settings, state=found["State"], enabled=enabled, description=found)
 
     def calls(self, names: Sequence[str]) -> Sequence[Sequence[str]]:
         return [names]
