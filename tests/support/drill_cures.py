@@ -31,16 +31,12 @@ def _redriven(type_: str) -> list[str]:
 
 
 CURES: Final[Mapping[str, Cure]] = {
-    "disabled-publisher": Cure(["aws lambda update-event-source-mapping --uuid mapping-publish --enabled"]),
+    "disabled-publisher": Cure(["tidemill repair .*--yes"]),
     "poison-flood": Cure(["deploy work TIDEMILL_DEMO_FIXED=yes", *_redriven("demo.poison")]),
     # Its paused jobs are the ones that kill their workers.
     "killed-workers": Cure(["tidemill pause type=demo.slow .*"], ["tidemill resume type=demo.slow .*"]),
-    "disabled-scheduler": Cure(
-        ['aws scheduler update-schedule --cli-input-json .*"schedule-wake".*"State": "ENABLED".*']
-    ),
-    "lost-messages": Cure(
-        ["aws lambda update-event-source-mapping --uuid mapping-work --filter-criteria {}", _SENT_AGAIN]
-    ),
+    "disabled-scheduler": Cure(["tidemill repair .*--yes"]),
+    "lost-messages": Cure(["tidemill repair .*--yes", _SENT_AGAIN]),
     # Without the quota, the flood goes on, and its jobs wait behind the pause.
     "tenant-flood": Cure(
         ["tidemill config set quotas.flood .*", "tidemill pause tenant=flood .*"],
