@@ -1,6 +1,7 @@
 """The redrive use case: the plan, and one redrive by one operator or by two."""
 
 from dataclasses import replace
+from datetime import datetime, timedelta
 from itertools import count
 
 import pytest
@@ -9,6 +10,7 @@ from tests.support.builders import (
     NOW,
     RETENTION,
     SECOND,
+    TENANT,
     a_job,
     brought_to,
     stored,
@@ -19,7 +21,10 @@ from tests.support.single_job import Clock
 from tidemill.application.job_filter import JobFilter
 from tidemill.application.ports import JobStore
 from tidemill.application.redrive import Redriver
+from tidemill.domain.job import Redrive
 from tidemill.domain.states import State
+
+HOUR = timedelta(hours=1)
 
 
 @pytest.fixture
@@ -46,6 +51,8 @@ def test_the_plan_names_the_dead_jobs_of_a_type_or_an_id_and_changes_nothing(
     assert planned(JobFilter(types=["test.other"])) == {other.id}
     assert planned(JobFilter(ids=[one.id, "no such job"])) == {one.id}
     assert planned(JobFilter(types=["test.other"], ids=[one.id])) == set()
+    assert planned(JobFilter(tenant=one.tenant)) == {one.id, other.id}
+    assert planned(JobFilter(tenant=one.tenant, types=["test.other"], ids=[one.id, other.id])) == {other.id}
     assert stored(store, one) == one
 
 
@@ -67,6 +74,25 @@ def test_the_plan_omits_expired_jobs(redriver: Redriver, store: JobStore, clock:
     clock.now += RETENTION + SECOND
 
     assert list(redriver.plan(JobFilter())) == []
+
+
+def test_the_plan_omits_what_was_redriven_since_it_began(redriver: Redriver, table: Table) -> None:
+    """The last redrive counts: a job may have died and been redriven before."""
+
+    def dead(name: str, *redriven: datetime) -> None:
+        redrives = tuple(Redrive(token=f"{name}-{at}", at=at, by="ada") for at in redriven)
+        table.put(a_job(id=name, state=State.DEAD, due=None, finished_at=NOW + HOUR, redrives=redrives))
+
+    began = NOW + SECOND
+    dead("never")
+    dead("before", NOW)
+    dead("twice before", NOW - SECOND, NOW)
+    dead("then", began)
+    dead("before and since", NOW, began + SECOND)
+    wanted = JobFilter(tenant=TENANT, ids=["never", "before", "twice before", "then", "before and since"])
+
+    assert {job.id for job in redriver.plan(wanted, began=began)} == {"never", "before", "twice before"}
+    assert len(list(redriver.plan(wanted))) == 5
 
 
 def test_redrive_queues_the_job_and_records_the_operator(redriver: Redriver, store: JobStore) -> None:

@@ -10,10 +10,12 @@ from tests.support.job_tables import Table
 from tests.support.single_job import Clock
 from tidemill.application.job_store import JobStore
 from tidemill.application.redrive import Redriver
+from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.history import Why
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.payloads import DynamoPayloads
+from tidemill.in_memory.single_job import Inline
 
 SHORT, LONG = '{"n":2}', json.dumps({"padding": "x" * 2_000})
 
@@ -88,6 +90,19 @@ def test_a_refused_redrive_leaves_no_payload_behind(
     keys = [item["pk"]["S"] for item in table.client.scan(TableName=table.name)["Items"]]
     assert not [key for key in keys if key.startswith("!payload")]
     assert stored(store, dead).payload == dead.payload
+
+
+def test_a_refused_redrive_is_told_though_the_payload_cannot_be_deleted(redriver: Redriver, store: JobStore) -> None:
+    """Reconcile deletes it."""
+
+    class Undeletable(Inline):
+        def delete(self, tenant: str, job_id: str, location: str | None) -> None:
+            raise StoreUnavailableError(f"{tenant}, {job_id}, {location}")
+
+    dead = brought_to(store, State.DEAD)
+    redriver.redrive(dead, by="bob")
+
+    assert not redriver.redrive_with(dead, LONG, Undeletable(), by="ada")
 
 
 def test_a_new_payload_is_young_for_reconcile_though_its_job_is_old(

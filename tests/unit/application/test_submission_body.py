@@ -1,0 +1,110 @@
+"""The body of a submission: what a repeated one has in common with the first, and how large it may be."""
+
+import hashlib
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from tests.support.builders import NOW, a_job_type
+from tidemill.application.submission_body import body_hash_of, body_of, checked, hash_of
+from tidemill.domain.batches import Opening
+from tidemill.domain.errors import Fault, InvalidPayloadError, PayloadTooLargeError
+from tidemill.domain.events import Event, Publication
+from tidemill.domain.flows import FlowStart
+from tidemill.domain.submission import Submission, Unique
+from tidemill.names import LARGEST_BATCH_BODY_BYTES, LARGEST_BODY_BYTES, Lane
+
+LEAST: dict[str, Any] = {"type": "test.job", "payload": {}}
+EAST = timezone(timedelta(hours=2))
+AT = datetime(2045, 3, 4, 5, 6, 7, tzinfo=UTC)
+EVENT = Event(type="test.event", version=1)
+
+
+@pytest.mark.parametrize(
+    ("member", "body"),
+    [
+        ({}, {}),
+        ({"payload": {"n": 1}}, {"payload": {"n": 1}}),
+        ({"lane": Lane.BULK}, {"lane": "bulk"}),
+        ({"delay": timedelta(seconds=90)}, {"delay": 90.0}),
+        ({"delay": timedelta(0)}, {}),
+        ({"run_at": AT.astimezone(EAST)}, {"run_at": "2045-03-04T05:06:07+00:00"}),
+        ({"group": "a"}, {"group": "a"}),
+        ({"deadline": AT.astimezone(EAST)}, {"deadline": "2045-03-04T05:06:07+00:00"}),
+        ({"max_age": timedelta(minutes=1)}, {"max_age": 60.0}),
+        ({"tags": ["b", "a"]}, {"tags": ["a", "b"]}),
+        ({"tags": []}, {}),
+        ({"supersedes": "key"}, {"supersedes": "key"}),
+        ({"batch": "id"}, {"batch": "id"}),
+        ({"key": "key"}, {}),
+        ({"unique": Unique(period=timedelta(hours=1))}, {}),
+        ({"debounce": timedelta(seconds=5), "debounce_key": "ada"}, {}),
+    ],
+)
+def test_the_body_keeps_the_form_that_stored_jobs_have(member: dict[str, Any], body: dict[str, Any]) -> None:
+    """In any other form, a repeat of what an earlier version accepted would be a conflict."""
+    submission = Submission(**{"type": "test.job"} | member)
+
+    assert body_of(submission, submission.payload) == LEAST | body
+    assert body_hash_of(submission) == hash_of(LEAST | body)
+
+
+def test_the_hash_is_that_of_compact_json_with_sorted_members() -> None:
+    expected = hashlib.sha256(b'{"a":"\\u00e9","b":1}').hexdigest()
+
+    assert hash_of({"b": 1, "a": "é"}) == expected
+
+
+def test_an_event_and_a_batch_repeat_without_the_facts_of_job_types() -> None:
+    event = Publication(type="event", payload={"data": 1, "consumers": ["a"]}, event=EVENT)
+    batch = Opening(type="batch", payload={"facts": 1}, asked={1: ()})  # type: ignore[dict-item]
+
+    assert body_of(event, event.payload)["payload"] == {"data": 1}
+    assert body_of(batch, batch.payload)["payload"] == {"1": []}
+
+
+def _padded(size: int) -> dict[str, str]:
+    """A payload whose JSON has this size."""
+    return {"p": "x" * (size - len('{"p":""}'))}
+
+
+@pytest.mark.parametrize(
+    ("submission", "largest"),
+    [
+        (lambda size: Submission(type="test.job", payload=_padded(size)), LARGEST_BODY_BYTES),
+        (lambda size: Opening(type="test.job", payload={}, asked=_padded(size)), LARGEST_BODY_BYTES),
+        (lambda size: FlowStart(type="test.job", payload={}, asked=_padded(size)), LARGEST_BATCH_BODY_BYTES),
+        (
+            lambda size: Publication(type="test.job", payload={"consumers": ["a"]} | _padded(size), event=EVENT),
+            LARGEST_BODY_BYTES,
+        ),
+    ],
+    ids=["job", "batch", "flow", "event"],
+)
+def test_what_the_caller_sent_may_have_the_largest_size_and_no_more(submission: Any, largest: int) -> None:
+    checked(submission(largest), a_job_type(), now=NOW)
+
+    with pytest.raises(PayloadTooLargeError) as refused:
+        checked(submission(largest + 1), a_job_type(), now=NOW)
+
+    assert str(refused.value) == str(PayloadTooLargeError(largest + 1, largest))
+
+
+def test_the_faults_of_the_members_and_of_the_payload_come_together() -> None:
+    def parse(_payload: Any) -> None:
+        raise InvalidPayloadError([Fault("/payload/n", "is missing")])
+
+    with pytest.raises(InvalidPayloadError) as refused:
+        checked(Submission(type="test.job", group=""), a_job_type(parse=parse), now=NOW)
+
+    assert [fault.path for fault in refused.value.faults] == ["/group", "/payload/n"]
+
+
+def test_the_handler_and_its_model_get_the_decoded_payload() -> None:
+    seen: list[Any] = []
+    submission = Submission(type="test.job", payload={"n": (1, 2), "ü": None})
+
+    payload, value = checked(submission, a_job_type(parse=seen.append), now=NOW)
+
+    assert (payload, value, seen) == ('{"n":[1,2],"\\u00fc":null}', {"n": [1, 2], "ü": None}, [value])
