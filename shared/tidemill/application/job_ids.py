@@ -27,7 +27,7 @@ def keyed_job_id(tenant: str, key: str) -> str:
 
 
 def submitted_job_id(tenant: str, key: str) -> str:
-    """As `keyed_job_id`, for a key that a caller has chosen: it may look like that of an event."""
+    """As `keyed_job_id`, for a key that a caller has chosen: it may look like that of an event, a batch or a flow."""
     if not key.startswith(RESERVED_KEYS):
         return keyed_job_id(tenant, key)
     return str(uuid5(_RESERVED_IDS, json.dumps([tenant, key])))

@@ -171,12 +171,12 @@ class Submit:
         return Accepted(job=job, replayed=False, deferred=job.run_at != asked.run_at)
 
     def _former(self, submission: Submission, tenant: str) -> Job | None:
-        """The job of a reserved key that an older version has accepted, under the id that only an event has now."""
+        """The job of a reserved key that an older version has accepted, under an id that no caller chooses now."""
         key = submission.key
         if key is None or not key.startswith(RESERVED_KEYS) or isinstance(submission, Publication | Opening):
             return None
         found = self._store.get(tenant, keyed_job_id(tenant, key))
-        if found is None or found.type in {EVENT_TYPE, BATCH_TYPE} or found.retention_over(self._clock()):
+        if found is None or found.type in {EVENT_TYPE, BATCH_TYPE, FLOW_TYPE} or found.retention_over(self._clock()):
             return None
         return found
 
@@ -365,7 +365,7 @@ def _as_delivered(delivery: Delivery) -> JobType:
 
 
 def _id_of_key(submission: Submission, key: str, tenant: str) -> str:
-    """Only an event and a batch have the ids of their keys."""
+    """Only an event, a batch and a flow have the ids of their keys."""
     own = isinstance(submission, Publication | Opening)
     return keyed_job_id(tenant, key) if own else submitted_job_id(tenant, key)
 
