@@ -43,10 +43,11 @@ class SqsLanes:
 
         A batch that fails for any reason does not affect the batches of other lanes.
         """
-        batches = list(self._batches(dispatches))
         # The client has this many connections. A batch of stream records makes at most 15 calls.
-        with ThreadPoolExecutor(min(len(batches), POOL_SIZE) or 1) as pool:
-            results = [pool.submit(self._send_batch, url, dispatches, indices) for url, indices in batches]
+        with ThreadPoolExecutor(POOL_SIZE) as pool:
+            results = [
+                pool.submit(self._send_batch, url, dispatches, indices) for url, indices in self._batches(dispatches)
+            ]
         return [refused for result in results for refused in result.result()]
 
     def _batches(self, dispatches: Sequence[Dispatch]) -> Iterator[tuple[str, Sequence[int]]]:

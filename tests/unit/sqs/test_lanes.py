@@ -1,8 +1,9 @@
 """`SqsLanes.send`: the batches of all lanes at once, the most urgent first, and each failure alone."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from threading import Barrier
+from threading import Barrier, current_thread
 from typing import Any
 
 import pytest
@@ -12,9 +13,11 @@ from tests.support.builders import a_job, letter_for, reference_to
 from tests.support.patience import PATIENCE_SECONDS
 from tidemill.application.ports import Refusal
 from tidemill.domain.dispatch import Dispatch
+from tidemill.domain.job import Reference
 from tidemill.names import Lane
 from tidemill.sqs import lanes as lanes_module
 from tidemill.sqs.lanes import LaneUrls, SqsLanes
+from tidemill.sqs.messages import encode
 
 #: In no particular order, as in a setting that a person has edited.
 URLS = {lane: LaneUrls(queue=lane, dead_letters=f"{lane} dead") for lane in (Lane.BULK, Lane.CRITICAL, Lane.DEFAULT)}
@@ -31,6 +34,17 @@ class Queues:
     def send_message_batch(self, *, QueueUrl: str, Entries: Sequence[Any]) -> Any:  # noqa: N803 - as boto3 has it
         self.calls.append((QueueUrl, [entry["Id"] for entry in Entries]))
         return self.answers.get(QueueUrl, dict)() or {}
+
+
+class Entries:
+    """The client of SQS. Keeps the entries of each call."""
+
+    def __init__(self) -> None:
+        self.sent: dict[str, list[dict[str, Any]]] = {}
+
+    def send_message_batch(self, *, QueueUrl: str, Entries: Sequence[Any]) -> Any:  # noqa: N803 - as boto3 has it
+        self.sent.setdefault(QueueUrl, []).extend(Entries)
+        return {}
 
 
 def to(lane: Lane, *, dead: bool = False) -> Dispatch:
@@ -132,3 +146,37 @@ def test_without_messages_no_call_is_made() -> None:
 
     assert lanes(queues).send([]) == []
     assert queues.calls == []
+
+
+@pytest.mark.parametrize("epochs", [{}, {"epoch": 2}])
+def test_an_entry_has_its_body_its_delay_and_the_group_of_its_tenant(epochs: dict[str, int]) -> None:
+    client: Any = Entries()
+    body = Reference(tenant="acme", job_id="j", generation=3, trace="t")
+    # A stage may have only some of the lanes.
+    urls = {Lane.BULK: URLS[Lane.BULK]}
+
+    SqsLanes(client, urls, **epochs).send([Dispatch(lane=Lane.BULK, body=body, delay_seconds=7)])
+
+    assert client.sent == {
+        "bulk": [
+            {
+                "Id": "0",
+                "MessageBody": encode(body, **epochs),
+                "DelaySeconds": 7,
+                # The same in each version of the code, or a tenant has two turns while one is deployed.
+                "MessageGroupId": "822b33ad87c148a0a20a5ba7cd5ebcaa",
+            }
+        ]
+    }
+
+
+def test_no_more_calls_are_made_at_once_than_the_client_has_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes_module, "POOL_SIZE", 2)
+    threads: set[str] = set()
+
+    def answer() -> None:
+        threads.add(current_thread().name)
+        time.sleep(0.005)
+
+    assert lanes(Queues(answers={Lane.BULK: answer})).send([to(Lane.BULK)] * 60) == []
+    assert len(threads) == 2

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.builders import a_job, letter_for, reference_to
+from tests.support.builders import NOW, a_job, letter_for, reference_to
 from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError, OtherEpochError
-from tidemill.domain.job import DeadLetter, Reference
+from tidemill.domain.job import DeadLetter, FirstRun, Reference, reference_of
 from tidemill.sqs.messages import decode, encode
 
 REFERENCES = st.builds(Reference, generation=st.integers())
@@ -90,3 +90,34 @@ def test_a_message_of_another_epoch_raises_other_epoch_error(sent_in: int, own: 
 
 def test_a_message_of_an_installation_that_was_never_restored_has_no_epoch() -> None:
     assert "epoch" not in encode(letter_for(a_job()))
+
+
+WIRE = '"tenant":"acme","id":"j","generation":3,"trace":"t"'
+FIRST = Reference(tenant="acme", job_id="j", generation=3, trace="t", first_run=FirstRun(type="mail", due=NOW))
+PLAIN = Reference(tenant="acme", job_id="j", generation=3, trace="t")
+LETTER = DeadLetter(reference=PLAIN, type="mail", death="permanent", error_class="ValueError", attempts=2)
+
+
+@pytest.mark.parametrize(
+    ("body", "epoch", "rest"),
+    [
+        (PLAIN, 0, ""),
+        (PLAIN, 4, ',"epoch":4'),
+        (FIRST, 0, f',"first":{{"type":"mail","due":{int(NOW.timestamp() * 1000)}}}'),
+        (LETTER, 0, ',"letter":{"type":"mail","death":"permanent","error_class":"ValueError","attempts":2}'),
+    ],
+    ids=["reference", "restored", "first run", "letter"],
+)
+def test_the_versions_of_the_code_agree_on_the_form_of_a_message(
+    body: Reference | DeadLetter, epoch: int, rest: str
+) -> None:
+    wire = f'{{"schema":1,{WIRE}{rest}}}'
+
+    assert encode(body, epoch=epoch) == wire
+    read = decode(wire, epoch=epoch)
+    assert read == body
+    assert reference_of(read).first_run == reference_of(body).first_run
+
+
+def test_a_message_without_an_epoch_is_of_an_installation_that_was_never_restored() -> None:
+    assert decode(encode(PLAIN)) == decode(encode(PLAIN, epoch=0), epoch=0) == PLAIN
