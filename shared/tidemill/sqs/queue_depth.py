@@ -53,7 +53,7 @@ def oldest_age(client: Any, url: str, *, now: datetime) -> timedelta | None:
         points = client.get_metric_statistics(
             Namespace="AWS/SQS",
             MetricName="ApproximateAgeOfOldestMessage",
-            Dimensions=[{"Name": "QueueName", "Value": url.rsplit("/", 1)[-1]}],
+            Dimensions=[{"Name": "QueueName", "Value": url.rpartition("/")[2]}],
             StartTime=now - _LOOK_BACK,
             EndTime=now,
             Period=60,
