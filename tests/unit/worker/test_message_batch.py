@@ -48,6 +48,7 @@ class Message:
         self.finished = True
         self.stray = self.reference if self.name in self.world.strays else None
         self.world.did.append((self.name, "expired"))
+        self.world.expiring.set()
         self.world.expires.get(self.name, nothing)(self)
 
     def abandon(self) -> None:
@@ -71,6 +72,8 @@ class World:
     configuration: Callable[[], object] = lambda: None
     did: list[tuple[str, str]] = field(default_factory=list)
     messages: dict[str, Message] = field(default_factory=dict)
+    #: Set once a message has begun to expire.
+    expiring: threading.Event = field(default_factory=threading.Event)
     #: The threads of the messages wait for it at the end of a test.
     gate: threading.Event = field(default_factory=threading.Event)
 
@@ -119,6 +122,11 @@ def test_each_message_runs_and_the_answer_names_those_that_stay_on_the_queue(wor
     assert (batch.strays(), list(batch.messages)) == ([], ["a", "b", "c"])
 
 
+def test_a_batch_whose_messages_all_stay_is_answered_as_any_other(world: World) -> None:
+    world.put_back = {"a": NOW, "b": NOW}
+    assert world.process("ab")[1] == ["id a", "id b"]
+
+
 def test_a_message_is_told_its_deadline_its_worker_and_its_seat(world: World) -> None:
     world.process("ab")
 
@@ -156,13 +164,16 @@ def test_all_messages_run_at_the_time_at_which_the_configuration_is_read(world: 
 class Changed(threading.Event):
     """Time passes at once, as far as somebody waits. A wait without a bound is a real one, and opens the gate."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, look: Callable[[], bool] = lambda: False) -> None:
         super().__init__()
-        self.world = world
+        self.world, self.look = world, look
         self.waits: list[float | None] = []
+        #: What a look finds at each wait.
+        self.seen: list[bool] = []
 
     def wait(self, timeout: float | None = None) -> bool:
         self.waits.append(timeout)
+        self.seen.append(self.look())
         if timeout is None:
             self.world.gate.set()
             return super().wait(PATIENCE_SECONDS)
@@ -171,17 +182,20 @@ class Changed(threading.Event):
 
 
 def test_each_message_expires_at_its_own_deadline_while_the_others_go_on(world: World) -> None:
-    world.runs = dict.fromkeys("abc", lambda _message: world.gate.wait(PATIENCE_SECONDS))
-    world.deadlines = {"a": NOW + 3 * SECOND, "b": NOW + SECOND, "c": NOW + 3 * SECOND}
+    world.runs = dict.fromkeys("abcd", lambda _message: world.gate.wait(PATIENCE_SECONDS))
+    world.deadlines = {"a": NOW + 3 * SECOND, "b": NOW + SECOND, "c": NOW + 4 * SECOND, "d": NOW + 5 * SECOND}
     batch = world.batch()
-    batch._changed = changed = Changed(world)
+    batch._changed = changed = Changed(world, lambda: batch._others_ended.is_set())
+    # As by a message that has moved its deadline.
+    changed.set()
 
-    world.process("abc", batch)
+    world.process("abcd", batch)
 
-    assert changed.waits == [1.0, 2.0]
-    assert world.did[0] == ("b", "expired")
-    assert sorted(world.did[1:3]) == [("a", "expired"), ("c", "expired")]
-    assert [what for _, what in world.did[3:]] == ["abandoned"] * 3
+    assert changed.waits == [1.0, 2.0, 1.0, 1.0]
+    assert changed.seen == [False, False, False, True]
+    assert not changed.is_set()
+    assert world.did[:4] == [("b", "expired"), ("a", "expired"), ("c", "expired"), ("d", "expired")]
+    assert [what for _, what in world.did[4:]] == ["abandoned"] * 4
 
 
 def test_a_deadline_that_has_passed_expires_its_message_without_a_wait(world: World) -> None:
@@ -239,7 +253,7 @@ def test_a_batch_waits_for_the_end_of_an_expired_message_for_half_of_its_reserve
 
 @pytest.mark.parametrize("late", ["runs", "expires"])
 def test_the_process_ends_once_all_threads_have_ended_but_those_of_strays(world: World, late: str) -> None:
-    short_waits(world)
+    bounds = short_waits(world)
     goes_on = threading.Event()
     ended: list[str] = []
 
@@ -251,7 +265,7 @@ def test_the_process_ends_once_all_threads_have_ended_but_those_of_strays(world:
     world.deadlines = {"a": NOW, "b": NOW}
     world.runs = {
         "a": lambda _message: world.gate.wait(PATIENCE_SECONDS),
-        "b": lambda _message: goes_on.wait(PATIENCE_SECONDS),
+        "b": lambda _message: world.expiring.wait(PATIENCE_SECONDS),
     }
     (world.runs if late == "runs" else world.expires)["b"] = end
     batch, _ = world.process("ab")
@@ -261,6 +275,7 @@ def test_the_process_ends_once_all_threads_have_ended_but_those_of_strays(world:
     batch.await_other_threads()
 
     assert ended == ["b"]
+    assert None in bounds
     assert ("b", "ran") in world.did
     assert ("a", "ran") not in world.did
 
