@@ -114,6 +114,7 @@ def test_a_message_that_its_worker_cannot_read_ends_at_once_with_one_report(
 ) -> None:
     observer, seat = Observer(), Seat()
     message = a_message(body, observer=observer, seat=seat)
+    assert message.deadline is None
 
     message.run(Invocation())
 

@@ -60,9 +60,9 @@ def test_without_time_for_more_than_the_answer_it_does_not_rest() -> None:
 
 
 def test_a_rest_ends_with_the_strain() -> None:
-    rest = Rest(level=3, strained_for=1.5 * SECOND, left=300 * SECOND)
+    rest = Rest(level=3, strained_for=2.5 * SECOND, left=300 * SECOND)
 
-    assert rest.after(10 * SECOND) == Rested(strain=3, worked=10 * SECOND, rested=2 * SECOND)
+    assert rest.after(10 * SECOND) == Rested(strain=3, worked=10 * SECOND, rested=3 * SECOND)
 
 
 def test_a_clock_that_was_set_back_causes_no_rest() -> None:
