@@ -117,7 +117,8 @@ def test_appconfig_is_polled_at_most_each_fifteen_seconds_and_a_change_acts_with
         cached.current()
         world.mill.late += SECOND
 
-    assert world.aws.polls == 3
+    # A session costs a call, and its first poll the whole configuration.
+    assert (world.aws.polls, world.aws.sessions) == (3, 1)
     assert timedelta(seconds=15) <= POLL_INTERVAL <= timedelta(seconds=45)
 
 
@@ -209,7 +210,22 @@ def test_a_deployment_waits_for_the_one_before_it(world: World) -> None:
     world.aws.deployment_errors = ["ConflictException"] * 2
     world.set(world.copied(), "a", 1)
 
-    assert (world.copied().read().version, len(world.pauses)) == (1, 2)
+    assert (world.copied().read().version, len(world.pauses), world.aws.deployments) == (1, 2, 3)
+
+
+def test_a_change_deploys_what_the_record_holds_at_that_moment(world: World) -> None:
+    reads: list[bool] = []
+
+    class Record(DynamoConfiguration):
+        def read(self, *, consistent: bool = False) -> RuntimeConfiguration:
+            reads.append(consistent)
+            return super().read(consistent=consistent)
+
+    store = world.copied(record=Record(world.mill.client, table=world.mill.table.name))  # type: ignore[arg-type]  # a proxy
+    known = store.read(consistent=True)
+    Configurator(store=store, clock=world.mill.now).set(known, "flags.a", 1, by="arn:ops", reason="")
+
+    assert reads == [True] * 3
 
 
 @pytest.mark.parametrize(("before", "takes"), [(9, True), (10, False)])

@@ -16,6 +16,9 @@ class FakeAppConfig:
         self.versions: list[bytes] = []
         self.deployed: bytes | None = None
         self.polls = 0
+        self.sessions = 0
+        #: How many deployments were tried.
+        self.deployments = 0
         #: Errors of the next polls. The token of such a poll is used up.
         self.poll_errors: list[str] = []
         #: Errors of the next deployments.
@@ -29,6 +32,7 @@ class FakeAppConfig:
         return {"VersionNumber": len(self.versions)}
 
     def start_deployment(self, *, ConfigurationVersion: str, **_: str) -> None:  # noqa: N803
+        self.deployments += 1
         if meanwhile := self.meanwhile:
             self.meanwhile = None
             meanwhile()
@@ -37,6 +41,7 @@ class FakeAppConfig:
         self.deployed = self.versions[int(ConfigurationVersion) - 1]
 
     def start_configuration_session(self, **_: str) -> dict[str, Any]:
+        self.sessions += 1
         return {"InitialConfigurationToken": self._token(None)}
 
     def get_latest_configuration(self, *, ConfigurationToken: str) -> dict[str, Any]:  # noqa: N803

@@ -1,22 +1,24 @@
 """The Powertools layers: they make the writes of Tidemill, and no other."""
 
+from contextlib import nullcontext
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from aws_lambda_powertools.utilities.idempotency.exceptions import (
     IdempotencyInconsistentStateError,
+    IdempotencyItemAlreadyExistsError,
     IdempotencyPersistenceLayerError,
 )
 from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import DataRecord
 
-from tests.support.builders import NOW, TENANT, a_job_type, fresh_token, reference_to, stored, types_of
+from tests.support.builders import NOW, TENANT, a_job, a_job_type, fresh_token, reference_to, stored, types_of
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.single_job import INVOCATION, Clock, tools
 from tidemill.application.attempt import Attempt
 from tidemill.application.attempt_report import Ending
 from tidemill.application.job_types import Run
-from tidemill.application.submit import Submit
+from tidemill.application.submit import Accepted, Submit
 from tidemill.domain.errors import PayloadTooLargeError, StoreUnavailableError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
@@ -114,6 +116,17 @@ def test_powertools_reads_and_writes_no_record_of_its_own(submit: Submit, store:
         for write in (layer._put_record, layer._update_record, layer._delete_record):
             with pytest.raises(AssertionError, match="written by the public hook"):
                 write(record)
+
+
+@pytest.mark.parametrize("replayed", [True, False])
+def test_a_layer_says_whether_its_job_was_there_before(replayed: bool) -> None:
+    accepted = Accepted(job=a_job(), replayed=replayed)
+    layer = SubmitLayer(lambda _job: accepted, accepted.job)
+
+    with pytest.raises(IdempotencyItemAlreadyExistsError) if replayed else nullcontext():
+        layer.save_inprogress("key")
+
+    assert layer.accepted is accepted
 
 
 def test_the_layer_never_deletes_a_written_job(submit: Submit, store: DynamoJobStore, queued: Job) -> None:
