@@ -1,14 +1,20 @@
 """A job as its readers see it: every member, from the document and nothing else."""
 
+import json
 from dataclasses import replace
 from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
 
 from tests.support.builders import A_BURST, A_STEP, A_WAIT, AN_UNDO, NOW, SECOND, SKIPPED, a_job, an_error
-from tidemill.application.job_view import operator_view, payload_of, record, summary, view
+from tidemill.application.job_view import batch_view, operator_view, payload_of, record, summary, view
 from tidemill.domain.errors import MalformedDocumentError
 from tidemill.domain.flow_place import FlowPlace
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import CancelRequest, DeathReason, Job, Redrive
+from tidemill.domain.signals import Signal
 from tidemill.domain.skipped_work import Backfilled
 from tidemill.domain.states import State
 from tidemill.domain.undo import Undone
@@ -135,8 +141,82 @@ def test_a_job_shows_every_member() -> None:
     }
 
 
-def test_a_record_has_no_payload_of_an_undo() -> None:
-    assert record(FULL)["undo"] == {"type": "test.undo", "lane": "default", "tags": ["a"]}
+def test_a_record_has_nothing_that_callers_and_handlers_wrote() -> None:
+    job = replace(FULL, signals=(Signal(name="paid", at=NOW, data="7"),))
+    shown = operator_view(job, payload=None)
+    undo = {"type": "test.undo", "lane": "default", "tags": ["a"]}
+
+    assert {"payload", "result", "checkpoint", "signals"} == shown.keys() - record(job).keys()
+    assert record(job) == {name: shown[name] for name in record(job)} | {"undo": undo}
+    assert record(a_job())["undo"] is None
+
+
+@pytest.mark.parametrize(
+    ("by", "shown"), [("owner", "owner"), (FULL.tenant, "owner"), ("ada", "operator"), (None, None)]
+)
+def test_the_owner_sees_whether_an_operator_cancelled_a_job(by: str | None, shown: str | None) -> None:
+    job = replace(FULL, cancel=CancelRequest(by=by) if by else None)
+    assert view(job, payload=None)["cancelled_by"] == shown
+
+
+def test_a_job_shows_its_signals() -> None:
+    job = a_job(signals=(Signal(name="paid", at=NOW, data='{"n":7}'),))
+    assert view(job, payload=None)["signals"] == [{"name": "paid", "at": "2045-03-04T05:06:07.891Z", "data": {"n": 7}}]
+
+
+COUNTED = {"counts": {"dead": 1, "succeeded": 2}, "counted_at": "then", "sealed_at": "sealed"}
+LOOK: Any = SimpleNamespace(counts={"succeeded": 3}, at=NOW + SECOND)
+CLOSE, CANCEL = Signal(name="closed", at=NOW, data="{}"), Signal(name="cancelled", at=NOW + SECOND, data="{}")
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "look", "signals", "expected"),
+    [
+        (None, None, (), {"jobs": 0, "counts": {}, "counted_at": None, "closed_at": None, "cancel_requested_at": None}),
+        (COUNTED, None, (), {"jobs": 3, "counts": COUNTED["counts"], "counted_at": "then", "closed_at": "sealed"}),
+        (
+            COUNTED,
+            LOOK,
+            (CLOSE, CANCEL),
+            {
+                "jobs": 3,
+                "counts": {"succeeded": 3},
+                "counted_at": "2045-03-04T05:06:08.891Z",
+                "closed_at": "2045-03-04T05:06:07.891Z",
+                "cancel_requested_at": "2045-03-04T05:06:08.891Z",
+            },
+        ),
+        (None, LOOK, (CLOSE,), {"counts": {"succeeded": 3}, "closed_at": "2045-03-04T05:06:07.891Z"}),
+    ],
+    ids=["before its first run", "of its last run", "of a look", "a look before its first run"],
+)
+def test_a_batch_shows_the_counts_of_the_look_or_of_its_last_run(
+    checkpoint: dict[str, Any] | None, look: Any, signals: tuple[Signal, ...], expected: dict[str, Any]
+) -> None:
+    job = a_job(
+        id="b",
+        state=State.RUNNING,
+        checkpoint=json.dumps(checkpoint) if checkpoint else None,
+        signals=signals,
+        finished_at=NOW + 2 * SECOND,
+        expires_at=NOW + 3 * SECOND,
+        batch="outer",
+        tags=("t",),
+    )
+    shown = batch_view(job, look)
+
+    assert {name: shown[name] for name in expected} == expected
+    rest = {
+        "id": "b",
+        "state": "running",
+        "created_at": "2045-03-04T05:06:07.891Z",
+        "finished_at": "2045-03-04T05:06:09.891Z",
+        "expires_at": "2045-03-04T05:06:10.891Z",
+        "batch": "outer",
+        "tags": ["t"],
+    }
+    assert {name: shown[name] for name in rest} == rest
+    assert shown.keys() == rest.keys() | {"jobs", "counts", "counted_at", "closed_at", "cancel_requested_at"}
 
 
 def test_an_operator_sees_who_did_what_and_why() -> None:
@@ -153,7 +233,9 @@ def test_an_operator_sees_who_did_what_and_why() -> None:
 
     assert [error["traceback"] for error in shown["errors"]] == ["a line", None]
     assert [(each["by"], each["reason"]) for each in shown["redrives"]] == [("ada", None), ("bob", "repaired")]
+    workers = [each["worker"] for each in shown["history"]]
     assert [(each["what"], each["worker"]) for each in shown["history"] if each["worker"]] == [("running", "w")]
+    assert set(workers) == {"w", None}
     more = {
         "cancelled_by": "cleo",
         "cancel_reason": "too late",
