@@ -6,6 +6,7 @@ from datetime import datetime
 
 from tests.support.in_memory_owed_work import InMemoryOwedWork
 from tests.support.single_job import Clock, Inline
+from tidemill.application.flow_advance import FlowAdvance
 from tidemill.application.ports import Refusal, Unreadable, ignore_unreadable
 from tidemill.application.publish import Published, Publisher, UnreadableChange
 from tidemill.domain.changes import Change
@@ -78,6 +79,13 @@ class World:
     owed: InMemoryOwedWork = field(default_factory=InMemoryOwedWork)
     configuration: RuntimeConfiguration = NOTHING_SET
     first_message_lanes: Collection[Lane] = ()
+    #: How often the configuration was asked for.
+    looks: int = 0
+    flows: Callable[[], FlowAdvance] | None = None
+
+    def configured(self) -> RuntimeConfiguration:
+        self.looks += 1
+        return self.configuration
 
     def publish(self, *changes: Change, unreadable: Sequence[UnreadableChange] = ()) -> Published:
         publisher = Publisher(
@@ -86,8 +94,9 @@ class World:
             lanes=self.lanes,
             owed=self.owed,
             clock=self.clock,
-            configuration=lambda: self.configuration,
+            configuration=self.configured,
             first_message_lanes=self.first_message_lanes,
+            flows=self.flows,
         )
         return publisher.publish(changes, unreadable)
 

@@ -140,7 +140,7 @@ class Publisher:
             *(self._unreadable(change) for change in unreadable),
             *(self._refused(*refusal) for refusal in refused if refusal[0] not in out),
             *(self._advance(*group, sequence) for group, sequence in _groups(changes).items()),
-            *(self._advance_flow(*flow, move) for flow, move in flow_moves(changes).items() if self._flows),
+            *(self._advance_flow(*flow, move) for flow, move in flow_moves(changes).items()),
             *(self._delete(change.sequence, job) for change in changes if (job := _deleted(change))),
         ]
         with ThreadPoolExecutor(_AT_ONCE) as pool:

@@ -101,7 +101,7 @@ def test_a_group_advances_when_one_of_its_jobs_ends(world: World, state: State) 
     published = world.publish(_end("1", state=state))
 
     assert world.groups.calls == [(TENANT, "parcels")]
-    assert published.advanced == [following]
+    assert (published.advanced, published.parked) == ([following], [])
 
 
 def test_a_group_advances_when_the_dead_job_at_its_head_is_discarded(world: World) -> None:

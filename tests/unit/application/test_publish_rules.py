@@ -1,0 +1,81 @@
+"""Publish: which causes of a wait let a message pass a pause, and what it does for flows."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.support.builders import A_WAIT, NOW, TENANT, a_job, reference_to
+from tests.support.configurations import configured, paused
+from tests.support.publish_world import World
+from tidemill.application.owed import Kind, Work
+from tidemill.application.publish import FailedStep, Step
+from tidemill.domain.changes import Change
+from tidemill.domain.errors import StoreUnavailableError
+from tidemill.domain.flow_place import FlowPlace
+from tidemill.domain.states import State
+from tidemill.domain.waiting import Cause
+
+WORK = Work(kind=Kind.DISPATCH, tenant=TENANT, name="j")
+
+
+@pytest.mark.parametrize("step", Step)
+def test_a_failed_step_names_its_job_or_its_group(step: Step) -> None:
+    named = FailedStep("1", step, WORK, "no", handed_over=True).named
+    assert named == ("group" if step is Step.ADVANCE else "job_id")
+
+
+@pytest.mark.parametrize("cause", Cause)
+def test_only_a_turn_at_a_limit_or_the_probe_of_a_breaker_passes_a_pause(cause: Cause) -> None:
+    world = World(configuration=configured(paused("type=test.job")))
+    job = a_job(wait=replace(A_WAIT, cause=cause))
+
+    published = world.publish(Change("1", None, job))
+
+    passes = cause in {Cause.LIMIT, Cause.BREAKER}
+    assert [sent.body for sent in published.sent] == [reference_to(job)] * passes
+    assert [parked for parked, _ in world.groups.parks] == [job] * (not passes)
+
+
+@pytest.mark.parametrize(
+    ("after", "looks"), [(a_job(), 1), (a_job(state=State.DEAD, due=None), 0), (a_job(state=State.SUCCEEDED), 0)]
+)
+def test_only_for_a_job_that_may_run_the_configuration_is_asked_for(after: Any, looks: int) -> None:
+    world = World()
+    world.publish(Change("1", a_job(state=State.RUNNING), after))
+    assert world.looks == looks
+
+
+NODE = a_job(state=State.RUNNING, flow=FlowPlace(id="f", node="n"))
+ENDED = Change("7", NODE, replace(NODE, state=State.SUCCEEDED, due=None, finished_at=NOW))
+
+
+def test_a_flow_advances_when_one_of_its_nodes_ends() -> None:
+    calls: list[Any] = []
+    flow: Any = SimpleNamespace(advance=lambda *flow, redriven: calls.append((*flow, redriven)))
+
+    published = World(flows=lambda: flow).publish(ENDED)
+
+    assert calls == [(TENANT, "f", frozenset({"n"}), False)]
+    assert (published.failed_steps, published.advanced) == ([], [])
+
+
+def test_where_no_flow_advances_the_end_of_a_node_needs_nothing() -> None:
+    world = World()
+    assert world.publish(ENDED).failed_steps == []
+    assert world.owed.stored == {}
+
+
+def test_a_flow_that_cannot_advance_is_owed() -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise StoreUnavailableError("busy")
+
+    flow: Any = SimpleNamespace(advance=fail)
+    world = World(flows=lambda: flow)
+
+    (step,) = world.publish(ENDED).failed_steps
+
+    work = Work(kind=Kind.FLOW, tenant=TENANT, name="f")
+    assert (step.sequence, step.step, step.work, step.handed_over) == ("7", Step.FLOW, work, True)
+    assert list(world.owed.stored) == [work]
