@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import A_WAIT, NOW, TENANT, a_job, reference_to
+from tests.support.builders import A_WAIT, NOW, SECOND, TENANT, a_job, reference_to
 from tests.support.configurations import configured, paused
 from tests.support.publish_world import World
 from tidemill.application.owed import Kind, Work
+from tidemill.application.ports import Refusal
 from tidemill.application.publish import FailedStep, Step
 from tidemill.domain.changes import Change
-from tidemill.domain.errors import StoreUnavailableError
+from tidemill.domain.errors import StoreUnavailableError, WriteRefusedError
 from tidemill.domain.flow_place import FlowPlace
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause
@@ -79,3 +80,47 @@ def test_a_flow_that_cannot_advance_is_owed() -> None:
     work = Work(kind=Kind.FLOW, tenant=TENANT, name="f")
     assert (step.sequence, step.step, step.work, step.handed_over) == ("7", Step.FLOW, work, True)
     assert list(world.owed.stored) == [work]
+
+
+JOB = a_job(id="j", generation=2)
+LATER = NOW + 40 * SECOND
+
+
+@pytest.mark.parametrize(
+    ("change", "parks"),
+    [
+        ({"due": LATER}, 2),
+        ({}, 1),
+        ({"due": LATER, "state": State.RUNNING}, 1),
+        ({"due": LATER, "generation": 3}, 1),
+        # Another job that has its id, since the first one has expired.
+        ({"due": LATER, "created_at": NOW + SECOND}, 1),
+    ],
+    ids=["moved", "unchanged", "running", "queued anew", "another job"],
+)
+def test_a_job_that_could_not_be_parked_is_tried_again_only_if_nothing_but_its_time_has_changed(
+    change: dict[str, Any], parks: int
+) -> None:
+    world = World(configuration=configured(paused("type=test.job")))
+    park = world.groups.park
+
+    def refuse_once(job: Any, wait: Any, *, now: Any) -> Any:
+        if not world.groups.parks:
+            world.groups.parks.append((job, wait))
+            raise WriteRefusedError("park", replace(JOB, **change))
+        return park(job, wait, now=now)
+
+    world.groups.park = refuse_once  # type: ignore[method-assign]  # for once
+
+    world.publish(Change("1", None, JOB))
+
+    assert len(world.groups.parks) == parks
+
+
+def test_a_refused_message_says_why_and_names_its_step() -> None:
+    world = World()
+    world.lanes.refuses = [Refusal(0, sender_fault=True, error="too long")]
+
+    (step,) = world.publish(Change("1", None, JOB)).failed_steps
+
+    assert step == FailedStep("1", Step.SEND, WORK, "too long", handed_over=True)
