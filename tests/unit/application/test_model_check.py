@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from tests.support.builders import a_job, a_job_type, types_of
-from tidemill.application.model_check import MOST_EXAMPLES, MOST_OF_A_TYPE, CheckedType, ModelCheck
+from tidemill.application.model_check import MOST_EXAMPLES, MOST_OF_A_TYPE, CheckedType, Example, ModelCheck
 from tidemill.domain.errors import Fault, InvalidPayloadError, MalformedDocumentError
 from tidemill.domain.job import Job
+from tidemill.domain.limit_key import LimitKey
 from tidemill.domain.limits import Limit
 from tidemill.domain.states import State
+from tidemill.domain.waiting import Line
 from tidemill.in_memory.single_job import Inline
 
 
@@ -74,3 +76,85 @@ def test_only_running_jobs_hold_a_limit_key() -> None:
     (line,) = check.lines
     assert line.limit_key
     assert line.limit_key.text == State.RUNNING
+
+
+class Gone(Inline):
+    def load(self, job: Job) -> str:
+        raise KeyError(job.id)
+
+
+def test_a_bug_in_the_read_of_a_payload_is_not_counted_as_an_unread_one() -> None:
+    with pytest.raises(KeyError):
+        ModelCheck(types_of(a_job_type()), Gone()).take(a_job())
+
+
+def test_the_bound_of_a_check_is_the_one_that_it_is_given() -> None:
+    check = ModelCheck(types_of(a_job_type()), Inline(), most_of_a_type=2)
+    for _ in range(3):
+        check.take(a_job())
+    assert check.types["test.job"] == CheckedType(name="test.job", known=True, live=3, checked=2)
+    assert (MOST_OF_A_TYPE, MOST_EXAMPLES) == (200, 3)
+
+
+def _broken(_payload: Any) -> Any:
+    raise ZeroDivisionError("with a value of the payload")
+
+
+@pytest.mark.parametrize(
+    ("parse", "faults"),
+    [
+        (_refused, [Fault("/sum", "must be a number")]),
+        (_broken, [Fault("/payload", "the model raises ZeroDivisionError")]),
+        (lambda payload: payload, []),
+    ],
+    ids=["refused", "broken", "accepted"],
+)
+def test_the_first_fault_of_a_payload_is_kept_without_a_value_of_it(
+    parse: Callable[[Any], Any], faults: list[Fault]
+) -> None:
+    found, _ = _after(1, parse=parse, id="j", tenant="acme", state=State.RUNNING)
+    assert found.examples == [Example(tenant="acme", job_id="j", fault=fault) for fault in faults]
+    assert (found.refused, found.checked, found.unread) == (len(faults), 1, 0)
+
+
+def test_a_refused_job_holds_no_limit_key_of_the_new_code() -> None:
+    limited = replace(a_job_type(parse=_refused), limit=Limit(concurrency=1), limit_key=str)
+    check = ModelCheck(types_of(limited), Inline())
+    check.take(a_job(state=State.RUNNING))
+    assert check.lines == set()
+
+
+def test_a_running_job_of_a_type_without_a_limit_holds_none() -> None:
+    check = ModelCheck(types_of(a_job_type()), Inline())
+    check.take(a_job(state=State.RUNNING))
+    assert check.lines == set()
+
+
+LIMIT, SHARED = Limit(concurrency=1), Limit(concurrency=2)
+TYPES = types_of(
+    a_job_type(name="free"),
+    replace(a_job_type(name="own"), limit=LIMIT),
+    replace(a_job_type(name="crm.a"), limit=SHARED, shared_limit="crm"),
+)
+
+
+@pytest.mark.parametrize(
+    ("key", "limit"),
+    [
+        (LimitKey(type="own"), LIMIT),
+        (LimitKey(type="own", text="a", tenant="acme"), LIMIT),
+        (LimitKey(type="free"), None),
+        (LimitKey(type="gone"), None),
+        (LimitKey(shared="crm"), SHARED),
+        (LimitKey(shared="gone"), None),
+        # The type shares a limit now, so its own limit key is gone.
+        (LimitKey(type="crm.a"), None),
+    ],
+    ids=str,
+)
+def test_the_limit_of_a_line_is_that_of_the_new_code(key: LimitKey, limit: Limit | None) -> None:
+    assert ModelCheck(TYPES, Inline()).limit_of(Line.for_limit(str(key))) == limit
+
+
+def test_a_line_of_something_else_has_no_limit() -> None:
+    assert ModelCheck(TYPES, Inline()).limit_of(Line.for_cap("acme", "bulk")) is None

@@ -4,7 +4,16 @@ from datetime import timedelta
 
 import pytest
 
-from tidemill.application.objectives import ERROR_BUDGET, FAST_BURN, LATE_START, SLOW_BURN, Burn, burn_rate
+from tidemill.application.objectives import (
+    BAD_EVENTS,
+    ERROR_BUDGET,
+    FAST_BURN,
+    LATE_START,
+    LEAST_BAD_EVENTS,
+    SLOW_BURN,
+    Burn,
+    burn_rate,
+)
 
 _BUDGETED = timedelta(days=30)
 
@@ -23,6 +32,8 @@ def test_an_alarm_resolves_after_a_twelfth_of_its_window(burn: Burn) -> None:
 
 def test_a_rate_of_one_spends_the_whole_budget_of_a_thousandth() -> None:
     assert ERROR_BUDGET == 0.001
+    # To six decimals, as a tool shows it.
+    assert (burn_rate(0.0333333333333), Burn(1 / 3, LATE_START, LATE_START).bad_percent) == (0.333333, 0.033333)
     assert burn_rate(0.1) == 1
     assert [each.bad_percent for each in (FAST_BURN, SLOW_BURN)] == [1.44, 0.6]
     assert [burn_rate(each.bad_percent) for each in (FAST_BURN, SLOW_BURN)] == [FAST_BURN.rate, SLOW_BURN.rate]
@@ -30,3 +41,11 @@ def test_a_rate_of_one_spends_the_whole_budget_of_a_thousandth() -> None:
 
 def test_a_run_is_late_a_minute_after_its_time() -> None:
     assert timedelta(minutes=1) == LATE_START
+
+
+def test_a_burn_rate_needs_five_bad_events_of_a_kind_that_the_runbook_names() -> None:
+    assert LEAST_BAD_EVENTS == 5
+    assert BAD_EVENTS == {
+        "failed-submissions": "failed submissions",
+        "late-starts": "late starts of the lane critical",
+    }
