@@ -54,7 +54,7 @@ class Gathering(Generic[Brought, Answer]):
         """This thread brings nothing. No-op if it is not expected."""
         with self._lock:
             self._expected.discard(by)
-            if not self._expected and self._round.places:
+            if not self._expected:
                 self._begin()
 
     def _begin(self) -> None:

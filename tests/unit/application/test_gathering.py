@@ -2,6 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Event
+from typing import Any
+
+import pytest
 
 from tests.support.patience import PATIENCE_SECONDS
 from tidemill.application.gathering import Gathering
@@ -101,3 +105,73 @@ def test_an_error_of_the_one_that_works_reaches_all() -> None:
 
 def test_one_that_is_alone_begins_at_once() -> None:
     assert _gathering(Works(), expected=0).bring(7, by="any") == 14
+
+
+class Held:
+    """A lock that says whether it is held."""
+
+    held = False
+
+    def __enter__(self) -> None:
+        assert not self.held
+        self.held = True
+
+    def __exit__(self, *_: object) -> None:
+        self.held = False
+
+
+def test_whoever_changes_what_the_threads_share_holds_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = Held()
+    used: list[str] = []
+
+    def use(what: str) -> None:
+        assert lock.held, what
+        used.append(what)
+
+    class Expected(set[object]):
+        def discard(self, one: object) -> None:
+            use("expected")
+            super().discard(one)
+
+    class Places(list[Any]):
+        def append(self, one: object) -> None:
+            use("places")
+            super().append(one)
+
+    gathering = _gathering(Works(), expected=2, seconds=0.001)
+    begin = gathering._begin
+
+    def begin_held() -> None:
+        use("begin")
+        begin()
+
+    gathering._lock = lock  # type: ignore[assignment]  # the lock is only entered
+    gathering._expected = Expected(gathering._expected)
+    gathering._round.places = Places()
+    monkeypatch.setattr(gathering, "_begin", begin_held)
+
+    assert gathering.bring(10, by=0) == 20
+    gathering.leave(1)
+
+    assert used == ["places", "expected", "begin", "expected", "begin"]
+
+
+def test_one_whose_wait_ends_as_its_round_begins_does_not_begin_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    gathering = _gathering(Works(), expected=2)
+    begun: list[int] = []
+    begin = gathering._begin
+
+    def note() -> None:
+        begun.append(len(gathering._round.places))
+        begin()
+
+    class Begun(Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            gathering.leave(1)
+            return False
+
+    monkeypatch.setattr(gathering, "_begin", note)
+    gathering._round.begun = Begun()
+
+    assert gathering.bring(10, by=0) == 20
+    assert begun == [1]

@@ -124,3 +124,16 @@ def test_a_refused_message_says_why_and_names_its_step() -> None:
     (step,) = world.publish(Change("1", None, JOB)).failed_steps
 
     assert step == FailedStep("1", Step.SEND, WORK, "too long", handed_over=True)
+
+
+def test_a_job_of_a_group_that_only_begins_to_run_advances_nothing() -> None:
+    queued = a_job(group="parcels")
+    world = World()
+    world.publish(Change("1", queued, replace(queued, state=State.RUNNING)))
+    assert world.groups.calls == []
+
+
+def test_a_deleted_job_whose_document_held_its_payload_leaves_nothing_to_delete() -> None:
+    world = World()
+    world.publish(Change("1", a_job(state=State.SUCCEEDED, due=None), None))
+    assert world.payloads.deleted == []
