@@ -1,12 +1,12 @@
 """Reads keep to their rate: each is paid for after it, and a run without time for the wait stops."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
-from tests.support.builders import SECOND
+from tests.support.builders import NOW, SECOND
 from tests.support.single_job import Clock
-from tidemill.application.pace import Pace
+from tidemill.application.pace import MOST_WRITES_PER_SECOND, Pace
 
 HOUR = timedelta(hours=1)
 
@@ -51,3 +51,25 @@ def test_a_run_without_time_for_the_wait_does_not_wait(
 ) -> None:
     assert pace.spend(20, within=within) is paid
     assert pauses == [2] * paid
+
+
+def test_threads_that_spend_at_the_same_time_do_so_one_after_another(pauses: list[float]) -> None:
+    locked: list[bool] = []
+
+    def clock() -> datetime:
+        locked.append(pace._lock.locked())
+        return NOW
+
+    def pause(seconds: float) -> None:
+        locked.append(pace._lock.locked())
+        pauses.append(seconds)
+
+    pace = Pace(10, clock=clock, pause=pause)
+    pace.spend(20, within=HOUR)
+
+    # The wait itself holds up no other thread.
+    assert (locked, pauses) == ([True, False], [2])
+
+
+def test_commands_and_reconcile_write_as_fast_as_one_partition_takes() -> None:
+    assert MOST_WRITES_PER_SECOND == 1_000
