@@ -57,15 +57,15 @@ def test_threads_that_spend_at_the_same_time_do_so_one_after_another(pauses: lis
     locked: list[bool] = []
 
     def clock() -> datetime:
-        locked.append(pace._lock.locked())
+        locked.append(shared._lock.locked())
         return NOW
 
     def pause(seconds: float) -> None:
-        locked.append(pace._lock.locked())
+        locked.append(shared._lock.locked())
         pauses.append(seconds)
 
-    pace = Pace(10, clock=clock, pause=pause)
-    pace.spend(20, within=HOUR)
+    shared = Pace(10, clock=clock, pause=pause)
+    shared.spend(20, within=HOUR)
 
     # The wait itself holds up no other thread.
     assert (locked, pauses) == ([True, False], [2])
