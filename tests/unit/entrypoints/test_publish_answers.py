@@ -1,5 +1,7 @@
 """What publish answers the stream: the records that it must deliver again, and no others."""
 
+import time
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,6 +30,7 @@ class World:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, failed: list[str]) -> None:
         self.did: list[Any] = []
         self.failed, self.sent = failed, ["message"]
+        self.began_ns = time.time_ns()
         monkeypatch.setenv(Env.JOBS_TABLE, "jobs")
         monkeypatch.setattr(composition, "publisher", lambda: SimpleNamespace(publish=self.publish))
         telemetry = SimpleNamespace(published=self.published, flush=lambda: self.did.append("flush"))
@@ -36,6 +39,8 @@ class World:
         monkeypatch.setattr(stream, "read", self.read)
         log = SimpleNamespace(warning=lambda text, *, extra: self.did.append((text, extra)))
         monkeypatch.setattr(publish, "logger", lambda: log)
+        tracing = SimpleNamespace(invocation=lambda *_: nullcontext(), published=self.traced)
+        monkeypatch.setattr(publish, "tracing", lambda: tracing)
 
     def read(self, event: Any, *, lanes: Any) -> Any:
         self.did.append(("read", len(event["Records"]), list(lanes)))
@@ -44,6 +49,11 @@ class World:
     def publish(self, changes: Any, unreadable: Any) -> "World":
         self.did.append((changes, unreadable))
         return self
+
+    def traced(self, sent: Any, *, began_ns: int) -> None:
+        # From the call on, in which the messages were sent.
+        assert self.began_ns <= began_ns <= time.time_ns()
+        self.did.append(("traced", sent))
 
     def published(self, published: Any) -> None:
         assert published is self
@@ -56,7 +66,13 @@ def test_the_records_that_failed_are_delivered_again(failed: list[str], monkeypa
 
     assert publish.handle(records("jobs"), CONTEXT) == again(*failed)
 
-    assert world.did == [("read", 2, [Lane.BULK]), (["change"], ["unreadable"]), "published", "flush"]
+    assert world.did == [
+        ("read", 2, [Lane.BULK]),
+        (["change"], ["unreadable"]),
+        "published",
+        "flush",
+        ("traced", ["message"]),
+    ]
 
 
 def test_the_records_of_another_table_are_all_kept_and_nothing_is_done_with_them(

@@ -19,6 +19,7 @@ class World:
         self.left = left
         self.did: list[str] = []
         self.in_time: bool | None = None
+        self.completed = True
         for owner, name in [
             (composition, "telemetry"),
             (composition, "taker"),
@@ -56,7 +57,11 @@ class World:
         assert passes is self
         assert time_left() == timedelta(seconds=self.left)
         asked = self.asked.pop(0)
-        done = None if asked is None else SimpleNamespace(completed=True, table_pass=SimpleNamespace(asked=asked))
+        done = (
+            None
+            if asked is None
+            else SimpleNamespace(completed=self.completed, table_pass=SimpleNamespace(asked=asked))
+        )
         return SimpleNamespace(progress=done)
 
     def reconciled(self, what: Any) -> None:
@@ -84,3 +89,11 @@ def test_any_call_but_that_of_the_scheduler_asks_for_a_pass_and_goes_on_while_on
     reconcile.handle(event, world)  # type: ignore[arg-type]  # a context has less
     rest = ["compared 3", "flush", "taken", "swept queue", *["pass"] * passes, "flush"]
     assert world.did == asks + rest
+
+
+def test_a_pass_that_another_call_asked_for_waits_for_the_end_of_the_open_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(monkeypatch, True)
+    world.completed = False
+    reconcile.handle({CONTINUE: True}, world)  # type: ignore[arg-type]  # a context has less
+    assert world.did[-2:] == ["pass", "flush"]
+    assert world.asked == []
