@@ -9,7 +9,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
-from enum import Enum, auto
 from typing import Any, Final
 
 from tidemill.application.job_filter import JobFilter
@@ -59,13 +58,6 @@ class Migration:
     def wanted(self) -> JobFilter:
         states = [state for state in State if (state in TERMINAL) is self.ended]
         return JobFilter(types=(self.type,), states=states)
-
-
-class _Result(Enum):
-    REWRITTEN = auto()
-    UNCHANGED = auto()
-    FAILED = auto()
-    LEFT = auto()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

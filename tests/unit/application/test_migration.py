@@ -356,6 +356,11 @@ def test_the_next_pass_counts_only_the_rewritten_payloads_on() -> None:
     assert done.next_pass() == Progress(number=3, rewritten=3, examples=(example,))
 
 
+def test_the_first_pass_has_seen_nothing() -> None:
+    assert Progress() == Progress(number=1, cursor=None, complete=False, rewritten=0, unchanged=0, failed=0, left=0)
+    assert Progress().seen == 0
+
+
 def test_a_progress_is_the_same_after_a_checkpoint() -> None:
     example, failure = {"id": "a", "before": "{}", "after": "[]"}, {"tenant": "t", "id": "a", "error": "e"}
     progress = Progress(number=2, cursor="c", rewritten=3, examples=(example,), failures=(failure, failure))
