@@ -64,6 +64,14 @@ def test_one_of_two_operators_at_once_gets_a_conflict(mill: Mill, earlier: int) 
     assert "arn:late" not in {one.by for one in changes.history()}
 
 
+def test_a_change_in_conflict_with_another_transaction_says_that_nothing_was_changed(mill: Mill) -> None:
+    mill.client.faults = [Fault.IN_CONFLICT]
+
+    with pytest.raises(ConfigurationConflictError, match="at this moment, or the table throttles: nothing was changed"):
+        set_flag(mill, "a", 1)
+    assert configurator(mill).read().version == 0
+
+
 def test_a_change_that_the_sdk_sends_twice_counts_once(mill: Mill) -> None:
     mill.client.faults = [Fault.ANSWER_LOST]
     with pytest.raises(StoreUnavailableError):

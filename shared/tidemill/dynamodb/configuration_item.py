@@ -54,10 +54,15 @@ class DynamoConfiguration:
             entries.append(own("Update", limit_item.mark_drain(drain), table=self._table))
         try:
             transact(self._client, entries)
-        except (RefusedError, TransactionConflictError) as refused:
+        except RefusedError as refused:
             raise ConfigurationConflictError(
                 "another operator has changed the runtime configuration since it was read: nothing was changed"
             ) from refused
+        except TransactionConflictError as conflict:
+            raise ConfigurationConflictError(
+                "another operator changes the runtime configuration at this moment, or the table throttles: nothing "
+                "was changed"
+            ) from conflict
 
     def history(self) -> Iterator[Change]:
         newest = self.read(consistent=True).version
