@@ -31,7 +31,7 @@ class Counted(Inline):
 
 
 def _refused(_payload: Any) -> Any:
-    raise InvalidPayloadError([Fault("/sum", "must be a number")])
+    raise InvalidPayloadError([Fault("/sum", "must be a number"), Fault("/unit", "is missing")])
 
 
 def _after(jobs: int, *, parse: Callable[[Any], Any] = lambda payload: payload, **job: Any) -> tuple[CheckedType, int]:

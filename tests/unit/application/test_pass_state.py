@@ -55,3 +55,8 @@ def test_a_segment_ends_with_the_page_that_has_no_cursor() -> None:
 
     assert segment.past("k", 5) == replace(segment, cursor="k", items=8, tries=0)
     assert segment.past("k", 5).past(None, 1) == replace(segment, cursor=None, items=9, tries=0, done=True)
+
+
+def test_a_segment_begins_without_an_item_and_without_a_try() -> None:
+    begin = Segment(pass_number=1, number=2)
+    assert begin == Segment(pass_number=1, number=2, cursor=None, done=False, items=0, tries=0, version=None)

@@ -16,6 +16,7 @@ from tests.support.job_tables import Table
 from tests.support.single_job import Clock
 from tidemill.application.ports import JobStore
 from tidemill.application.purge import Purger
+from tidemill.domain.job import Job
 from tidemill.domain.states import State
 
 
@@ -75,3 +76,11 @@ def test_a_job_is_purged_also_before_a_job_of_its_group_that_is_unreadable(
 
     assert purger.purge(ended)
     assert store.get(ended.tenant, ended.id) is None
+
+
+def test_the_purge_of_a_job_without_a_group_advances_none(clock: Clock) -> None:
+    class Store:
+        def forget(self, job: Job) -> None:
+            """Deletes it."""
+
+    assert Purger(store=Store(), clock=clock).purge(a_job(state=State.DEAD))  # type: ignore[arg-type]  # no `advance`
