@@ -72,7 +72,7 @@ class Probes:
         groups: set[Group] = set()
         for job in jobs:
             cause, group = cause_of(job), group_of(job)
-            first = group is None or group not in groups
+            first = group not in groups
             if group:
                 groups.add(group)
             known = self.probes.get(cause)
