@@ -120,7 +120,7 @@ class Held:
         self.held = False
 
 
-def test_whoever_changes_what_the_threads_share_holds_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_change_of_what_the_threads_share_holds_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
     lock = Held()
     used: list[str] = []
 

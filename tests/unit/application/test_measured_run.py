@@ -95,7 +95,7 @@ def test_a_report_after_the_end_of_the_handler_still_counts_instead_of_it() -> N
 
 
 @pytest.mark.parametrize("seconds", [-0.001, math.inf, math.nan])
-def test_a_time_that_is_no_time_is_refused(seconds: float) -> None:
+def test_a_time_that_no_call_can_take_is_refused(seconds: float) -> None:
     run = run_of(2)
     with pytest.raises(ValueError, match=f"seconds is {seconds!r}; it must be a number, 0 or above"):
         run.observed(seconds, throttled=True)
@@ -113,7 +113,7 @@ def always(name: str) -> Any:
 @pytest.mark.parametrize(
     ("outcome", "rules", "trouble"),
     [
-        # The attempt ended at its deadline, while its handler still ran: there is no exception.
+        # The attempt ended at its deadline, while its handler still ran: no exception was raised.
         (failed(None, JobTimeoutError.__name__), None, Trouble.TIMEOUT),
         (failed(None, "ValueError"), None, None),
         (failed(TimeoutError()), None, Trouble.TIMEOUT),
@@ -133,7 +133,7 @@ def test_a_failure_counts_if_the_downstream_is_to_blame_for_it(
     assert run_of(2, rules=rules).sample(outcome) == (sample(2, trouble) if trouble else None)
 
 
-def test_a_throttled_call_counts_whatever_became_of_the_run() -> None:
+def test_a_throttled_call_counts_with_every_end_of_the_run() -> None:
     run = run_of(2)
     run.observed(None, throttled=True)
     assert run.sample(failed(KeyError("bug"))) == sample(2, Trouble.THROTTLED)

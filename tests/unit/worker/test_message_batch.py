@@ -127,12 +127,12 @@ def test_a_batch_whose_messages_all_stay_is_answered_as_any_other(world: World) 
     assert world.process("ab")[1] == ["id a", "id b"]
 
 
-def test_a_message_is_told_its_deadline_its_worker_and_its_seat(world: World) -> None:
+def test_a_message_gets_its_deadline_its_worker_and_its_seat(world: World) -> None:
     world.process("ab")
 
-    told = [message.arguments for message in world.messages.values()]
-    assert {(each["deadline"], each["worker"]) for each in told} == {(NOW + JOB_TIMEOUT, "request/v")}
-    assert len({id(each["seat"]) for each in told}) == 2
+    given = [message.arguments for message in world.messages.values()]
+    assert {(each["deadline"], each["worker"]) for each in given} == {(NOW + JOB_TIMEOUT, "request/v")}
+    assert len({id(each["seat"]) for each in given}) == 2
 
 
 @pytest.mark.parametrize(("left", "runs"), [(JOB_TIMEOUT, True), (JOB_TIMEOUT - MILLISECOND, False)])
@@ -162,7 +162,7 @@ def test_all_messages_run_at_the_time_at_which_the_configuration_is_read(world: 
 
 
 class Changed(threading.Event):
-    """Time passes at once, as far as somebody waits. A wait without a bound is a real one, and opens the gate."""
+    """Time passes at once, as far as a thread waits. A wait without a bound is a real one, and opens the gate."""
 
     def __init__(self, world: World, look: Callable[[], bool] = lambda: False) -> None:
         super().__init__()
@@ -185,7 +185,7 @@ def test_each_message_expires_at_its_own_deadline_while_the_others_go_on(world: 
     world.runs = dict.fromkeys("abcd", lambda _message: world.gate.wait(PATIENCE_SECONDS))
     world.deadlines = {"a": NOW + 3 * SECOND, "b": NOW + SECOND, "c": NOW + 4 * SECOND, "d": NOW + 5 * SECOND}
     batch = world.batch()
-    batch._changed = changed = Changed(world, lambda: batch._others_ended.is_set())
+    batch._changed = changed = Changed(world, batch._others_ended.is_set)
     # As by a message that has moved its deadline.
     changed.set()
 

@@ -116,7 +116,7 @@ class World:
 ADVANCE = ("advance", JOB.tenant, "orders", NOW)
 
 
-def test_an_attempt_is_told_what_the_message_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_attempt_gets_what_the_message_says(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(monkeypatch)
     world.message()
     (told,) = world.told
