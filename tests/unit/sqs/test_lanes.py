@@ -179,4 +179,4 @@ def test_no_more_calls_are_made_at_once_than_the_client_has_connections(monkeypa
         time.sleep(0.005)
 
     assert lanes(Queues(answers={Lane.BULK: answer})).send([to(Lane.BULK)] * 60) == []
-    assert len(threads) == 2
+    assert len(threads) <= 2
