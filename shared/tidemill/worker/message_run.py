@@ -92,7 +92,6 @@ class MessageRun:
         worker: str,
         seat: Seat,
     ) -> None:
-        self.record = record
         self._settings = settings
         self._seat = seat
 
@@ -222,8 +221,9 @@ class MessageRun:
             extra = {"job_id": job.id, "group": job.group, "error": str(error)}
             logger().warning("group not advanced by the worker", extra=extra)
             return None
-        ready = following and following.state is State.QUEUED and following.lane is self._settings.lane
-        return following if following and ready and following.due and following.due <= now else None
+        if following is None or following.due is None or following.due > now:
+            return None
+        return following if following.state is State.QUEUED and following.lane is self._settings.lane else None
 
     def _contain_errors(self, step: Callable[[Attempt], None]) -> None:
         """Report an error of a handler, or a bug of the engine. The rest of the batch still needs its answer."""
