@@ -3,10 +3,11 @@
 What would take too long is left to the flow's own job, which is asked to look. Safe to repeat, and at once by many.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
+from tidemill.application.busy_groups import Busy, by_group, carry_out
 from tidemill.application.flow_moves import Mover
 from tidemill.application.flow_nodes import FlowParts, NodeDocuments, TooLargeError
 from tidemill.domain.flow_graph import LAST
@@ -17,6 +18,10 @@ from tidemill.domain.job import Job
 MOST_FOLLOWING: Final = 200
 MOST_READ: Final = 1_000
 _AT_ONCE: Final = 8
+#: Of those in one group, which start one after the other. The others wait behind these in any case.
+MOST_OF_GROUP: Final = 25
+#: After so many groups that others kept busy, for a second each, one call tries no further group.
+MOST_BUSY: Final = 8
 
 
 class FlowAdvance:
@@ -59,10 +64,17 @@ class FlowAdvance:
         mover = Mover(documents, self._parts.flows)
         cursors = self._parts.flows.cursors(flow, [node for node in following if len(graph.parents_of(node)) > 1])
         due = {node: mover.due(node, cursors.get(node), ended=ended) for node in sorted(following)}
-        acts = [(node, said) for node, said in due.items() if said is not NodeVerdict.WAIT and node != LAST]
+        acts = [node for node, said in due.items() if said is not NodeVerdict.WAIT and node != LAST]
+        chains = by_group(acts, lambda node: documents.group(node) if due[node] is NodeVerdict.START else None)
+        busy = Busy(most=MOST_BUSY)
+
+        def act_in_order(chain: Sequence[int]) -> list[tuple[NodeVerdict, Job | None]]:
+            return [(due[node], carry_out(documents, node, due[node], busy)) for node in chain[:MOST_OF_GROUP]]
+
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            made = list(pool.map(lambda act: documents.carry_out(*act), acts))
+            made = [each for chain in pool.map(act_in_order, chains) for each in chain]
         # It was blocked already, so no change of its document tells the nodes behind it that they may have ended.
-        stays = any(job is None and said is NodeVerdict.BLOCK for job, (_, said) in zip(made, acts, strict=True))
-        started = [job for job in made if job and not job.state.terminal]
-        return started, stays or due.get(LAST) is NodeVerdict.START
+        stays = any(job is None and said is NodeVerdict.BLOCK for said, job in made)
+        left = bool(busy.nodes) or any(len(chain) > MOST_OF_GROUP for chain in chains)
+        started = [job for _, job in made if job and not job.state.terminal]
+        return started, left or stays or due.get(LAST) is NodeVerdict.START

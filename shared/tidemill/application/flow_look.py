@@ -4,12 +4,13 @@ It starts the nodes without parents, and repairs what was lost. All of it may be
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final
 
+from tidemill.application.busy_groups import Busy, by_group, carry_out
 from tidemill.application.flow_moves import Mover
 from tidemill.application.flow_nodes import FlowParts, NodeDocuments, in_parts
 from tidemill.application.group_turns import in_turn
@@ -77,28 +78,6 @@ def not_tolerated(graph: Graph, resolutions: Sequence[Resolution]) -> Iterable[i
     return (number for number, what in enumerate(resolutions) if what is Resolution.FAILED and number in fatal)
 
 
-@dataclass(frozen=True, slots=True)
-class _Busy:
-    """What others keep busy. A try takes a second, so a look tries no further node of a group that was busy."""
-
-    nodes: set[int] = field(default_factory=set)
-    groups: set[str] = field(default_factory=set)
-
-    def leaves(self, group: str | None) -> bool:
-        """Whether this look tries no job of this group any more."""
-        return group is not None and (group in self.groups or len(self.groups) >= _MOST_BUSY)
-
-    @contextmanager
-    def noting(self, number: int, group: str | None) -> Iterator[None]:
-        """Note the node, and its group if it has one, if the write of its job is refused because they are busy."""
-        try:
-            yield
-        except TransactionConflictError:
-            self.nodes.add(number)
-            if group is not None:
-                self.groups.add(group)
-
-
 class FlowLook:
     """For the job of a flow."""
 
@@ -121,7 +100,7 @@ class FlowLook:
         if is_cancelled(flow):
             documents.cancel(range(len(graph)), in_time=in_time)
             return self._looked(documents, again=True)
-        busy = _Busy()
+        busy = Busy(most=_MOST_BUSY)
         again = not (self._redrive(documents, in_time, busy) and self._act(documents, in_time, busy))
         if not again and not busy.nodes:
             mover = Mover(documents, self._parts.flows)
@@ -136,7 +115,7 @@ class FlowLook:
             documents.read(some)
         return documents
 
-    def _redrive(self, documents: NodeDocuments, in_time: InTime, busy: _Busy) -> bool:
+    def _redrive(self, documents: NodeDocuments, in_time: InTime, busy: Busy) -> bool:
         """Redrive the dead nodes because of which the flow died, in the name of the one who redrove the flow.
 
         False if the time was too short.
@@ -159,17 +138,20 @@ class FlowLook:
                 busy.nodes.add(number)
                 return
             # A later look finds those that changed meanwhile, or whose group is busy.
-            with suppress(WriteRefusedError), busy.noting(number, job.group):
+            with suppress(WriteRefusedError):
                 found = self._parts.jobs.get(job.tenant, job.id) or job
-                self._parts.jobs.redrive(
-                    found, token=self._new_token(), now=self._parts.clock(), by=asked.by, reason=asked.reason
-                )
+                try:
+                    self._parts.jobs.redrive(
+                        found, token=self._new_token(), now=self._parts.clock(), by=asked.by, reason=asked.reason
+                    )
+                except TransactionConflictError:
+                    busy.note(number, job.group)
             documents.read([number], again=True)
 
         in_order = sorted(dead, key=lambda number: dead[number].sequence or 0)
         return _each(documents, in_order, redrive, in_time)
 
-    def _act(self, documents: NodeDocuments, in_time: InTime, busy: _Busy) -> bool:
+    def _act(self, documents: NodeDocuments, in_time: InTime, busy: Busy) -> bool:
         """Start and mark nodes, each after its parents, and move the cursors that are behind.
 
         False as above. Of nodes that are busy, only those that follow them wait.
@@ -178,7 +160,7 @@ class FlowLook:
         starts, marks, waiting = self._due(documents)
 
         def start(number: int) -> None:
-            _carry_out(documents, number, NodeVerdict.START, busy)
+            carry_out(documents, number, NodeVerdict.START, busy)
 
         if not _each(documents, starts, start, in_time):
             return False
@@ -192,7 +174,7 @@ class FlowLook:
                 # As an advance does it: the parents may be redriven at this moment.
                 due = mover.due(number, self._parts.flows.cursors(documents.flow, [number])[number], ended=None)
             if due is not NodeVerdict.WAIT:
-                _carry_out(documents, number, due, busy)
+                carry_out(documents, number, due, busy)
             if not in_time():
                 return False
         return True
@@ -267,25 +249,7 @@ def _each(documents: NodeDocuments, numbers: Sequence[int], act: Callable[[int],
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         for some in in_parts(in_turn(numbers, documents.group, look=documents.flow.generation), _AT_ONCE):
-            list(pool.map(act_in_order, _by_group(documents, some)))
+            list(pool.map(act_in_order, by_group(some, documents.group)))
             if not in_time():
                 return False
     return True
-
-
-def _carry_out(documents: NodeDocuments, number: int, due: NodeVerdict, busy: _Busy) -> None:
-    # A mark takes part in no group.
-    group = documents.group(number) if due is NodeVerdict.START else None
-    if busy.leaves(group):
-        busy.nodes.add(number)
-        return
-    with busy.noting(number, group):
-        documents.carry_out(number, due)
-
-
-def _by_group(documents: NodeDocuments, numbers: Sequence[int]) -> Iterable[Sequence[int]]:
-    """Those of one group together: at once, they would keep each other busy."""
-    together: dict[str | int, list[int]] = {}
-    for number in numbers:
-        together.setdefault(documents.group(number) or number, []).append(number)
-    return together.values()

@@ -57,8 +57,8 @@ FLOWING: Final = (
     Mutant(
         "the last node that ends asks for no look",
         modules.FLOW_ADVANCE,
-        "        return started, stays or due.get(LAST) is NodeVerdict.START",
-        "        return started, stays",
+        "        return started, left or stays or due.get(LAST) is NodeVerdict.START",
+        "        return started, left or stays",
     ),
     Mutant(
         "a redriven flow leaves its dead nodes",

@@ -52,8 +52,8 @@ MUTANTS: Final = (
         "a node that is added beside many busy groups",
         Mutant(
             "a look tries any number of busy groups",
-            modules.FLOW_LOOK,
-            "(group in self.groups or len(self.groups) >= _MOST_BUSY)",
+            modules.BUSY_GROUPS,
+            "(group in self.groups or len(self.groups) >= self.most)",
             "group in self.groups",
         ),
     ),
