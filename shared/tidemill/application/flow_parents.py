@@ -8,14 +8,17 @@ from tidemill.application.flow_graphs import FlowGraphs
 from tidemill.application.flow_nodes import in_parts
 from tidemill.application.job_ids import node_job_id
 from tidemill.application.ports import FlowStore
-from tidemill.domain.errors import StoreUnavailableError
+from tidemill.domain.errors import PermanentJobError
 from tidemill.domain.job import Job
 
 _READ_AT_ONCE: Final = 100
 
 
 class ParentResults(Mapping[str, Any]):
-    """By the name of the parent, in the order of `after`. None for one that failed or was skipped."""
+    """By the name of the parent, in the order of `after`. None for one that failed or was skipped.
+
+    Reads raise `PermanentJobError` once the flow is deleted: the node was redriven long after its flow had ended.
+    """
 
     def __init__(self, node: Job, flows: FlowStore, graphs: FlowGraphs) -> None:
         self._node = node
@@ -60,8 +63,11 @@ class ParentResults(Mapping[str, Any]):
         if place is None:
             return {}
         flow = self._flows.get(self._node.tenant, place.id)
-        if flow is None:
-            raise StoreUnavailableError(f"the document of the flow {place.id} is gone")
+        # A later flow may have replaced it under its key.
+        if flow is None or node_job_id(flow, place.node) != self._node.id:
+            raise PermanentJobError(
+                f"the flow {place.id} of this node is deleted, so the results of its parents cannot be found"
+            )
         graph = self._graphs.of(flow).graph
         parents = (graph.names[each.number] for each in graph.parents[graph.numbers[place.node]])
         return {name: node_job_id(flow, name) for name in parents}

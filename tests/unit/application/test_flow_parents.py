@@ -8,7 +8,7 @@ from tests.support.builders import SECOND, a_job
 from tests.support.in_memory_flows import FLOW_ID, InMemoryFlows
 from tidemill.application.flow_parents import ParentResults
 from tidemill.application.job_ids import node_job_id
-from tidemill.domain.errors import StoreUnavailableError
+from tidemill.domain.errors import PermanentJobError
 from tidemill.domain.flow_place import FlowPlace
 from tidemill.domain.job import Job
 
@@ -23,7 +23,8 @@ def a_flow(count: int = 3) -> tuple[InMemoryFlows, Job]:
         assert job is not None
         flows.documents[job.id] = replace(job, result=str(number))
     flows.calls.clear()
-    return flows, a_job(tenant=flows.flow.tenant, flow=FlowPlace(id=FLOW_ID, node="child"))
+    place = FlowPlace(id=FLOW_ID, node="child")
+    return flows, a_job(id=node_job_id(flows.flow, "child"), tenant=flows.flow.tenant, flow=place)
 
 
 def results(flows: InMemoryFlows, node: Job) -> ParentResults:
@@ -81,14 +82,23 @@ def test_a_job_outside_of_a_flow_has_no_parents() -> None:
     assert (dict(found.items()), len(found), flows.calls.total()) == ({}, 0, 0)
 
 
-def test_the_parents_of_a_flow_that_is_gone_cannot_be_read() -> None:
+_DELETED = "the flow flow of this node is deleted, so the results of its parents cannot be found"
+
+
+def test_a_node_whose_flow_is_deleted_dies_when_it_asks_for_its_parents() -> None:
     flows, node = a_flow()
     flows.documents.pop(FLOW_ID)
-    with pytest.raises(StoreUnavailableError, match="the document of the flow flow is gone"):
+    with pytest.raises(PermanentJobError, match=_DELETED):
         len(results(flows, node))
 
 
-def test_a_later_flow_of_the_same_key_has_other_results() -> None:
+def test_the_parents_of_a_node_are_not_those_of_a_later_flow_of_the_same_key() -> None:
     flows, node = a_flow()
     flows.documents[FLOW_ID] = replace(flows.flow, created_at=flows.flow.created_at + SECOND)
-    assert list(results(flows, node).values()) == [None, None, None]
+    flows.look_at_all()
+    for name in ("p0", "p1", "p2"):
+        later = flows.node(name)
+        assert later
+        flows.documents[later.id] = replace(later, result='"of the later flow"')
+    with pytest.raises(PermanentJobError, match=_DELETED):
+        dict(results(flows, node))
