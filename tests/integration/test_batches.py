@@ -267,6 +267,8 @@ def test_a_close_changes_nothing_of_a_batch_that_closed_by_itself(mill: Mill) ->
     stored = mill.job(batch)
     assert closed(batch).status == 200
     assert mill.job(batch) == stored
+    late = mill.post(batch=batch)
+    assert (late.status, late.body["detail"]) == (409, f"the batch {batch} is closed")
 
 
 def test_a_close_comes_too_late_once_the_job_of_the_open_batch_is_cancelled(mill: Mill) -> None:
@@ -334,6 +336,9 @@ def test_a_deleted_job_counts_as_failed_a_minute_after_the_close(mill: Mill) -> 
     mill.run()
     assert (mill.job(batch).state, called(mill, batch)) == (State.DEAD, ["complete", "failure"])
     assert seen(batch).body["counts"] == {"missing": 1}
+    assert mill.job(batch).errors[-1].message == (
+        "1 of 1 jobs of the batch were deleted before a look saw their end, and no redrive brings them back"
+    )
 
 
 def test_a_member_that_has_expired_still_counts(mill: Mill) -> None:

@@ -260,8 +260,9 @@ class Submit:
         batch, now = self._store.get(job.tenant, job.batch), self._clock()
         if batch is None or batch.retention_over(now) or not is_batch(batch):
             raise InvalidPayloadError([Fault("/batch", "you have no batch with this id")])
-        if closed_at(batch, now=now) or batch.state.terminal:
-            raise BatchRefusedError(f"the batch {batch.id} is {'closed' if batch.signals else batch.state}")
+        closed = closed_at(batch, now=now)
+        if closed or batch.state.terminal:
+            raise BatchRefusedError(f"the batch {batch.id} is {'closed' if closed else batch.state}")
         return batch
 
     def earlier(self, submission: Submission, *, tenant: str, refused: TidemillError) -> Accepted:

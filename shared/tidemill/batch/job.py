@@ -13,6 +13,7 @@ from tidemill import Cancelled, Continue, Done, GiveUp, Lane, Run, WaitFor, job_
 from tidemill.domain.batches import (
     CLOSED,
     FINAL_STATES,
+    MISSING,
     ON_COMPLETE,
     ON_FAILURE,
     ON_SUCCESS,
@@ -27,6 +28,7 @@ from tidemill.domain.batches import (
 )
 from tidemill.domain.job import Job
 from tidemill.domain.retry import LARGEST_MAX_HOPS
+from tidemill.domain.states import State
 from tidemill.names import BATCH_TYPE, LARGEST_MAX_ATTEMPTS
 from tidemill.system import clock
 
@@ -137,8 +139,19 @@ def _ended(opened: OpenedBatch, batch: Job, look: Look, waited: Waited) -> Done 
     if not waited.called:
         first += _callback(batch, ON_FAILURE, opened.on_failure)
     waited.called = True
-    reason = f"{look.failed} of {look.total} jobs of the batch are dead; redrive the batch to redrive them"
+    reason = _reason(look)
     return BatchFailed(reason, then=first, checkpoint=waited.model_dump(mode="json"))
+
+
+def _reason(look: Look) -> str:
+    texts = {
+        str(State.DEAD): "are dead; redrive the batch to redrive them",
+        MISSING: "were deleted before a look saw their end, and no redrive brings them back",
+    }
+    counts = look.counts
+    return "; ".join(
+        f"{counts[state]} of {look.total} jobs of the batch {text}" for state, text in texts.items() if state in counts
+    )
 
 
 def _callback(batch: Job, name: str, facts: CallbackFacts | None) -> list[Callback]:
