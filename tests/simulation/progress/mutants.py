@@ -107,6 +107,16 @@ MUTANTS: Final = (
             "except StoreUnavailableError:",
         ),
     ),
+    # All draws are equal here, so the lines have one order.
+    ProgressMutant(
+        "a line behind one with many jobs",
+        Mutant(
+            "wake releases from a line until it has no more",
+            modules.RELEASE,
+            "                        again.append(line)\n",
+            "                        lines.insert(lines.index(line), line)\n",
+        ),
+    ),
     # The run is killed in the wait, and the next one reads the page again.
     ProgressMutant(
         "a migration that reads slowly",

@@ -7,6 +7,7 @@ from itertools import count, islice
 from typing import Any, Final
 from zlib import crc32
 
+from tests.simulation.actors.operator_objects import configurator
 from tests.simulation.checks.passes import PassChecks
 from tests.simulation.progress.scene import TENANT, Scene, scene
 from tidemill import composition, reconcile_composition
@@ -24,6 +25,7 @@ from tidemill.domain.submission import Submission
 from tidemill.dynamodb import document
 from tidemill.dynamodb.group_items import head_key
 from tidemill.dynamodb.owed_items import owed_key
+from tidemill.entrypoints import wake as wake_function
 from tidemill.names import JOB_KEY, WAKE_PART, WAKE_PARTS
 from tidemill.system import clock
 
@@ -198,6 +200,35 @@ def scheduled_jobs_behind_one_that_is_held() -> Stood:
         return [f"job {number} is {state}" for number, state in enumerate(states, 1) if state is State.SCHEDULED]
 
 
+def a_line_behind_one_with_many_jobs() -> Stood:
+    """Two pauses have ended, and to release the jobs of the first takes all the time of many calls of wake."""
+    with scene((wake_function, "RELEASE_TIME", timedelta(seconds=1))) as play:
+        pauses = ("type=sim.effect", "type=sim.node")
+        for each in pauses:
+            play.does(partial(_pause, each))
+        play.passes(20)
+        for number in range(200):
+            play.post("/jobs", {"type": "sim.effect", "payload": {}}, key=str(number))
+        other = play.post("/jobs", {"type": "sim.node", "payload": {"key": "other"}}, key="other")["id"]
+        play.passes(20)
+        for each in pauses:
+            play.does(partial(_resume, each))
+        play.passes(20)
+        play.calls("wake", {WAKE_PART: "0", WAKE_PARTS: "1"})
+        state = play.job(other).state
+    return [f"the job of the other line is {state}"] if state is State.PARKED else []
+
+
+def _pause(target: str) -> None:
+    changes = configurator()
+    changes.set(changes.read(), f"pauses.{target}", {}, by="eve", reason="")
+
+
+def _resume(target: str) -> None:
+    changes = configurator()
+    changes.remove(changes.read(), f"pauses.{target}", by="eve", reason="")
+
+
 def a_migration_that_reads_slowly() -> Stood:
     """The price of a page takes longer than a run, which is killed when its time is over."""
     with scene(page_items=2) as play:
@@ -236,6 +267,7 @@ PLAYS: Final[Mapping[str, Callable[[], Stood]]] = {
     "a page of a pass": a_page_of_a_pass,
     "owed work of another partition": owed_work_of_another_partition,
     "scheduled jobs behind one that is held": scheduled_jobs_behind_one_that_is_held,
+    "a line behind one with many jobs": a_line_behind_one_with_many_jobs,
     "a migration that reads slowly": a_migration_that_reads_slowly,
 }
 
