@@ -56,7 +56,7 @@ from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
 from tidemill.dynamodb.transactions import own
 from tidemill.names import BATCH_PACKAGE, EVENT_PACKAGE, FLOW_PACKAGE, INDEX_SHARDS, Env, Lane
 from tidemill.settings import setting
-from tidemill.system import clock, ids, job_type_loader
+from tidemill.system import clock, ids, job_type_loader, random_draw
 from tidemill.system.open_telemetry import current_traceparent
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class Tidemill:
             graphs=FlowGraphs(store=flows, payloads=self._payloads),
             clock=clock.now,
         )
-        self._flows = FlowControl(self._control, parts)
+        self._flows = FlowControl(self._control, parts, pause_below=random_draw.pause_below)
         self._tenant = tenant
         self._table = table
         self._indexes = indexes

@@ -5,7 +5,8 @@ from functools import cache
 from tidemill import composition
 from tidemill.application.flow_look import FlowLook
 from tidemill.application.flows import FlowControl
-from tidemill.system import ids
+from tidemill.application.submit import Submit
+from tidemill.system import ids, random_draw
 
 
 @cache
@@ -15,10 +16,14 @@ def flow_look() -> FlowLook:
 
 @cache
 def flow_control() -> FlowControl:
-    return FlowControl(composition.control(), composition.flow_parts(composition.node_submit()))
+    return _flow_control(composition.node_submit())
 
 
 @cache
 def flow_growth() -> FlowControl:
     """For the addition of nodes, whose types it checks."""
-    return FlowControl(composition.control(), composition.flow_parts(composition.submit()))
+    return _flow_control(composition.submit())
+
+
+def _flow_control(submit: Submit) -> FlowControl:
+    return FlowControl(composition.control(), composition.flow_parts(submit), pause_below=random_draw.pause_below)

@@ -1,6 +1,6 @@
 """Start a flow, add nodes to it, and cancel it. The job type in `tidemill.flow` looks after its nodes."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, cast
@@ -41,8 +41,11 @@ from tidemill.domain.job import Job
 from tidemill.domain.time_constants import SECOND
 from tidemill.names import FLOW_TYPE, LARGEST_BODY_BYTES
 
-#: How often an addition is tried while others add nodes.
-_TRIES: Final = 8
+#: How often an addition is tried while others add nodes, and the ceiling of the random pause after a try. It doubles up
+#: to the longest, so all tries take about two seconds.
+_TRIES: Final = 20
+_FIRST_PAUSE_SECONDS: Final = 0.02
+_LONGEST_PAUSE_SECONDS: Final = 0.25
 
 
 def start_flow(flow: Flow, submit: Submit, *, tenant: str, trace: str) -> Accepted:
@@ -69,9 +72,11 @@ def start_flow(flow: Flow, submit: Submit, *, tenant: str, trace: str) -> Accept
 class FlowControl:
     """Adds nodes to flows of a tenant, and cancels flows."""
 
-    def __init__(self, control: Control, parts: FlowParts) -> None:
+    def __init__(self, control: Control, parts: FlowParts, *, pause_below: Callable[[float], None]) -> None:
+        """`pause_below` waits for a random time below that many seconds."""
         self._control = control
         self._parts = parts
+        self._pause_below = pause_below
 
     def add_nodes(self, tenant: str, flow_id: str, nodes: Sequence[Node]) -> Job | None:
         """Add all of these nodes to a flow that has not ended, or none; return the flow. None without such a flow.
@@ -81,7 +86,10 @@ class FlowControl:
         Raises `InvalidPayloadError` with the path of each fault, `FlowRefusedError` if the flow has ended or was
         cancelled, and `TransactionConflictError` if too many others add nodes at this moment.
         """
-        for _ in range(_TRIES):
+        for attempt in range(_TRIES):
+            if attempt:
+                # All who add nodes at once would meet again and again.
+                self._pause_below(min(_FIRST_PAUSE_SECONDS * 2.0 ** (attempt - 1), _LONGEST_PAUSE_SECONDS))
             flow = self._control.find(tenant, flow_id)
             if flow is None or not is_flow(flow):
                 return None

@@ -176,6 +176,7 @@ class Flows(InMemoryFlows):
     def __init__(self) -> None:
         super().__init__([{"name": "a"}, {"name": "b", "after": ["a"]}])
         self.refusals: list[Exception] = []
+        self.pauses: list[float] = []
         self.types: tuple[JobType, ...] = (a_job_type(name="test.node"),)
 
     @property
@@ -184,7 +185,8 @@ class Flows(InMemoryFlows):
 
     @property
     def control(self) -> FlowControl:
-        return FlowControl(Control(store=self, clock=lambda: NOW, new_token=lambda: "token"), self.with_types)
+        control = Control(store=self, clock=lambda: NOW, new_token=lambda: "token")
+        return FlowControl(control, self.with_types, pause_below=self.pauses.append)
 
     def add(self, flow: Job, addition: str, *, now: Any) -> Job:
         if self.refusals:
@@ -340,8 +342,8 @@ def test_all_nodes_of_a_flow_together_are_bounded(fits: bool, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("refusal", [WriteRefusedError("add", None), TransactionConflictError("busy")])
-@pytest.mark.parametrize(("times", "added"), [(7, True), (8, False)])
-def test_an_addition_is_tried_eight_times_while_others_change_the_flow(
+@pytest.mark.parametrize(("times", "added"), [(19, True), (20, False)])
+def test_an_addition_is_tried_twenty_times_while_others_change_the_flow(
     refusal: Exception, times: int, added: bool
 ) -> None:
     flows = Flows()
@@ -350,8 +352,21 @@ def test_an_addition_is_tried_eight_times_while_others_change_the_flow(
     if added:
         assert flows.control.add_nodes(TENANT, FLOW_ID, [a_node("c")]) == flows.flow
         return
-    with pytest.raises(TransactionConflictError, match="8 times"):
+    with pytest.raises(TransactionConflictError, match="20 times"):
         flows.control.add_nodes(TENANT, FLOW_ID, [a_node("c")])
+
+
+def test_the_pauses_of_an_addition_double_up_to_the_longest() -> None:
+    flows = Flows()
+    flows.refusals = [TransactionConflictError("busy")] * 7
+    flows.control.add_nodes(TENANT, FLOW_ID, [a_node("c")])
+    assert flows.pauses == [0.02, 0.04, 0.08, 0.16, 0.25, 0.25, 0.25]
+
+
+def test_an_addition_that_meets_no_other_does_not_pause() -> None:
+    flows = Flows()
+    flows.control.add_nodes(TENANT, FLOW_ID, [a_node("c")])
+    assert flows.pauses == []
 
 
 def test_only_a_flow_of_the_tenant_takes_nodes_or_a_cancel() -> None:
