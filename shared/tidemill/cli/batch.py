@@ -9,7 +9,7 @@ from tidemill.cli.formatting import visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.output import show, show_json
 from tidemill.cli.whole import of_tenant, own
-from tidemill.domain.batches import FINAL_STATES, is_batch
+from tidemill.domain.batches import FINAL_STATES, MISSING, is_batch
 from tidemill.domain.states import State
 
 
@@ -48,7 +48,7 @@ def batch(
 
 def _line(found: dict[str, Any]) -> str:
     counts: dict[str, int] = found["counts"]
-    at_rest = sum(counts.get(state, 0) for state in (*FINAL_STATES, State.DEAD))
+    at_rest = sum(counts.get(state, 0) for state in (*FINAL_STATES, State.DEAD, MISSING))
     phase = "open" if found["closed_at"] is None else "closed"
     if State(found["state"]).terminal:
         phase = found["state"]

@@ -59,6 +59,15 @@ def test_a_batch_is_cancelled(behind: Mill) -> None:
     assert run("batch", batch).stdout == f"{batch}  cancelled, 1 of 1 jobs at rest: 1 cancelled\n"
 
 
+def test_a_job_that_was_deleted_is_at_rest_as_in_the_progress_of_its_batch(behind: Mill) -> None:
+    batch = opened()
+    gone = behind.accepted(batch=batch)
+    behind.table.client.delete_item(TableName=behind.table.name, Key={"pk": {"S": f"{TENANT}#{gone}"}})
+    behind.run()
+    assert (behind.job(batch).progress_done, behind.job(batch).progress_total) == (1, 1)
+    assert run("batch", batch).stdout == f"{batch}  open, 1 of 1 jobs at rest: 1 missing\n"
+
+
 def test_wrong_usage_and_an_unknown_batch_are_refused(behind: Mill) -> None:
     assert run("batch", "none", "--close", "--cancel").exit_code == 2
     assert "no batch with this id" in run("batch", "none").stderr
