@@ -30,6 +30,8 @@ _REPLAY_IDS: Final = uuid5(NAMESPACE_OID, "tidemill.replay")
 REPLAY_TAG: Final = "replay"
 _FAILURES: Final = 5
 _LONGEST_TEXT: Final = 200
+#: The progress is a checkpoint of at most 8 KiB, as JSON, in which a character takes up to twelve bytes.
+_LARGEST_BYTES: Final = 7 * 1024
 
 
 class ReplayVerdict(StrEnum):
@@ -96,7 +98,10 @@ class Progress(WalkProgress):
     failures: tuple[Mapping[str, str], ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self) | {"failures": list(self.failures)}
+        value = asdict(self) | {"failures": list(self.failures)}
+        while value["failures"] and len(json.dumps(value)) > _LARGEST_BYTES:
+            value["failures"].pop()
+        return value
 
     @classmethod
     def of_json(cls, value: Mapping[str, Any]) -> "Progress":

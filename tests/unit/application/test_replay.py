@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.builders import NOW, SECOND, TENANT, a_job, a_job_type
 from tidemill.application.event_types import EventType
+from tidemill.application.handler_results import checkpoint_text
 from tidemill.application.job_search import FoundPage
 from tidemill.application.job_types import JobTypes
 from tidemill.application.pace import Pace
@@ -265,6 +266,18 @@ def test_faults_are_listed_with_their_reasons_the_first_five_and_shortened() -> 
     assert items == [{"tenant": "", "id": "key", "error": "no"}] * 3
     assert Progress.of_json(json.loads(json.dumps(progress.as_json()))) == progress
     assert Progress.of_json({}) == Progress()
+
+
+def test_the_progress_fits_into_a_checkpoint_in_any_script() -> None:
+    progress = Progress(cursor="c" * 600)
+    for number in range(5):
+        error = "🚚" * 300
+        progress = progress.after(ReplayVerdict.REFUSED, tenant="t" * 512, event=str(number), error=error)
+
+    saved = checkpoint_text(progress.as_json())
+
+    assert [failure["id"] for failure in json.loads(saved)["failures"]] == ["0", "1"]
+    assert Progress.of_json(json.loads(saved)).counts == {ReplayVerdict.REFUSED: 5}
 
 
 @pytest.mark.parametrize(("dry_run", "verdict"), [(True, "earlier"), (False, "earlier")])
