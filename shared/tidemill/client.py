@@ -206,10 +206,10 @@ class Tidemill:
         to; without it, that of the span that OpenTelemetry records in this thread. An invalid one is ignored.
 
         Raises `UnknownJobTypeError` (`UnloadedJobTypeError` if a broken job file may declare the type),
-        `InvalidPayloadError` with the path of each fault, `PayloadTooLargeError`, `KeyReusedError`,
-        `SupersedeRefusedError`, or `MissingResourceError` for a wrong name; nothing was written then. After
-        `StoreUnavailableError` or `TransactionConflictError`, submit the same again: with a key or `unique`, it makes
-        no second job. One that supersedes another or is debounced needs `dynamodb:UpdateItem` as well.
+        `InvalidPayloadError` with the path of each fault (also of a wrong type), `PayloadTooLargeError`,
+        `KeyReusedError`, `SupersedeRefusedError`, or `MissingResourceError` for a wrong name; nothing was written then.
+        After `StoreUnavailableError` or `TransactionConflictError`, submit the same again: with a key or `unique`, it
+        makes no second job. One that supersedes another or is debounced needs `dynamodb:UpdateItem` as well.
 
         A debounced submission that became part of the job of an earlier one is `replayed`, and `Accepted.job` says when
         that begins now.

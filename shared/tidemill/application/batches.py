@@ -8,6 +8,7 @@ from typing import Any, Final
 from tidemill.application.control import Control
 from tidemill.application.job_types import JobType
 from tidemill.application.submit import Accepted, Submit
+from tidemill.application.validation import require_key_type, require_types
 from tidemill.domain.batches import CANCELLED, CLOSED, Batch, Opening, closed_at, is_batch
 from tidemill.domain.errors import (
     Fault,
@@ -39,6 +40,9 @@ def open_batch(batch: Batch, submit: Submit, *, tenant: str, trace: str) -> Acce
 
     Raises `InvalidPayloadError` with the path of each fault, and what `Submit` raises.
     """
+    require_key_type(batch.key)
+    for name, callback in batch.callbacks.items():
+        require_types(callback, under=f"/{name}")
     asked = {name: _asked(callback) for name, callback in batch.callbacks.items()}
     opening = Opening(
         type=BATCH_TYPE,

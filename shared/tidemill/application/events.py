@@ -35,6 +35,9 @@ def publication(event: Event, job_types: JobTypes) -> Publication:
     which may declare a consumer.
     """
     faults = list(_faults(event))
+    given: tuple[Any, Any] = (event.type, event.version)
+    if not isinstance(given[0], str) or not isinstance(given[1], int):
+        raise InvalidPayloadError([*faults, Fault("/type", "must be text, and its version a whole number")])
     declared = job_types.events.get((event.type, event.version))
     if fault := next(iter(job_types.faults), None):
         # A job that publishes waits in the line of this name, which stands until the file is fixed: no job type has it.

@@ -1,6 +1,6 @@
 """Start a flow, add nodes to it, and cancel it. The job type in `tidemill.flow` looks after its nodes."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, cast
@@ -10,7 +10,7 @@ from tidemill.application.control import Control
 from tidemill.application.flow_nodes import FlowParts
 from tidemill.application.submission_body import hash_of
 from tidemill.application.submit import Accepted, Submit
-from tidemill.application.validation import read_payload
+from tidemill.application.validation import read_payload, require_key_type, require_types
 from tidemill.domain.errors import (
     Fault,
     FlowRefusedError,
@@ -29,6 +29,7 @@ from tidemill.domain.flows import (
     MOST_ADDED,
     MOST_ADDITIONS,
     NAME_PATTERN,
+    Edge,
     Flow,
     FlowStart,
     Node,
@@ -53,6 +54,8 @@ def start_flow(flow: Flow, submit: Submit, *, tenant: str, trace: str) -> Accept
 
     Raises `InvalidPayloadError` with the path of each fault, and what `Submit` raises.
     """
+    require_key_type(flow.key)
+    _require_types(flow.nodes)
     nodes = [_asked(node) for node in flow.nodes]
     start = FlowStart(
         type=FLOW_TYPE,
@@ -86,6 +89,7 @@ class FlowControl:
         Raises `InvalidPayloadError` with the path of each fault, `FlowRefusedError` if the flow has ended or was
         cancelled, and `TransactionConflictError` if too many others add nodes at this moment.
         """
+        _require_types(nodes)
         for attempt in range(_TRIES):
             if attempt:
                 # All who add nodes at once would meet again and again.
@@ -144,6 +148,19 @@ class FlowControl:
         if (size_bytes := known.size_bytes + len(text)) > LARGEST_FLOW_BYTES:
             raise PayloadTooLargeError(size_bytes, LARGEST_FLOW_BYTES, what="flow with these nodes")
         return text
+
+
+def _require_types(nodes: Iterable[Node]) -> None:
+    """Raises `InvalidPayloadError`."""
+    for number, node in enumerate(nodes):
+        name: Any = node.name
+        after: Any = node.after
+        if not isinstance(name, str):
+            raise InvalidPayloadError([Fault(f"/nodes/{number}/name", "must be text")])
+        listed = isinstance(after, Collection) and not isinstance(after, str)
+        if not listed or not all(isinstance(each, str | Edge) for each in after):
+            raise InvalidPayloadError([Fault(f"/nodes/{number}/after", "must be a list of names and edges")])
+        require_types(node.submission, under=f"/nodes/{number}")
 
 
 def _asked(node: Node) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from tidemill.application.job_ids import (
 from tidemill.application.job_types import JobType, JobTypes
 from tidemill.application.ports import Clock, NewToken, Payloads, SubmitStore
 from tidemill.application.submission_body import body_hash_of, body_of, checked, hash_of
+from tidemill.application.validation import require_types, type_faults
 from tidemill.domain.batches import Callback, Opening, closed_at, is_batch
 from tidemill.domain.debounce import quiet_after
 from tidemill.domain.errors import (
@@ -138,6 +139,7 @@ class Submit:
         `PendingSubmission.insert` raises the other refusals, because it first looks for the job of an earlier
         submission with the same one.
         """
+        require_types(submission)
         if former := self._former(submission, tenant):
             return PendingSubmission(insert=lambda: replay(former, body_hash_of(submission)))
         try:
@@ -270,7 +272,7 @@ class Submit:
 
         Raises `refused` if no such job exists.
         """
-        if submission.key is None:
+        if submission.key is None or type_faults(submission):
             raise refused
         try:
             body_hash = body_hash_of(submission)
@@ -301,6 +303,7 @@ class Submit:
         return self.job_types.get(submission.type)
 
     def _prepare(self, submission: Submission, *, tenant: str, trace: str, new_id: NewToken) -> Job:
+        require_types(submission)
         job_type = self._type_of(submission)
         now = self._clock()
         payload, value = checked(submission, job_type, now=now)

@@ -2,9 +2,9 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from tidemill.application.job_types import JobType
 from tidemill.domain.errors import Fault, InvalidPayloadError
@@ -32,12 +32,75 @@ _TAG: Final = re.compile(TAG_PATTERN, re.ASCII)
 _NAME_RULE: Final = f"must be text of 1 to {LONGEST_NAME_BYTES} bytes in UTF-8"
 
 
-def may_be_id(text: str) -> bool:
+#: What a program may give for the members of a submission, besides None, and the paths of the members over HTTP.
+_TYPES: Final[Mapping[type, Mapping[str, str]]] = {
+    str: {
+        "type": "type",
+        "group": "group",
+        "key": "idempotency_key",
+        "supersedes": "supersedes",
+        "batch": "batch",
+        "debounce_key": "debounce_key",
+    },
+    timedelta: {
+        "delay": "delay_seconds",
+        "max_age": "max_age_seconds",
+        "debounce": "debounce_seconds",
+        "debounce_max": "debounce_max_seconds",
+    },
+    datetime: {"run_at": "run_at", "deadline": "deadline"},
+    Unique: {"unique": "unique"},
+}
+_TYPE_NAMES: Final[Mapping[type, str]] = {
+    str: "text",
+    timedelta: "a timedelta",
+    datetime: "a datetime",
+    Unique: "a Unique",
+}
+
+
+def may_be_id(text: object) -> TypeGuard[str]:
     """Whether a job may have this id.
 
     In a key, `#` separates tenant and id, so a text with it may lead to the job of another tenant.
     """
-    return 0 < len(text) <= LONGEST_ID and text.isascii() and "#" not in text
+    return isinstance(text, str) and 0 < len(text) <= LONGEST_ID and text.isascii() and "#" not in text
+
+
+def require_types(submission: Submission, *, under: str = "") -> None:
+    """Python does not check them, and the checks of their values need them. Raises `InvalidPayloadError`."""
+    if found := [Fault(under + fault.path, fault.message) for fault in type_faults(submission)]:
+        raise InvalidPayloadError(found)
+
+
+def require_key_type(key: object) -> None:
+    """Of a batch or a flow, whose job has a key that is made of it. Raises `InvalidPayloadError`."""
+    if not isinstance(key, str | None):
+        raise InvalidPayloadError([Fault("/idempotency_key", "must be text")])
+
+
+def type_faults(submission: Submission) -> list[Fault]:
+    """The members that have a wrong type. The payload has a check of its own."""
+    found = [
+        Fault(f"/{path}", f"must be {_TYPE_NAMES[wanted]}")
+        for wanted, members in _TYPES.items()
+        for name, path in members.items()
+        if not isinstance(value := getattr(submission, name), wanted) and (value is not None or name == "type")
+    ]
+    lane: Any = submission.lane
+    if lane is not None and lane not in list(Lane):
+        found.append(Fault("/lane", f"must be one of {', '.join(Lane)}"))
+    tags: Any = submission.tags
+    if not isinstance(tags, Collection) or not all(isinstance(tag, str) for tag in tags):
+        found.append(Fault("/tags", "must be a list of texts"))
+    if isinstance(submission.unique, Unique):
+        period: Any = submission.unique.period
+        key: Any = submission.unique.key
+        if not isinstance(period, timedelta):
+            found.append(Fault("/unique/period_seconds", "must be a timedelta"))
+        if not isinstance(key, str | None):
+            found.append(Fault("/unique/key", "must be text"))
+    return found
 
 
 def payload_faults(job_type: JobType, payload: Mapping[str, Any]) -> list[str]:
@@ -209,7 +272,7 @@ def _debounce(submission: Submission, job_type: JobType) -> list[_Check]:
             f"must be at least debounce_seconds, and at most {days} days",
         ),
         (submission.debounce_key is None or _is_name(submission.debounce_key), "/debounce_key", _NAME_RULE),
-        (submission.replace in {None, "payload"}, "/replace", "must be `payload`"),
+        (submission.replace in (None, "payload"), "/replace", "must be `payload`"),
         (
             submission.replace is None or submission.debounce_key is not None,
             "/debounce_key",
