@@ -8,7 +8,8 @@ from tests.support.deployed_functions import Mill, forget
 from tests.support.flow_calls import a_flow, node, seen
 from tests.support.http_events import call
 from tidemill.application import flow_view
-from tidemill.entrypoints import query
+from tidemill.application.validation import DEEPEST_STORED
+from tidemill.entrypoints import control, query
 from tidemill.names import FLOW_PACKAGE, Env
 
 
@@ -43,3 +44,32 @@ def test_a_large_flow_comes_in_pages(mill: Mill, monkeypatch: pytest.MonkeyPatch
     assert first == whole | {"nodes": whole["nodes"][:2], "cursor": "2"}
     assert rest == whole | {"nodes": whole["nodes"][2:]}
     assert (wrong.status, wrong.body["errors"][0]["pointer"]) == (422, "#/cursor")
+
+
+@pytest.mark.parametrize(
+    ("levels", "state"), [(DEEPEST_STORED, "succeeded"), (DEEPEST_STORED + 1, "dead"), (940, "dead")]
+)
+def test_a_result_that_is_stored_can_be_shown(mill: Mill, levels: int, state: str) -> None:
+    result = json.loads("[" * levels + "]" * levels)
+    mill.script.handler = lambda _payload, _run: result
+    job = mill.accepted()
+    mill.run()
+
+    answer = mill.get(job)
+
+    assert (answer.status, answer.body["state"]) == (200, state)
+    assert answer.body["result"] == (result if state == "succeeded" else None)
+
+
+def test_the_data_of_a_signal_can_be_shown(mill: Mill) -> None:
+    job = mill.accepted()
+    for levels, status in ((DEEPEST_STORED + 1, 422), (DEEPEST_STORED, 200)):
+        answer = call(
+            control,
+            "POST",
+            f"/jobs/{job}/signals/s",
+            body="[" * levels + "]" * levels,
+            headers={"content-type": "application/json"},
+        )
+        assert answer.status == status
+    assert len(mill.get(job).body["signals"]) == 1

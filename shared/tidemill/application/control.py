@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from tidemill.application.job_filter import JobFilter
 from tidemill.application.ports import Clock, ControlStore, NewToken
-from tidemill.application.validation import may_be_id
+from tidemill.application.validation import may_be_id, require_shallow
 from tidemill.domain.batches import is_batch
 from tidemill.domain.errors import (
     Fault,
@@ -132,6 +132,7 @@ def _signal_text(name: str, data: Any) -> str:
         raise InvalidPayloadError([Fault("/name", str(error))]) from error
     try:
         text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+        require_shallow(text)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidPayloadError([Fault("", f"the data of a signal must be JSON: {error}")]) from error
     if len(text) > LARGEST_SIGNAL_BYTES:

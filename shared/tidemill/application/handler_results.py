@@ -9,6 +9,7 @@ from tidemill.application.events import publication
 from tidemill.application.recorded_undo import recorded_undo
 from tidemill.application.submit import Submit
 from tidemill.application.traceback_text import handler_traceback
+from tidemill.application.validation import require_shallow
 from tidemill.domain.batches import BatchFailed
 from tidemill.domain.errors import (
     CheckpointTooLargeError,
@@ -67,7 +68,9 @@ def outcome_of_error(error: BaseException) -> Outcome:
 
 def encoded(value: Any) -> str:
     """As compact JSON text in ASCII. Raises `TypeError`, `ValueError` or `RecursionError` if it is not JSON."""
-    return json.dumps(value, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    require_shallow(text)
+    return text
 
 
 def checkpoint_text(state: Any) -> str:

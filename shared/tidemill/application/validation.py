@@ -14,6 +14,9 @@ from tidemill.names import Lane
 
 #: JSON readers recurse on a stack of limited depth. This stays far below the limit of every reader.
 DEEPEST_NESTING: Final = 100
+#: The same of results, checkpoints, steps and signals. Python reads and writes some 900 levels, and fewer where more
+#: calls are on the stack: what one function has written, each other one must be able to read.
+DEEPEST_STORED: Final = 500
 SHORTEST_PERIOD: Final = timedelta(seconds=1)
 #: In UTF-8, for a group name and for a unique key. With a tenant, and escaped as JSON, it fits into the 2,048 bytes of
 #: a partition key.
@@ -127,6 +130,13 @@ def read_payload(payload: Mapping[str, Any], *, under: str = "/payload") -> tupl
     if not isinstance(value, dict):
         raise InvalidPayloadError([Fault(under, "must be a JSON object")])
     return text, value
+
+
+def require_shallow(text: str) -> None:
+    """Of JSON text. Raises `ValueError` and `RecursionError`."""
+    # Most values have fewer objects and lists than levels are allowed.
+    if text.count("{") + text.count("[") > DEEPEST_STORED and _nesting(json.loads(text)) > DEEPEST_STORED:
+        raise ValueError(f"it is nested deeper than {DEEPEST_STORED} levels")
 
 
 def faults(submission: Submission, job_type: JobType, *, now: datetime) -> list[Fault]:

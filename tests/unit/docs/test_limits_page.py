@@ -34,6 +34,8 @@ _DAY = timedelta(days=1)
         ("body of a submission", f"{names.LARGEST_BODY_BYTES // 1024} KiB of JSON"),
         ("body of a batch", f"{names.LARGEST_BATCH_BODY_BYTES:,} bytes and {names.LARGEST_BATCH} jobs"),
         ("result", f"{handler_results.LARGEST_RESULT_BYTES // 1024} KiB of JSON"),
+        ("result", f"a signal {validation.DEEPEST_STORED} levels of objects and lists"),
+        ("result", f"a payload has {validation.DEEPEST_NESTING}"),
         ("checkpoint", f"{handler_results.LARGEST_CHECKPOINT_BYTES // 1024} KiB of JSON"),
         (
             "result of a [step]",
