@@ -41,7 +41,10 @@ _TROUBLES: Final[Mapping[Trouble | None, str]] = {
     Trouble.TIMEOUT: "because a run timed out",
     Trouble.ERROR: "because a run failed",
 }
-_RECONCILE: Final = "Reconcile sends it again when it is overdue by its limit; `tidemill reconcile` does so now."
+_RECONCILE: Final = (
+    "Reconcile sends it again when it is overdue by its limit; "
+    "`tidemill reconcile --overdue-by 1` does so after a minute."
+)
 
 #: Of a released job that has a time, by the cause of its wait. The braces stand for the key of its line.
 _RELEASED: Final[Mapping[Cause, tuple[Reason, str]]] = {

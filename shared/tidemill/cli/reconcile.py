@@ -77,7 +77,8 @@ def reconcile(
     """
     reconciler = installation.reconciler(timedelta(minutes=minutes))
     if dry_run:
-        _show_overdue(reconciler, Pace(read_units, clock=clock.now, pause=time.sleep), as_json=as_json)
+        if not _show_overdue(reconciler, Pace(read_units, clock=clock.now, pause=time.sleep), as_json=as_json):
+            _say_skipped(minutes)
         return
     actions: Counter[tuple[RepairAction, Lane | None]] = Counter()
 
@@ -87,6 +88,14 @@ def reconcile(
     options = {"overdue_by_minutes": minutes, "read_units": read_units}
     with audited(installation, "reconcile", options=options, counts=counts, reason=reason):
         _repair(installation, reconciler, actions, read_units=read_units, as_json=as_json)
+    if not counts()[RepairAction.NUDGED]:
+        _say_skipped(minutes)
+
+
+def _say_skipped(minutes: int) -> None:
+    """After a loss, a job that was not nudged may just not be overdue enough."""
+    if minutes > 1:
+        say(f"Jobs overdue by less than {minutes} minutes were skipped; --overdue-by 1 includes them.")
 
 
 def _repair(
@@ -165,16 +174,18 @@ def _actions(taken: Taken) -> Counter[tuple[RepairAction, Lane | None]]:
     return actions
 
 
-def _show_overdue(reconciler: Reconciler, reads: Pace, *, as_json: bool) -> None:
+def _show_overdue(reconciler: Reconciler, reads: Pace, *, as_json: bool) -> bool:
+    """Whether any job is."""
     found = reconciler.overdue(unreadable=report_unreadable, spend=partial(reads.spend, within=timedelta.max))
     overdue = Counter((job.lane, job.state) for job in found)
     if as_json:
         groups = [{"lane": lane, "state": state, "jobs": jobs} for (lane, state), jobs in sorted(overdue.items())]
         show_json({"overdue": groups})
-        return
+        return bool(overdue)
     for (lane, state), number in sorted(overdue.items()):
         show(f"{lane}: {count(number, 'overdue job')} in state {state}")
     show("Nothing was changed." if overdue else "No overdue jobs.")
+    return bool(overdue)
 
 
 def _show_result(done: Reconciled, swept: Reconciled, *, as_json: bool) -> None:

@@ -35,7 +35,7 @@ def repair(installation: Installation, *, dry_run: bool, reason: str, yes: bool,
     instead.
 
     Deletes nothing. A deleted resource needs a deployment. A stream that is enabled again is a new stream, so publish
-    gets a second mapping, and `tidemill reconcile` finds the jobs that changed meanwhile.
+    gets a second mapping, and `tidemill reconcile --overdue-by 1` finds the jobs that changed meanwhile.
 
     The exit code is 1 if something could not be compared or restored.
     """
@@ -60,7 +60,9 @@ def repair(installation: Installation, *, dry_run: bool, reason: str, yes: bool,
     elif restored:
         show(", ".join(f"{number} {name}" for name, number in _counts(restored).items()))
     if repairs.stream_was_off(restored):
-        say("Changes of the time without a stream have no message: run `tidemill reconcile`.")
+        say(
+            "Changes of the time without a stream have no message: run `tidemill reconcile --overdue-by 1` in a minute."
+        )
     _report_failures(states, restored)
 
 

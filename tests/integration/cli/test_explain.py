@@ -28,7 +28,7 @@ def test_a_lost_message_is_named_with_what_to_do(cloud: Cloud) -> None:
     first, why, remedy, *rest = result.stdout.splitlines()
     assert first.endswith("queued: its lane has no message")
     assert "the lane default has no message: publish has not sent it yet, or it was lost." in why
-    assert "`tidemill reconcile`" in remedy
+    assert "`tidemill reconcile --overdue-by 1`" in remedy
     assert rest[0] == "history"
     assert f"  tenant {TENANT}" in rest
     assert rest[-1].endswith("submitted to the lane default")

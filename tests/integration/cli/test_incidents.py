@@ -105,4 +105,4 @@ def test_message_deleted(deployed: Cloud) -> None:
     output = run("explain", _accepted(deployed)).stdout
     shows(output, "queued: its lane has no message")
     shows(output, "publish has not sent it yet, or it was lost.")
-    shows(output, "Reconcile sends it again when it is overdue by its limit; `tidemill reconcile` does so now.")
+    shows(output, "`tidemill reconcile --overdue-by 1` does so after a minute.")

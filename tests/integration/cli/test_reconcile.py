@@ -47,8 +47,16 @@ def test_only_jobs_overdue_beyond_the_limit_are_nudged(cloud: Cloud) -> None:
 
 def test_the_limit_is_an_option(cloud: Cloud) -> None:
     late = waiting(cloud, overdue_by=timedelta(minutes=30))
-    assert "1 job nudged." in run("reconcile", "--overdue-by", "10").stdout
+    hint = "Jobs overdue by less than 60 minutes were skipped; --overdue-by 1 includes them."
+    for options in ((), ("--dry-run",)):
+        assert hint in run("reconcile", *options).stderr
+    assert not nudged(cloud, late)
+
+    result = run("reconcile", "--overdue-by", "10")
+    assert "1 job nudged." in result.stdout
+    assert "skipped" not in result.stderr
     assert nudged(cloud, late)
+    assert "skipped" not in run("reconcile", "--overdue-by", "1").stderr
 
 
 def test_a_job_on_a_slow_lane_is_not_nudged(cloud: Cloud) -> None:

@@ -98,7 +98,7 @@ def test_a_lost_stream_gets_a_second_mapping_that_a_repeat_does_not_double(deplo
     result = run("repair", "--yes")
     assert result.exit_code == 0
     assert result.stdout.splitlines()[-1] == "2 restored, 0 failed"
-    assert "run `tidemill reconcile`" in result.stderr
+    assert "run `tidemill reconcile --overdue-by 1`" in result.stderr
     publish = [each for each in deployed.resources.mappings.values() if each["FunctionArn"] == "arn:publish"]
     old, new = publish
     assert new["EventSourceArn"] == latest_stream(deployed)

@@ -22,7 +22,10 @@ DUE = LATER + timedelta(hours=1)
 AGO = "2045-03-04 05:06:07Z (5m ago)"
 JUST = "2045-03-04 05:11:07Z (0s ago)"
 AHEAD = "2045-03-04 06:11:07Z (in 1h)"
-RECONCILE = "Reconcile sends it again when it is overdue by its limit; `tidemill reconcile` does so now."
+RECONCILE = (
+    "Reconcile sends it again when it is overdue by its limit; "
+    "`tidemill reconcile --overdue-by 1` does so after a minute."
+)
 STATUS = "`tidemill status` shows the command."
 NO_WAKE = f"Wake is not called, because its schedule is not enabled. {STATUS}"
 NO_WORK = f"The workers of this lane are not called, because their event source mapping is not enabled. {STATUS}"
