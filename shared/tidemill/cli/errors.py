@@ -105,7 +105,10 @@ def _remedy(error: BaseException) -> str | None:
     if isinstance(error, ConfigurationConflictError):
         return "Read it again with `tidemill config get`, then decide whether the change is still right."
     if isinstance(error, NewerSchemaError):
-        return "Use the command line of the deployed version."
+        return (
+            "Use the command line of the version that wrote it. If the functions cannot read it either, "
+            "`tidemill status` says whether they are rolled back; see `unreadable jobs` in the runbook."
+        )
     if isinstance(error, (CommandError, DeploymentNotFoundError)):
         return error.remedy or None
     return remedy(error)

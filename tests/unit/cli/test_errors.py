@@ -15,7 +15,7 @@ from botocore.exceptions import (
 
 from tidemill.aws.clients import translated
 from tidemill.cli.errors import CommandError, explain
-from tidemill.domain.errors import StoreUnavailableError, TidemillError
+from tidemill.domain.errors import NewerSchemaError, StoreUnavailableError, TidemillError
 from tidemill.operator.aws_error_advice import remedy
 
 
@@ -53,6 +53,13 @@ def test_a_translated_error_is_printed_once() -> None:
 def test_the_remedy_of_the_outermost_error_is_printed() -> None:
     error = _raised(NoCredentialsError(), CommandError("cannot", remedy="Do this."))
     assert explain(error).splitlines()[-1] == "What to do: Do this."
+
+
+def test_a_document_of_a_newer_version_asks_for_that_version_and_not_for_the_deployed_one() -> None:
+    """After a rollback, the deployed version cannot read it either."""
+    last = explain(NewerSchemaError("document", 4, 3)).splitlines()[-1]
+    assert last.startswith("What to do: Use the command line of the version that wrote it.")
+    assert "rolled back" in last
 
 
 def test_an_unexpected_error_is_reported_as_a_bug() -> None:
