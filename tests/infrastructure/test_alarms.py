@@ -352,3 +352,11 @@ def test_a_stage_can_let_dynamodb_report_the_hottest_keys_of_the_table_and_its_i
     )
     for each in (jobs, *jobs["GlobalSecondaryIndexes"]):
         assert each.get("ContributorInsightsSpecification", {"Enabled": False}) == {"Enabled": reported}
+
+
+@pytest.mark.parametrize("stage", ["dev", "prod"])
+def test_a_synth_warns_of_nothing_but_topics_without_an_address(synthesise: Synthesise, stage: str) -> None:
+    """Other warnings hide these two."""
+    warnings = synthesise(stage=stage).warnings
+    assert warnings
+    assert [each for each in warnings if not each.startswith("No address receives the")] == []

@@ -34,15 +34,16 @@ AnyMetric = cloudwatch.Metric | cloudwatch.MathExpression
 MINUTE = Duration.minutes(1)
 
 
-def math(expression: str, period: Duration = MINUTE, **metrics: cloudwatch.IMetric) -> cloudwatch.MathExpression:
-    """In an alarm, all metrics of an expression have its period, and at most ten are allowed.
+def math(expression: str, period: Duration = MINUTE, **metrics: cloudwatch.Metric) -> cloudwatch.MathExpression:
+    """In an alarm, all metrics of an expression have its period, and at most ten are allowed. The CDK warns of others.
 
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarm-limits.html
     """
-    return cloudwatch.MathExpression(expression=expression, period=period, using_metrics=metrics)
+    in_period = {id_: metric.with_(period=period) for id_, metric in metrics.items()}
+    return cloudwatch.MathExpression(expression=expression, period=period, using_metrics=in_period)
 
 
-def sum_of(metrics: Mapping[str, cloudwatch.IMetric], period: Duration = MINUTE) -> cloudwatch.MathExpression:
+def sum_of(metrics: Mapping[str, cloudwatch.Metric], period: Duration = MINUTE) -> cloudwatch.MathExpression:
     """0 where none has data. Its graph shows which of the metrics rose."""
     return math(" + ".join(f"FILL({id_}, 0)" for id_ in metrics), period, **metrics)
 
