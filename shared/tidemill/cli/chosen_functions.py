@@ -16,7 +16,12 @@ def chosen_functions(installation: Installation, keys: Sequence[str] = ()) -> li
         if stack.in_progress:
             raise CommandError(
                 f"a deployment of {stack.name} goes on ({stack.status})",
-                remedy=f"Cancel it with `aws cloudformation cancel-update-stack --stack-name {stack.name}`, or wait.",
+                remedy=(
+                    f"Cancel it with `aws cloudformation cancel-update-stack --stack-name {stack.name}`, or wait."
+                    if stack.can_be_cancelled
+                    else "It cannot be cancelled: wait until it has ended. "
+                    f"`aws cloudformation describe-stack-events --stack-name {stack.name}` shows what it does."
+                ),
             )
     known = {key for stack in stacks for key in stack.versions}
     if unknown := sorted(set(keys) - known):

@@ -69,6 +69,14 @@ class FunctionStack:
         """Whether a deployment may still move an alias. The cleanup after a deployment does not."""
         return self.status.endswith("_IN_PROGRESS") and self.status != "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS"
 
+    @property
+    def can_be_cancelled(self) -> bool:
+        """Only an update can, and not its rollback.
+
+        https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_CancelUpdateStack.html
+        """
+        return self.status == "UPDATE_IN_PROGRESS"
+
 
 class DeploymentNotFoundError(TidemillError):
     """Zero stacks match, several do, or the outputs are unreadable. `remedy` says what to do."""
