@@ -69,7 +69,13 @@ class Jobs(InMemoryJobs):
 
 
 def submit_to(jobs: Jobs, **changes: Any) -> Submit:
-    parts = {"store": jobs, "payloads": jobs, "job_types": TYPES, "clock": lambda: NOW, "new_id": lambda: "new"}
+    parts: dict[str, Any] = {
+        "store": jobs,
+        "payloads": jobs,
+        "job_types": TYPES,
+        "clock": lambda: NOW,
+        "new_id": lambda: "new",
+    }
     return Submit(**parts | changes)
 
 

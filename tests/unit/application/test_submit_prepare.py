@@ -1,0 +1,248 @@
+"""The document that a checked submission becomes, member by member, and the submissions that only the engine makes."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from tests.support.builders import MILLISECOND, NOW, SECOND, TENANT, a_job, a_job_type, types_of
+from tests.support.in_memory_jobs import InMemoryJobs
+from tidemill.application.job_ids import follow_up_id, keyed_job_id, node_job_id, submitted_job_id, unique_job_id
+from tidemill.application.submission_body import body_hash_of, hash_of
+from tidemill.application.submit import Submit
+from tidemill.domain.batches import Callback, Opening
+from tidemill.domain.debounce import quiet_after
+from tidemill.domain.errors import InvalidPayloadError, UnknownJobTypeError
+from tidemill.domain.events import Delivery, Event, Publication
+from tidemill.domain.flow_place import FlowPlace
+from tidemill.domain.flows import FlowStart, NodeStart
+from tidemill.domain.job import Job
+from tidemill.domain.pauses import CATCH_UP_TAG
+from tidemill.domain.states import State
+from tidemill.domain.submission import Submission, Unique
+from tidemill.names import BATCH_TYPE, EVENT_TYPE, FLOW_TYPE, SCHEDULE_TENANT, Lane
+
+MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+EAST = timezone(timedelta(hours=2))
+TYPES = types_of(
+    a_job_type(),
+    replace(a_job_type(name="test.urgent"), lane=Lane.CRITICAL),
+    replace(a_job_type(name="test.blocking"), blocks=True, retention=DAY),
+    replace(a_job_type(name="test.aged"), max_age=HOUR),
+    replace(a_job_type(name="test.daily"), unique=DAY),
+    *(a_job_type(name=name) for name in (EVENT_TYPE, BATCH_TYPE, FLOW_TYPE)),
+)
+PARENT = a_job(id="parent", trace="of the parent", hops=3)
+
+
+def submit() -> Submit:
+    jobs = InMemoryJobs()
+    return Submit(store=jobs, payloads=jobs, job_types=TYPES, clock=lambda: NOW, new_id=lambda: "new")
+
+
+def prepared(submission: Submission, *, tenant: str = TENANT) -> Job:
+    return submit().prepare(submission, tenant=tenant, trace="t")
+
+
+def the_job(**changes: Any) -> Job:
+    """Of a submission that gives nothing but its type."""
+    least = a_job(id="new", trace="t", body_hash=body_hash_of(Submission(type="test.job")))
+    return replace(least, **changes)
+
+
+def test_a_submission_of_nothing_but_its_type_is_due_at_once() -> None:
+    assert prepared(Submission(type="test.job")) == the_job()
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({"payload": {"n": (1,)}}, {"payload": '{"n":[1]}'}),
+        ({"lane": Lane.BULK}, {"lane": Lane.BULK}),
+        ({"type": "test.urgent"}, {"lane": Lane.CRITICAL}),
+        ({"type": "test.urgent", "lane": Lane.DEFAULT}, {"lane": Lane.DEFAULT}),
+        ({"key": "k"}, {"id": submitted_job_id(TENANT, "k")}),
+        ({"group": "a"}, {"group": "a"}),
+        ({"type": "test.blocking", "group": "a"}, {"group": "a", "blocks": True, "retention": DAY}),
+        ({"type": "test.blocking"}, {"retention": DAY}),
+        ({"tags": ["b", "a"]}, {"tags": ("a", "b")}),
+        ({"batch": "b"}, {"batch": "b"}),
+        ({"supersedes": "k"}, {"supersedes": "k"}),
+        ({"delay": timedelta(0)}, {}),
+        ({"delay": 5 * SECOND}, {"run_at": NOW + 5 * SECOND, "due": NOW + 5 * SECOND}),
+        ({"delay": HOUR}, {"run_at": NOW + HOUR, "due": NOW + HOUR, "state": State.SCHEDULED}),
+        ({"run_at": NOW - SECOND}, {"run_at": NOW - SECOND}),
+        ({"run_at": (NOW + MINUTE).astimezone(EAST)}, {"run_at": NOW + MINUTE, "due": NOW + MINUTE}),
+        (
+            {"run_at": NOW + timedelta(microseconds=1)},
+            {"run_at": NOW + MILLISECOND, "due": NOW + MILLISECOND},
+        ),
+        ({"deadline": (NOW + MINUTE).astimezone(EAST)}, {"deadline": NOW + MINUTE}),
+        ({"deadline": NOW + MINUTE - timedelta(microseconds=1)}, {"deadline": NOW + MINUTE - MILLISECOND}),
+        ({"max_age": MINUTE}, {"useful_until": NOW + MINUTE}),
+        ({"max_age": MINUTE - timedelta(microseconds=1)}, {"useful_until": NOW + MINUTE - MILLISECOND}),
+        ({"type": "test.aged"}, {"useful_until": NOW + HOUR}),
+        ({"type": "test.aged", "max_age": MINUTE}, {"useful_until": NOW + MINUTE}),
+        (
+            {"type": "test.aged", "delay": MINUTE},
+            {"run_at": NOW + MINUTE, "due": NOW + MINUTE, "useful_until": NOW + MINUTE + HOUR},
+        ),
+        # A correction follows the undo, however long that takes.
+        ({"type": "test.aged", "supersedes": "k"}, {"supersedes": "k"}),
+        # Only the schedule makes up for a pause.
+        ({"type": "test.aged", "tags": [CATCH_UP_TAG]}, {"useful_until": NOW + HOUR, "tags": (CATCH_UP_TAG,)}),
+    ],
+)
+def test_each_member_of_a_submission_has_its_place_in_the_document(
+    asked: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    submission = Submission(**{"type": "test.job"} | asked)
+    named = {"type": submission.type, "body_hash": body_hash_of(submission)}
+
+    assert prepared(submission) == the_job(**named | expected)
+
+
+@pytest.mark.parametrize(("tags", "expires"), [([CATCH_UP_TAG], None), (["a"], NOW + HOUR)])
+def test_only_a_job_that_makes_up_for_a_pause_does_not_expire_during_it(
+    tags: list[str], expires: datetime | None
+) -> None:
+    assert prepared(Submission(type="test.aged", tags=tags), tenant=SCHEDULE_TENANT).useful_until == expires
+
+
+@pytest.mark.parametrize(
+    ("type_name", "asked", "unique"),
+    [
+        ("test.job", Unique(period=HOUR), Unique(period=HOUR)),
+        ("test.job", Unique(period=HOUR, key="k"), Unique(period=HOUR, key="k")),
+        ("test.daily", None, Unique(period=DAY)),
+        ("test.daily", Unique(period=HOUR), Unique(period=HOUR)),
+    ],
+)
+def test_a_unique_job_is_the_answer_to_every_submission_in_its_period(
+    type_name: str, asked: Unique | None, unique: Unique
+) -> None:
+    job = prepared(Submission(type=type_name, payload={"n": 1}, unique=asked))
+    other = prepared(Submission(type=type_name, payload={"n": 1}, unique=asked, group="a", lane=Lane.BULK))
+
+    assert job.id == unique_job_id(TENANT, type_name, unique, hash_of({"n": 1}), now=NOW)
+    assert job.body_hash == other.body_hash == hash_of({"unique": job.id})
+    assert job.unique_until is not None
+    assert NOW < job.unique_until <= NOW + unique.period
+    assert prepared(Submission(type="test.job")).unique_until is None
+
+
+def test_a_debounced_job_is_due_when_its_burst_is_quiet() -> None:
+    job = prepared(Submission(type="test.job", debounce=5 * SECOND, debounce_key="ada", debounce_max=MINUTE))
+
+    assert job.burst is not None
+    quiet = quiet_after(NOW, 5 * SECOND)
+    assert (job.run_at, job.due, job.burst.sent_for) == (quiet, quiet, quiet)
+    assert (job.burst.key, job.burst.until, job.burst.replaces) == ("ada", quiet_after(NOW, MINUTE), False)
+    later = prepared(Submission(type="test.job", debounce=HOUR, replace="payload", debounce_key="a"))
+    assert (later.state, later.burst and later.burst.replaces) == (State.SCHEDULED, True)
+
+
+@pytest.mark.parametrize(
+    ("type_name", "says"),
+    [
+        (EVENT_TYPE, "publish the event instead"),
+        (BATCH_TYPE, "open a batch instead"),
+        (FLOW_TYPE, "start a flow instead"),
+    ],
+)
+def test_the_types_of_the_engine_are_not_submitted_as_jobs(type_name: str, says: str) -> None:
+    with pytest.raises(InvalidPayloadError) as refused:
+        prepared(Submission(type=type_name))
+    assert [(fault.path, fault.message) for fault in refused.value.faults] == [("/type", says)]
+
+
+@pytest.mark.parametrize(
+    "submission",
+    [
+        Publication(type=EVENT_TYPE, key="event/k", event=Event(type="order.placed")),
+        Opening(type=BATCH_TYPE, key="batch/k", asked={}),
+        FlowStart(type=FLOW_TYPE, key="flow/k", asked={}),
+    ],
+)
+def test_an_event_a_batch_and_a_flow_have_the_ids_of_their_keys(submission: Submission) -> None:
+    job = prepared(submission)
+    assert (job.type, job.id) == (submission.type, keyed_job_id(TENANT, submission.key or ""))
+
+
+def test_a_job_of_another_type_is_refused() -> None:
+    with pytest.raises(UnknownJobTypeError):
+        prepared(Submission(type="test.unknown"))
+
+
+@pytest.mark.parametrize(("given", "lane"), [(None, Lane.DEFAULT), (Lane.CRITICAL, Lane.CRITICAL), ("bulk", Lane.BULK)])
+@pytest.mark.parametrize("blocks", [True, False])
+def test_a_delivery_has_the_facts_of_its_type_at_the_publication(blocks: bool, given: Any, lane: Lane) -> None:
+    """This code may not know the type, and its model may refuse the data."""
+    delivery = Delivery(
+        type="test.unknown", payload={"n": 1}, lane=given, group="a", tags=["x"], blocks=blocks, retention=DAY
+    )
+    event = replace(PARENT, type=EVENT_TYPE)
+
+    job = submit().prepare_replay(delivery, event, job_id="id", trace="t")
+
+    expected = the_job(
+        id="id",
+        type="test.unknown",
+        payload='{"n":1}',
+        body_hash=body_hash_of(delivery),
+        lane=lane,
+        group="a",
+        tags=("x",),
+        blocks=blocks,
+        retention=DAY,
+        parent="parent",
+        hops=4,
+    )
+    assert job == expected
+
+
+@pytest.mark.parametrize(
+    ("submission", "hops"),
+    [
+        (Submission(type="test.job"), 4),
+        (Delivery(type="test.job"), 4),
+        # The looks of a batch are no links of a chain.
+        (Callback(type="test.job"), 0),
+    ],
+)
+def test_a_follow_up_counts_the_links_of_its_chain(submission: Submission, hops: int) -> None:
+    job = submit().prepare_follow_up(submission, PARENT, index=2)
+
+    expected = {"id": follow_up_id(PARENT, 2), "trace": "of the parent", "parent": "parent", "hops": hops}
+    assert job == the_job(**expected)
+
+
+@pytest.mark.parametrize(
+    ("asked", "path", "says"),
+    [
+        ({"supersedes": "k"}, "/supersedes", "a follow-up job supersedes none"),
+        ({"batch": "b"}, "/batch", "a follow-up job joins no batch"),
+        ({"debounce": SECOND}, "/debounce_seconds", "a follow-up job is not debounced"),
+    ],
+)
+def test_a_follow_up_may_not_be_written_in_ways_of_its_own(asked: dict[str, Any], path: str, says: str) -> None:
+    with pytest.raises(InvalidPayloadError) as refused:
+        submit().prepare_follow_up(Submission(type="test.job", **asked), PARENT, index=0)
+    assert [(fault.path, fault.message) for fault in refused.value.faults] == [(path, says)]
+
+
+def test_the_job_of_a_node_is_the_same_however_often_it_is_started() -> None:
+    start = NodeStart(type="test.job", payload={"n": 1})
+    flow = replace(PARENT, type=FLOW_TYPE)
+
+    job, again = (submit().prepare_node(start, flow, "a") for _ in range(2))
+
+    assert job == again
+    assert (job.id, job.flow) == (node_job_id(flow, "a"), FlowPlace(id="parent", node="a"))
+    assert (job.trace, job.hops, job.parent) == ("of the parent", 0, None)
+
+
+def test_the_times_of_a_document_are_in_utc() -> None:
+    job = prepared(Submission(type="test.job", run_at=(NOW + MINUTE).astimezone(EAST), deadline=NOW + HOUR))
+    assert {each.tzinfo for each in (job.run_at, job.deadline, job.due) if each} == {UTC}
