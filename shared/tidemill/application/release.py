@@ -299,7 +299,7 @@ def _change(state: LimitState, leaving: str | None, sample: Sample | None, now: 
 
 
 def _with_change(state: LimitState, change: Change | None) -> LimitState:
-    return replace(state, adapted=changed(state.adapted, change)) if change and state.adapted else state
+    return replace(state, adapted=changed(state.adapted, change)) if state.adapted else state
 
 
 def _tell(tell: Tell, change: Change | None) -> None:

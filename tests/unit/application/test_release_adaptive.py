@@ -63,6 +63,42 @@ def test_a_bad_run_of_an_adaptive_limit_hands_no_slot_over(world: World) -> None
     assert change.lowered.allowed == pytest.approx(1.4)
 
 
+def test_a_bad_run_tells_the_decrease_that_goes_with_a_hand_over(world: World) -> None:
+    crowded(world, 3)
+    world.state = replace(world.state, held={run_name(TOKEN): NOW + SECOND})
+    told: list[Change] = []
+
+    world.releaser.leave(an_adaptive_slot(seconds=5), line_stands=True, tell=told.append)
+
+    ((turns, leaving, change),) = world.called("reserve")
+    # 1.4 are rounded up.
+    assert (len(turns), leaving, told) == (2, run_name(TOKEN), [change])
+
+
+@pytest.mark.parametrize("seconds", [0.5, 5])
+def test_a_run_whose_slot_was_given_back_already_changes_nothing(world: World, seconds: float) -> None:
+    crowded(world, 1)
+    world.state = replace(world.state, held={})
+    told: list[Change] = []
+
+    world.releaser.leave(an_adaptive_slot(seconds=seconds), line_stands=True, tell=told.append)
+
+    (call,) = world.called("reserve")
+    assert (len(call), told) == (2, [])
+
+
+@pytest.mark.parametrize("limit", [None, Limit(concurrency=3)])
+def test_a_run_of_a_limit_that_adapts_no_more_hands_its_slot_over(world: World, limit: Limit | None) -> None:
+    crowded(world, 1)
+    world.state = replace(world.state, limit=limit)
+    waiting = world.shown[0]
+
+    released = world.releaser.release(LINE, leaving=run_name(TOKEN), sample=an_adaptive_slot(seconds=5).sample)
+
+    assert released == [waiting]
+    assert [call[1:] for call in world.called("reserve")] == [(run_name(TOKEN),)]
+
+
 @pytest.mark.parametrize("line_stands", [True, False])
 def test_a_change_that_no_longer_applies_does_not_keep_the_slot(world: World, *, line_stands: bool) -> None:
     crowded(world, 0)

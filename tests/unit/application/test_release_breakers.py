@@ -176,6 +176,13 @@ def test_the_line_of_a_breaker_drains_at_the_rate_of_the_time_that_its_next_job_
     assert releaser._in_force(A_WAIT.line, state, Limit(concurrency=3), NOW) == Limit(concurrency=3)
 
 
+def test_without_breakers_the_line_of_one_has_the_limit_of_its_item() -> None:
+    world = World(line=LINE)
+    state: Any = type("State", (), {"limit": Limit(concurrency=2), "promised": NOW, "last_tenant": None})()
+
+    assert world.releaser._in_force(LINE, state, None, NOW) == Limit(concurrency=2)
+
+
 @pytest.mark.parametrize("seconds", [5, 0.5])
 @pytest.mark.parametrize("frees", [True, False])
 def test_a_run_without_a_line_changes_the_number_as_it_leaves_and_tells_a_decrease_once(

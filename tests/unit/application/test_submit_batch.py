@@ -123,6 +123,30 @@ def test_jobs_go_together_by_25_and_only_the_first_of_those_that_may_be_the_same
     assert sorted(submits.inserted) == ["left", "second"]
 
 
+def test_no_more_writes_run_at_once_than_may_overlap() -> None:
+    running: list[str] = []
+    most = [0]
+
+    def write(name: str) -> None:
+        running.append(name)
+        most[0] = max(most[0], len(running))
+        time.sleep(0.003)
+        running.remove(name)
+
+    answered(Submits(write=write), *(Submission(type=f"n{n}") for n in range(12)), overlap=2)
+
+    assert most == [2]
+
+
+def test_those_that_belong_together_begin_with_the_first_of_them() -> None:
+    submits = Submits()
+    first, other, second = Submission(type="a", group="g"), Submission(type="b"), Submission(type="c", group="g")
+
+    answered(submits, first, other, second, overlap=1)
+
+    assert submits.inserted == ["a", "c", "b"]
+
+
 def test_one_job_takes_its_own_call() -> None:
     submits = Submits(plain=True)
 

@@ -11,7 +11,8 @@ from tests.support.builders import AN_UNDO, NOW, SECOND, SETTLEMENTS, SKIPPED, T
 from tidemill.application.backfill import Backfiller, backfill_id
 from tidemill.application.superseding import Superseder
 from tidemill.application.undo import Undoer
-from tidemill.domain.errors import SupersedeRefusedError
+from tidemill.application.unnamed_payloads import delete_unnamed
+from tidemill.domain.errors import StoreUnavailableError, SupersedeRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore
@@ -55,6 +56,31 @@ def payloads() -> RecordedPayloads:
 @pytest.fixture
 def superseder(store: DynamoJobStore, payloads: RecordedPayloads) -> Superseder:
     return Superseder(store=store, payloads=payloads, clock=lambda: NOW)
+
+
+@pytest.mark.parametrize(
+    ("stored_at", "written_at", "deleted"),
+    [("file/0", None, ["file/0"]), ("file/0", "file/1", ["file/0"]), ("file/0", "file/0", []), (None, None, [])],
+)
+@pytest.mark.parametrize("error", [None, StoreUnavailableError("throttled")])
+def test_a_payload_that_no_document_names_is_deleted_if_that_is_possible(
+    error: Exception | None, stored_at: str | None, written_at: str | None, deleted: list[str]
+) -> None:
+    class Payloads(RecordedPayloads):
+        def delete(self, tenant: str, job_id: str, location: str | None) -> None:
+            super().delete(tenant, job_id, location)
+            if error:
+                raise error
+
+    payloads = Payloads()
+
+    delete_unnamed(
+        stored_at and a_job(payload_at=stored_at),  # type: ignore[arg-type]  # never empty
+        written_at and a_job(payload_at=written_at),  # type: ignore[arg-type]
+        payloads,
+    )
+
+    assert payloads.deleted == deleted
 
 
 def test_the_payload_of_the_correction_stays(

@@ -14,6 +14,7 @@ from tidemill.application.validation import (
     LONGEST_NAME_BYTES,
     MOST_TAGS,
     faults,
+    may_be_id,
     payload_faults,
     read_payload,
 )
@@ -136,6 +137,14 @@ def test_a_fault_names_the_range(asked: dict[str, Any], message: str) -> None:
     [fault] = faults(Submission(type="test.job", **asked), PLAIN, now=NOW)
     assert message in str(fault)
     assert (MOST_TAGS, LONGEST_ID) == (5, 36)
+
+
+@pytest.mark.parametrize(
+    ("text", "may_be"),
+    [("x" * LONGEST_ID, True), ("x" * (LONGEST_ID + 1), False), ("", False), ("a#b", False), ("ü", False)],
+)
+def test_an_id_is_short_ascii_and_names_no_other_tenant(text: str, may_be: bool) -> None:
+    assert may_be_id(text) is may_be
 
 
 def nested(levels: int, *, lists: bool) -> Any:

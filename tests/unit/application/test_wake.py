@@ -181,6 +181,25 @@ def test_a_call_whose_time_ends_amid_a_batch_ends_without_a_pause() -> None:
     assert pause.pauses == []
 
 
+@pytest.mark.parametrize(("left", "woken"), [(timedelta(0), 0), (SECOND / 10, 1), (2 * SECOND / 10, 2)])
+def test_no_wake_begins_when_the_time_that_is_kept_back_begins(left: timedelta, woken: int) -> None:
+    clock = Clock()
+
+    class Slow(Scheduled):
+        def wake(self, job: Job, *, now: datetime) -> None:
+            super().wake(job, now=now)
+            clock.now += SECOND / 10
+
+    store = Slow(overdue(3))
+    waker, _ = waker_of(store, clock)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tidemill.application.wake.AT_ONCE", 1)
+        result = waker.wake(time_left=WAKE_RESERVE + left)
+
+    assert (len(store.woken), sum(result.jobs.values()), result.finished) == (woken, woken, False)
+
+
 def test_reading_a_batch_is_part_of_its_second() -> None:
     clock = Clock()
 
