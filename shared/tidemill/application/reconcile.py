@@ -27,7 +27,7 @@ from tidemill.application.ports import (
     ignore_unreadable,
 )
 from tidemill.application.table_pass import RESERVE, PassReport, TablePasses
-from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError, TransactionConflictError
+from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError
 from tidemill.domain.job import Job
 from tidemill.domain.repair_actions import RepairAction
 from tidemill.names import Lane
@@ -163,12 +163,10 @@ class Reconciler:
                     return (RepairAction.ADVANCED, job.lane) if job else None
                 case PayloadItem():
                     return (RepairAction.DISCARDED, None) if self._discard(table_scan, found) else None
-        except MalformedDocumentError as error:
-            # The group's head or next job, or the job of the payload, is unreadable. A retry cannot succeed.
-            return UnreadableItem(_name(found), error)
         except (StoreUnavailableError, TransactionConflictError):
             return _FAILED
         except Exception as error:  # noqa: BLE001 - one item that DynamoDB refuses must not end the run for all others
+            # Or the group's head or next job, or the job of the payload, is unreadable. A retry cannot succeed.
             return UnreadableItem(_name(found), error)
 
     def _discard(self, table_scan: TableScan, payload: PayloadItem) -> bool:

@@ -164,6 +164,7 @@ def test_a_payload_that_is_old_and_that_no_document_names_is_discarded(
     assert reconciled.actions == ({(RepairAction.DISCARDED, None): 1} if goes else {})
 
 
+ERROR: Final = ZeroDivisionError("a defect")
 NAMES: Final = {f"{TENANT}#late": LATE, f"the group a of {TENANT}": GROUP, "!payload#1": ORPHAN}
 
 
@@ -177,7 +178,7 @@ def test_an_item_that_the_store_does_not_take_now_has_failed(found: Found, error
     assert world.results == [False]
 
 
-@pytest.mark.parametrize("error", [MalformedDocumentError("damaged"), ZeroDivisionError("a defect")])
+@pytest.mark.parametrize("error", [MalformedDocumentError("damaged"), ERROR])
 @pytest.mark.parametrize(("name", "found"), NAMES.items())
 def test_an_item_that_cannot_be_repaired_is_named_and_not_tried_again(
     name: str, found: Found, error: Exception
@@ -246,6 +247,8 @@ def test_a_message_that_could_not_be_swept_counts_as_failed_in_its_lane(monkeypa
 
     def sweep(queue: Any, *, time_left: Callable[[], timedelta], progress: Any, **_rest: Any) -> Swept:
         given.append((queue, time_left()))
+        if queue == "damaged":
+            raise ERROR
         if queue == "broken":
             progress(Swept(outdated=1))
             raise StoreUnavailableError
@@ -254,12 +257,16 @@ def test_a_message_that_could_not_be_swept_counts_as_failed_in_its_lane(monkeypa
     monkeypatch.setattr("tidemill.application.reconcile.sweep", sweep)
     reconciler = Reconciler(store=World(), clock=lambda: NOW, limit=LIMIT)  # type: ignore[arg-type]
     queues: Any = {Lane.CRITICAL: "broken", Lane.DEFAULT: "failing", Lane.BULK: "well"}
+    queues |= {"another": "damaged"}
 
     reconciled = reconciler.sweep(queues, time_left=lambda: INVOCATION)
 
-    share = sweep_share(INVOCATION, 3)
+    share = sweep_share(INVOCATION, 4)
     assert given == [(queue, share) for queue in queues.values()]
-    assert +reconciled.actions == Counter({(FAILED, Lane.CRITICAL): 1, (FAILED, Lane.DEFAULT): 2})
+    assert +reconciled.actions == Counter(
+        {(FAILED, Lane.CRITICAL): 1, (FAILED, Lane.DEFAULT): 2, (FAILED, "another"): 1}
+    )
+    assert reconciled.unreadable == (UnreadableItem("the dead-letter queue of lane another", ERROR),)
     assert {action for action, _lane in reconciled.actions} == {FAILED}
     swept = {Lane.CRITICAL: Swept(outdated=1), Lane.DEFAULT: Swept(failed=2, kept=3), Lane.BULK: Swept()}
     assert (reconciled.dead_letters, reconciled.progress) == (swept, None)
