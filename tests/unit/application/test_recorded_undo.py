@@ -80,6 +80,6 @@ def test_each_fault_is_named_at_once() -> None:
     assert [fault.path for fault in refused.value.faults] == ["/idempotency_key", "/batch"]
 
 
-def test_an_undo_of_a_type_that_no_one_knows_is_refused() -> None:
+def test_an_undo_of_an_unknown_type_is_refused() -> None:
     with pytest.raises(UnknownJobTypeError):
         recorded(type="test.unknown")

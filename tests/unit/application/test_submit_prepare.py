@@ -207,7 +207,7 @@ def test_a_delivery_has_the_facts_of_its_type_at_the_publication(blocks: bool, g
     [
         (Submission(type="test.job"), 4),
         (Delivery(type="test.job"), 4),
-        # The looks of a batch are no links of a chain.
+        # A look of a batch makes no link of a chain.
         (Callback(type="test.job"), 0),
     ],
 )

@@ -146,7 +146,7 @@ def test_a_run_holds_the_pass_for_its_invocation_and_never_longer_than_one_may_l
         (replace(ONE, held_by="other", held_until=NOW), 7),
     ],
 )
-def test_a_run_takes_an_open_pass_that_nobody_holds_or_begins_one_that_is_due(
+def test_a_run_takes_an_open_pass_without_a_holder_or_begins_one_that_is_due(
     stored: TablePass | None, number: int | None
 ) -> None:
     world = World(stored=stored)
