@@ -110,6 +110,13 @@ def test_a_drill_fails_if_its_commands_come_in_another_order() -> None:
         _run(LostMessages(FakeStage(LostMessages.name)), fix=lines[::-1])
 
 
+def test_the_table_leaves_nothing_out_in_a_narrow_terminal() -> None:
+    report = _run(LostMessages(FakeStage(LostMessages.name)))
+    console = Console(width=80, record=True, file=StringIO())
+    console.print(table([report], minute_seconds=3))
+    assert "\u2026" not in console.export_text()
+
+
 def test_a_report_names_the_other_pages_that_the_drill_allows(drill: Drill) -> None:
     allowed = min(drill.pages, default="")
     report = _run(drill, _watch(drill, also=allowed))
