@@ -92,7 +92,7 @@ def test_a_refused_redrive_leaves_no_payload_behind(
     assert stored(store, dead).payload == dead.payload
 
 
-def test_a_refused_redrive_is_reported_though_the_payload_cannot_be_deleted(redriver: Redriver, store: JobStore) -> None:
+def test_a_refused_redrive_is_reported_though_its_payload_stays(redriver: Redriver, store: JobStore) -> None:
     """Reconcile deletes it."""
 
     class Undeletable(Inline):
