@@ -103,6 +103,30 @@ def test_a_step_is_taken_once(recorded: tuple[Step, ...]) -> None:
         run.take("charge")
 
 
+@pytest.mark.parametrize(
+    ("recorded", "name", "says"),
+    [
+        ((), "a b", "invalid step name"),
+        ((OLD,), "ship", "charge"),
+        ((replace(OLD, result="{"),), "charge", "the recorded result of the step 'charge' does not fit"),
+    ],
+)
+def test_no_step_runs_after_one_that_could_not_be_taken_even_if_the_handler_catches_the_error(
+    recorded: tuple[Step, ...], name: str, says: str
+) -> None:
+    run = Run(*recorded)
+    with pytest.raises(StepError, match=says) as first:
+        run.take(name)
+
+    with pytest.raises(StepError) as again:
+        run.take("next")
+    with pytest.raises(StepError) as ended:
+        run.steps.end(Done())
+
+    assert again.value is ended.value is first.value
+    assert run.store.written == []
+
+
 def test_a_run_asks_for_the_recorded_steps_first_and_in_their_order() -> None:
     with pytest.raises(StepsChangedError):
         Run(OLD, NEW).take("ship")
