@@ -56,6 +56,21 @@ def of_a_parameter(_value: "Decimal") -> date:
     raise NotImplementedError
 
 
+def annotated(annotation: str) -> Callable[..., Any]:
+    """A function that says of its result what Python cannot read."""
+
+    def function() -> Any:
+        raise NotImplementedError
+
+    function.__annotations__["return"] = annotation
+    return function
+
+
+TOO_DEEP: list[Any] = []
+for _ in range(100_000):
+    TOO_DEEP = [TOO_DEEP]
+
+
 class Called:
     """A function with a state."""
 
@@ -69,6 +84,8 @@ class Called:
         (plain, {"a": [1, None]}, '{"a":[1,null]}'),
         (anything, "é", '"\\u00e9"'),
         (unknown_here, 5, "5"),
+        (annotated("one two"), 5, "5"),
+        (annotated("(int, str)"), 5, "5"),
         (partial(plain, 1), 5, "5"),
         (len, 5, "5"),
         (a_charge, Charge(id=7), '{"id":7}'),
@@ -86,7 +103,11 @@ def test_a_result_is_recorded_as_its_function_says_and_comes_back(
     assert result.value(text) == value
 
 
-@pytest.mark.parametrize(("function", "value"), [(plain, object()), (plain, float("nan")), (a_day, "soon")])
+@pytest.mark.parametrize(
+    ("function", "value"),
+    [(plain, object()), (plain, float("nan")), (plain, TOO_DEEP), (a_day, "soon")],
+    ids=["object", "nan", "deep", "a_day"],
+)
 def test_what_is_neither_json_nor_what_the_function_says_is_not_recorded(
     function: Callable[..., Any], value: Any
 ) -> None:
