@@ -303,7 +303,7 @@ def test_a_job_joins_an_open_batch_with_its_write(expires: Any) -> None:
         (replace(BATCH, expires_at=NOW), InvalidPayloadError, "you have no batch with this id"),
         (CLOSED_BATCH, BatchRefusedError, "the batch b is closed"),
         (replace(BATCH, state=State.CANCELLED), BatchRefusedError, "the batch b is cancelled"),
-        (replace(BATCH, created_at=NOW - timedelta(days=400)), BatchRefusedError, "the batch b is parked"),
+        (replace(BATCH, created_at=NOW - timedelta(days=400)), BatchRefusedError, "the batch b is closed"),
     ],
 )
 def test_a_batch_that_takes_no_more_refuses_new_jobs_alone(batch: Job | None, error: Any, says: str) -> None:
