@@ -24,7 +24,7 @@ _FOLDERS: Final = ("unit", "contract", "integration")
 _OTHER: Final = frozenset(("shortener", "docs", "cli"))
 #: These read constants, and call nothing.
 _OF_NUMBERS: Final = (
-    "tests/unit/docs/test_figures_page.py",
+    "tests/unit/docs/test_constants_page.py",
     "tests/unit/docs/test_limits_page.py",
     "tests/unit/docs/test_stated_numbers.py",
 )

@@ -1,4 +1,4 @@
-"""`python -m tools.figures` prints docs/internals/figures.md: the fixed numbers and times of the engine, by module."""
+"""`python -m tools.constants` prints docs/internals/constants.md: the fixed numbers and times of the engine."""
 
 import ast
 import re
@@ -22,7 +22,7 @@ _UNITS: Final = {
     timedelta(microseconds=1): "µs",
 }
 _HEAD: Final = """\
-# Figures
+# Constants
 
 `make docs` writes this file from the constants of the engine: its bounds, tries, pauses and sizes that no setting
 changes. Those that users meet are in [limits](../reference/limits-of-the-system.md). A change of one is a line in the
@@ -38,13 +38,13 @@ def document() -> str:
 def _package(package: str) -> Iterator[str]:
     yield from (f"## {package}", "", "| constant | value | meaning |", "|---|---|---|")
     for path in sorted((_ENGINE / "tidemill" / package).rglob("*.py")):
-        for name, value, comment in _figures(path):
+        for name, value, comment in _constants(path):
             short = path.relative_to(_ENGINE / "tidemill" / package).with_suffix("").as_posix()
             yield f"| `{short}.{name.lstrip('_')}` | {value} | {comment} |"
     yield ""
 
 
-def _figures(path: Path) -> Iterator[tuple[str, str, str]]:
+def _constants(path: Path) -> Iterator[tuple[str, str, str]]:
     module = import_module(".".join(path.relative_to(_ENGINE).with_suffix("").parts))
     text = path.read_text(encoding="utf-8")
     lines = text.splitlines()

@@ -1,4 +1,4 @@
-"""The page of figures has the constants of the engine, as a reader takes them in."""
+"""The page of constants has those of the engine, as a reader takes them in."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tidemill.domain.limits import Rate
-from tools.figures import document, shown
+from tools.constants import document, shown
 
-_PAGE = Path(__file__).parents[3] / "docs" / "internals" / "figures.md"
+_PAGE = Path(__file__).parents[3] / "docs" / "internals" / "constants.md"
 
 
 def test_the_page_has_the_constants_of_the_engine() -> None:
@@ -32,5 +32,5 @@ def test_the_page_has_the_constants_of_the_engine() -> None:
         (Rate, None),
     ],
 )
-def test_a_figure_is_shown_with_its_unit_and_nothing_else_is(value: Any, text: str | None) -> None:
+def test_a_number_is_shown_with_its_unit_and_nothing_else_is(value: Any, text: str | None) -> None:
     assert shown(value) == text
