@@ -53,9 +53,10 @@ def open_batch(batch: Batch, submit: Submit, *, tenant: str, trace: str) -> Acce
         tags=batch.tags,
         batch=batch.batch,
     )
-    found = [fault for name, callback in batch.callbacks.items() for fault in _faults(name, callback, submit)]
-    if found:
-        return submit.earlier(opening, tenant=tenant, refused=InvalidPayloadError(found))
+    try:
+        _require_sound(batch, submit)
+    except (InvalidPayloadError, UnloadedJobTypeError) as refused:
+        return submit.earlier(opening, tenant=tenant, refused=refused)
     facts = {
         name: asked[name] | _facts(callback, submit.job_types.get(callback.type))
         for name, callback in batch.callbacks.items()
@@ -122,6 +123,12 @@ def type_facts(submissions: Iterable[Submission], submit: Submit) -> dict[str, A
     """The facts of the types of these submissions, by type, as a flow keeps them."""
     names = dict.fromkeys(submission.type for submission in submissions)
     return {name: _facts(Submission(type=name), submit.job_types.get(name)) for name in sorted(names)}
+
+
+def _require_sound(batch: Batch, submit: Submit) -> None:
+    """Raises `InvalidPayloadError`, and `UnloadedJobTypeError` while a job file is broken that may declare a type."""
+    if found := [fault for name, callback in batch.callbacks.items() for fault in _faults(name, callback, submit)]:
+        raise InvalidPayloadError(found)
 
 
 def _faults(name: str, callback: Submission, submit: Submit) -> Iterator[Fault]:

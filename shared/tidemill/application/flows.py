@@ -68,9 +68,10 @@ def start_flow(flow: Flow, submit: Submit, *, tenant: str, trace: str) -> Accept
         key=None if flow.key is None else f"flow/{flow.key}",
         tags=flow.tags,
     )
-    found = [*graph_faults([(node.name, node.edges) for node in flow.nodes]), *_node_faults(flow.nodes, submit)]
-    if found:
-        return submit.earlier(start, tenant=tenant, refused=InvalidPayloadError(found))
+    try:
+        _require_sound(flow.nodes, submit)
+    except (InvalidPayloadError, UnloadedJobTypeError) as refused:
+        return submit.earlier(start, tenant=tenant, refused=refused)
     payload = {"nodes": nodes, "types": type_facts((node.submission for node in flow.nodes), submit)}
     return submit(replace(start, payload=payload), tenant=tenant, trace=trace)
 
@@ -151,6 +152,12 @@ class FlowControl:
         if (size_bytes := known.size_bytes + len(text)) > LARGEST_FLOW_BYTES:
             raise PayloadTooLargeError(size_bytes, LARGEST_FLOW_BYTES, what="flow with these nodes")
         return text
+
+
+def _require_sound(nodes: Sequence[Node], submit: Submit) -> None:
+    """Raises `InvalidPayloadError`, and `UnloadedJobTypeError` while a job file is broken that may declare a type."""
+    if found := [*graph_faults([(node.name, node.edges) for node in nodes]), *_node_faults(nodes, submit)]:
+        raise InvalidPayloadError(found)
 
 
 def _require_types(nodes: Iterable[Node]) -> None:

@@ -166,6 +166,17 @@ def test_a_batch_waits_for_a_broken_job_file() -> None:
         )
 
 
+def test_a_repeated_opening_finds_its_batch_though_a_type_is_not_loaded() -> None:
+    jobs = InMemoryJobs()
+    batch = Batch(on_success=Submission(type="plain"), key="imports-7")
+    first = open_batch(batch, jobs.submit(*TYPES), tenant="t", trace="pia")
+    broken = JobFileError("jobs.py:1: SyntaxError", names=("plain",))
+
+    again = open_batch(batch, jobs.submit(OPENING, RICH, faults=[broken]), tenant="t", trace="pia")
+
+    assert (again.job, again.replayed) == (first.job, True)
+
+
 WAIT = Awaited(cause=Cause.SIGNAL, name=CLOSED, since=NOW, until=NOW + SECOND)
 PARKED = {"state": State.PARKED, "awaited": WAIT, "wait": WAIT.wait, "due": WAIT.until}
 

@@ -156,6 +156,17 @@ def test_a_flow_waits_for_a_broken_job_file() -> None:
         )
 
 
+def test_a_repeated_start_finds_its_flow_though_a_type_is_not_loaded() -> None:
+    jobs = InMemoryJobs()
+    flow = Flow(nodes=[node(type="rich")], key="order-7")
+    first = start_flow(flow, jobs.submit(*TYPES), tenant="t", trace="pia")
+    broken = JobFileError("jobs.py:1: SyntaxError", names=("rich",))
+
+    again = start_flow(flow, jobs.submit(FLOW, PLAIN, faults=[broken]), tenant="t", trace="pia")
+
+    assert (again.job, again.replayed) == (first.job, True)
+
+
 def test_a_payload_that_is_not_json_is_refused_also_with_a_key() -> None:
     deep: dict[str, Any] = {}
     for _ in range(100_000):
