@@ -63,7 +63,8 @@ def start_flow(flow: Flow, submit: Submit, *, tenant: str, trace: str) -> Accept
     start = FlowStart(
         type=FLOW_TYPE,
         payload={"nodes": nodes},
-        asked={"nodes": nodes},
+        # Their order means nothing.
+        asked={"nodes": [_asked(node) for node in sorted(flow.nodes, key=lambda node: node.name)]},
         # Flows and jobs may have equal keys.
         key=None if flow.key is None else f"flow/{flow.key}",
         tags=flow.tags,

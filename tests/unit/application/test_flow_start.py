@@ -167,6 +167,20 @@ def test_a_repeated_start_finds_its_flow_though_a_type_is_not_loaded() -> None:
     assert (again.job, again.replayed) == (first.job, True)
 
 
+def test_the_same_nodes_in_another_order_are_the_same_flow() -> None:
+    submit = InMemoryJobs().submit(*TYPES)
+    given = [node("b", "a"), node("a"), node("c", "a", "b")]
+    first = start_flow(Flow(nodes=given, key="order-7"), submit, tenant="t", trace="pia")
+
+    again = start_flow(Flow(nodes=given[::-1], key="order-7"), submit, tenant="t", trace="pia")
+
+    assert (again.job, again.replayed) == (first.job, True)
+    parents_swapped = [*given[:2], node("c", "b", "a")]
+    with pytest.raises(KeyReusedError):
+        # A handler gets the results of its parents in this order.
+        start_flow(Flow(nodes=parents_swapped, key="order-7"), submit, tenant="t", trace="pia")
+
+
 def test_a_payload_that_is_not_json_is_refused_also_with_a_key() -> None:
     deep: dict[str, Any] = {}
     for _ in range(100_000):
