@@ -6,12 +6,12 @@ from tidemill import composition
 from tidemill.application.flow_look import FlowLook
 from tidemill.application.flows import FlowControl
 from tidemill.application.submit import Submit
-from tidemill.system import ids, random_draw
+from tidemill.system import random_draw
 
 
 @cache
 def flow_look() -> FlowLook:
-    return FlowLook(composition.flow_parts(composition.node_submit()), new_token=ids.new_token)
+    return FlowLook(composition.flow_parts(composition.node_submit()))
 
 
 @cache

@@ -19,7 +19,7 @@ from tidemill.application.submit import Submit
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.flow_cursor import Cursor
 from tidemill.domain.flow_place import Mark
-from tidemill.domain.job import Job
+from tidemill.domain.job import Job, Redrive
 from tidemill.domain.states import State
 from tidemill.in_memory.single_job import Inline
 from tidemill.names import FLOW_TYPE
@@ -60,7 +60,7 @@ class InMemoryFlows(Inline):
         return [job.flow.node for job in jobs if job.flow]
 
     def look_at_all(self) -> Looked:
-        return FlowLook(self.parts, new_token=lambda: "token")(self.flow, lambda: True)
+        return FlowLook(self.parts)(self.flow, lambda: True)
 
     def node(self, name: str) -> Job | None:
         return self.documents.get(node_job_id(self.flow, name))
@@ -101,8 +101,9 @@ class InMemoryFlows(Inline):
         self.documents[job.id] = replace(job, state=State.CANCELLED)
         return self.documents[job.id]
 
-    def redrive(self, job: Job, **_audit: object) -> Job:
-        self.documents[job.id] = replace(job, state=State.QUEUED, due=NOW)
+    def redrive(self, job: Job, *, token: str = "", by: str = "", **_audit: object) -> Job:
+        entry = Redrive(token=token, at=NOW, by=by)
+        self.documents[job.id] = replace(job, state=State.QUEUED, due=NOW, redrives=(*job.redrives, entry))
         return self.documents[job.id]
 
     def signal(self, job: Job, *_signal: object, **_wakes: object) -> Job:

@@ -113,7 +113,7 @@ class BatchMembers:
             asked, now = batch.redrives[-1], self._clock()
             # As for cancels.
             try:
-                self._store.redrive(job, token=self._new_token(), now=now, by=asked.by, reason=asked.reason)
+                self._store.redrive(job, token=asked.token, now=now, by=asked.by, reason=asked.reason)
             except WriteRefusedError:
                 pass
             except TransactionConflictError:

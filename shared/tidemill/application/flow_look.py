@@ -14,7 +14,6 @@ from tidemill.application.busy_groups import Busy, by_group, carry_out
 from tidemill.application.flow_moves import Mover
 from tidemill.application.flow_nodes import FlowParts, NodeDocuments, in_parts
 from tidemill.application.group_turns import in_turn
-from tidemill.application.ports import NewToken
 from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError, WriteRefusedError
 from tidemill.domain.flow_cursor import ALL_ENDED, Cursor
 from tidemill.domain.flow_graph import LAST, Graph
@@ -81,9 +80,8 @@ def not_tolerated(graph: Graph, resolutions: Sequence[Resolution]) -> Iterable[i
 class FlowLook:
     """For the job of a flow."""
 
-    def __init__(self, parts: FlowParts, *, new_token: NewToken) -> None:
+    def __init__(self, parts: FlowParts) -> None:
         self._parts = parts
-        self._new_token = new_token
 
     def flow(self, tenant: str, flow_id: str) -> Job:
         """The document of the flow, as it is now. Raises `StoreUnavailableError`."""
@@ -129,7 +127,7 @@ class FlowLook:
             number: job
             for number in not_tolerated(looked.graph, looked.resolutions)
             if (job := documents.document(number)) and job.state is State.DEAD
-            if job.finished_at and job.finished_at < asked.at
+            if job.was_dead_at(asked)
         }
 
         def redrive(number: int) -> None:
@@ -142,7 +140,7 @@ class FlowLook:
                 found = self._parts.jobs.get(job.tenant, job.id) or job
                 try:
                     self._parts.jobs.redrive(
-                        found, token=self._new_token(), now=self._parts.clock(), by=asked.by, reason=asked.reason
+                        found, token=asked.token, now=self._parts.clock(), by=asked.by, reason=asked.reason
                     )
                 except TransactionConflictError:
                     busy.note(number, job.group)

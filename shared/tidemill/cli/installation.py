@@ -241,7 +241,7 @@ class Installation:
         )
         graphs = FlowGraphs(store=flows, payloads=self.payloads)
         parts = FlowParts(flows=flows, jobs=store, submit=submit, graphs=graphs, clock=clock.now)
-        return FlowLook(parts, new_token=ids.new_token)
+        return FlowLook(parts)
 
     @cached_property
     def batch_members(self) -> BatchMembers:

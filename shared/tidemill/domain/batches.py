@@ -196,9 +196,9 @@ def to_redrive(batch: Job, jobs: Iterable[Job], *, now: datetime) -> list[Job]:
     """
     if not batch.redrives:
         return []
-    asked = batch.redrives[-1].at
+    asked = batch.redrives[-1]
     dead = (job for job in jobs if job.state is State.DEAD and not job.retention_over(now))
-    return [job for job in dead if job.finished_at and job.finished_at < asked]
+    return [job for job in dead if job.was_dead_at(asked)]
 
 
 def pause(batch: Job, closed: datetime, *, now: datetime) -> timedelta:

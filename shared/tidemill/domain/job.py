@@ -72,7 +72,8 @@ class AttemptError:
 class Redrive:
     """The audit entry of one redrive."""
 
-    #: Fresh for each call, so that an SDK retry of an applied redrive recognizes its own success.
+    #: Fresh for each call, so that an SDK retry of an applied redrive recognizes its own success. The members that a
+    #: batch redrives, and the nodes that a flow does, have the token of its own redrive.
     token: str
     at: datetime
     #: `OWNER`, or who else: see `CancelRequest.by`.
@@ -231,6 +232,14 @@ class Job:
     def retention_over(self, now: datetime) -> bool:
         """DynamoDB deletes expired documents days late, so readers hide them."""
         return self.expires_at is not None and self.expires_at <= now
+
+    def was_dead_at(self, asked: Redrive) -> bool:
+        """Of a dead member or node: whether this redrive of its batch or flow is still to redrive it.
+
+        The redrive may have the time of a fast clock, before which a job can die once more.
+        """
+        redriven = any(each.token == asked.token for each in self.redrives)
+        return not redriven and self.finished_at is not None and self.finished_at < asked.at
 
     def without_contents(self) -> "Job":
         """Without what takes most of a large document, for a reader that holds thousands of them."""

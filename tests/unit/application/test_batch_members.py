@@ -26,7 +26,7 @@ class Store:
         self._refusals = list(refusals)
 
     def redrive(self, job: Job, *, token: str, now: datetime, by: str, reason: str) -> None:
-        assert (token, now) == ("token", self.now)
+        assert (token, now) == (BATCH.redrives[-1].token, self.now)
         self.now += SECOND
         self.tried.append(job.id)
         if job.group in self.busy:

@@ -121,8 +121,22 @@ def test_a_look_leaves_a_node_that_died_when_the_flow_was_redriven() -> None:
     assert flows.states()["a"] == "dead"
 
 
+def test_a_look_redrives_a_node_once_also_if_the_clock_of_the_redrive_is_fast() -> None:
+    flows = InMemoryFlows(nodes(a=[]))
+    flows.look_at_all()
+    flows.end("a", State.DEAD)
+    for token, looks in (("first", ["queued", "dead"]), ("second", ["queued", "dead"])):
+        asked = Redrive(token=token, at=NOW + SECOND, by="ada")
+        flows.documents[FLOW_ID] = replace(flows.flow, redrives=(*flows.flow.redrives, asked))
+        for expected in looks:
+            flows.look_at_all()
+            assert flows.states()["a"] == expected
+            if expected == "queued":
+                flows.end("a", State.DEAD)
+
+
 def test_a_look_without_a_document_of_its_flow_comes_again() -> None:
-    look = FlowLook(InMemoryFlows(nodes(a=[])).parts, new_token=lambda: "token")
+    look = FlowLook(InMemoryFlows(nodes(a=[])).parts)
     with pytest.raises(StoreUnavailableError, match="is gone"):
         look.flow(TENANT, "another")
 
@@ -252,7 +266,7 @@ def _a_redrive() -> InMemoryFlows:
 @pytest.mark.parametrize("due", [_a_start, _a_mark, _a_redrive])
 def test_a_look_that_runs_out_of_time_comes_again(due: Callable[[], InMemoryFlows]) -> None:
     flows = due()
-    assert FlowLook(flows.parts, new_token=lambda: "token")(flows.flow, lambda: False).again
+    assert FlowLook(flows.parts)(flows.flow, lambda: False).again
 
 
 def test_a_look_knows_nodes_that_were_added() -> None:

@@ -73,7 +73,7 @@ def died(flows: Redrives, *, at: datetime | None = NOW, state: State = State.DEA
     first = Redrive(token="s", at=NOW - SECOND, by="bob")
     asked = Redrive(token="t", at=ASKED, by="ada", reason="fixed")
     flows.documents[FLOW_ID] = replace(flows.flow, redrives=(first, asked))
-    return FlowLook(flows.parts, new_token=lambda: "token")(flows.flow, lambda: in_time)
+    return FlowLook(flows.parts)(flows.flow, lambda: in_time)
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ def test_a_look_comes_again_if_a_node_ended_since_it_was_read(at_read: int, agai
 def test_the_nodes_of_a_large_flow_are_read_a_hundred_at_a_time() -> None:
     flows = InMemoryFlows([{"name": f"n{number}"} for number in range(250)])
     flows.documents[FLOW_ID] = replace(flows.flow, created_at=NOW - timedelta(days=1))
-    documents = FlowLook(flows.parts, new_token=lambda: "token").documents(flows.flow)
+    documents = FlowLook(flows.parts).documents(flows.flow)
     assert (flows.calls["get_many"], flows.calls["documents"]) == (3, 250)
     documents.document(7)
     assert flows.calls["get_many"] == 3
@@ -287,7 +287,7 @@ def test_the_nodes_of_a_large_flow_are_read_a_hundred_at_a_time() -> None:
 def test_a_look_that_has_time_for_some_starts_comes_again() -> None:
     flows = InMemoryFlows([{"name": f"n{number}"} for number in range(20)])
     left = iter([True, False])
-    looked = FlowLook(flows.parts, new_token=lambda: "token")(flows.flow, lambda: next(left))
+    looked = FlowLook(flows.parts)(flows.flow, lambda: next(left))
     assert (looked.again, len(flows.inserted)) == (True, 16)
     assert LAST not in flows.moved
 
@@ -322,5 +322,5 @@ def test_a_look_at_several_last_nodes_is_refused_no_write(monkeypatch: pytest.Mo
 
 def test_the_document_of_the_flow_is_read_anew() -> None:
     flows = InMemoryFlows(nodes(a=[]))
-    look = FlowLook(flows.parts, new_token=lambda: "token")
+    look = FlowLook(flows.parts)
     assert look.flow(flows.flow.tenant, FLOW_ID) == flows.flow

@@ -54,8 +54,8 @@ def batch_with(*signals: str, **changes: Any) -> Job:
     return a_job(**{"type": BATCH_TYPE, "signals": came} | changes)
 
 
-def redrive_at(at: datetime) -> Redrive:
-    return Redrive(token="t", at=at, by="ada")
+def redrive_at(at: datetime, token: str = "t") -> Redrive:
+    return Redrive(token=token, at=at, by="ada")
 
 
 def test_a_batch_names_the_callbacks_that_it_has() -> None:
@@ -222,6 +222,16 @@ def test_a_redrive_of_a_batch_redrives_the_members_that_were_dead_by_then() -> N
 
     assert to_redrive(batch, [before, *others], now=NOW) == [before]
     assert to_redrive(replace(batch, redrives=()), [before, *others], now=NOW) == []
+
+
+def test_a_member_that_dies_again_before_the_time_of_a_fast_clock_is_redriven_once() -> None:
+    asked = redrive_at(NOW + 10 * MINUTE, "second")
+    batch = batch_with(redrives=(redrive_at(NOW, "first"), asked))
+    member = a_job(state=State.DEAD, finished_at=NOW + MINUTE, redrives=(redrive_at(NOW, "first"),))
+
+    assert to_redrive(batch, [member], now=NOW) == [member]
+    again = replace(member, redrives=(*member.redrives, replace(asked, at=NOW)))
+    assert to_redrive(batch, [again], now=NOW) == []
 
 
 @pytest.mark.parametrize(
