@@ -1,5 +1,6 @@
 """The documents of the nodes of one flow: reads them, starts their jobs, and marks those that do not start."""
 
+import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -19,6 +20,9 @@ from tidemill.domain.states import State
 from tidemill.names import Lane
 
 Value = TypeVar("Value")
+
+#: How often a flow is asked to look while others add nodes.
+_TRIES: Final = 20
 
 _MARKS: Final = {NodeVerdict.SKIP: Mark.SKIPPED, NodeVerdict.BLOCK: Mark.BLOCKED}
 #: Of a run of the flow, and of an advance: documents that one of them may read.
@@ -41,13 +45,24 @@ class FlowParts:
     clock: Clock
 
     def ask_to_look(self, tenant: str, flow_id: str) -> None:
-        """Make sure that a run of the flow begins after this call, if the flow is alive."""
-        # Read after all that was seen of the nodes: a run that began before may not have seen it.
-        while (flow := self.flows.get(tenant, flow_id)) is not None and not flow.state.terminal:
-            # A refused write means that it changed after the read.
-            with suppress(WriteRefusedError):
-                self.flows.look(flow, now=self.clock())
+        """Make sure that a run of the flow begins after this call, if the flow is alive.
+
+        Raises `TransactionConflictError` if others write the flow each time.
+        """
+        for attempt in itertools.count(1):
+            # Read after all that was seen of the nodes: a run that began before may not have seen it.
+            flow = self.flows.get(tenant, flow_id)
+            if flow is None or flow.state.terminal:
                 return
+            try:
+                # A refused write means that it changed after the read.
+                with suppress(WriteRefusedError):
+                    self.flows.look(flow, now=self.clock())
+                    return
+            except TransactionConflictError:
+                # Nodes are added at this moment, which takes some milliseconds.
+                if attempt >= _TRIES:
+                    raise
 
 
 class NodeDocuments:

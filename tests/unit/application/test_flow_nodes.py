@@ -346,27 +346,34 @@ def test_the_first_parents_that_have_not_ended_are_named() -> None:
 
 
 class Asked(InMemoryFlows):
-    """Refuses some of the requests to look."""
+    """Refuses the first requests to look."""
 
-    refusals = 0
+    refusals: Sequence[Exception] = ()
 
     def look(self, flow: Job, **now: Any) -> None:
         super().look(flow, **now)
-        if self.looks <= self.refusals:
-            raise WriteRefusedError("look", flow)
+        if self.looks <= len(self.refusals):
+            raise self.refusals[self.looks - 1]
+
+
+CHANGED = WriteRefusedError("look", None)
+CONFLICT = TransactionConflictError("nodes are added to it")
 
 
 @pytest.mark.parametrize(
     ("changes", "refusals", "looks"),
     [
-        ({}, 0, 1),
-        ({}, 2, 3),
-        ({"state": State.DEAD}, 0, 0),
-        ({"state": State.SUCCEEDED}, 0, 0),
-        (None, 0, 0),
+        ({}, [], 1),
+        ({}, [CHANGED] * 50, 51),
+        ({}, [CONFLICT] * 19, 20),
+        ({"state": State.DEAD}, [], 0),
+        ({"state": State.SUCCEEDED}, [], 0),
+        (None, [], 0),
     ],
 )
-def test_only_a_flow_that_is_alive_is_asked_to_look(changes: dict[str, Any] | None, refusals: int, looks: int) -> None:
+def test_only_a_flow_that_is_alive_is_asked_to_look(
+    changes: dict[str, Any] | None, refusals: Sequence[Exception], looks: int
+) -> None:
     flows = Asked(nodes(a=[]))
     flows.refusals = refusals
     if changes is None:
@@ -377,6 +384,13 @@ def test_only_a_flow_that_is_alive_is_asked_to_look(changes: dict[str, Any] | No
     flows.parts.ask_to_look(TENANT, FLOW_ID)
 
     assert flows.looks == looks
+
+
+def test_a_flow_that_others_write_each_time_is_not_asked_for_ever() -> None:
+    flows = Asked(nodes(a=[]))
+    flows.refusals = [CONFLICT] * 20
+    with pytest.raises(TransactionConflictError):
+        flows.parts.ask_to_look(TENANT, FLOW_ID)
 
 
 def test_the_id_of_a_node_belongs_to_one_flow() -> None:
