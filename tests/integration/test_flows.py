@@ -143,6 +143,24 @@ def test_a_flow_that_is_redriven_for_months_runs_no_node_again_whose_document_ha
     assert "120 days" in mill.job(flow).errors[-1].message
 
 
+def test_a_flow_that_is_redriven_after_ninety_days_goes_on(mill: Mill, nodes: Nodes) -> None:
+    mill.stop_clock()
+    nodes.failing = {"b"}
+    flow = a_flow(node("a"), node("b", "a"), node("c", "b"))
+    mill.run()
+    for _ in range(3):
+        mill.late += timedelta(days=29)
+        assert redriven(flow).status == 200
+        mill.run()
+    mill.late += timedelta(days=13)
+    nodes.failing.clear()
+
+    assert redriven(flow).status == 200
+    mill.run()
+
+    assert mill.job(flow).state is State.SUCCEEDED
+
+
 def test_a_node_that_an_operator_redrives_counts_while_the_flow_is_alive(mill: Mill, nodes: Nodes) -> None:
     nodes.failing = {"b"}
     flow = a_flow(node("a"), node("b", "a"), node("c", "a", "b"), node("d", "c"), node("slow", "a"))

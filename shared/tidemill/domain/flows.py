@@ -27,9 +27,9 @@ MOST_ADDED: Final = 100
 MOST_ADDITIONS: Final = 1_000
 #: All nodes as compact JSON text in ASCII. Each function that starts a node holds those of several flows, in 512 MB.
 LARGEST_FLOW_BYTES: Final = 8 * 1024 * 1024
-#: A flow that has not ended by then dies.
+#: A flow that has not ended by then dies. Counted from its start, or from its last redrive.
 LONGEST_FLOW: Final = timedelta(days=90)
-#: The documents of its nodes are kept for so long from its start on, so none expires before the flow.
+#: The documents of its nodes are kept for so long from its start on. A flow dies then in any case.
 NODES_KEPT: Final = LONGEST_FLOW + timedelta(days=30)
 #: Of the name of a node. It is part of no key and no attribute name.
 NAME_PATTERN: Final = r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}"
@@ -178,11 +178,15 @@ def verdict(parents: Iterable[NodeVerdict]) -> NodeVerdict:
     )
 
 
+def began_at(flow: Job) -> datetime:
+    """Its start, or its last redrive."""
+    return max([flow.created_at, *(redrive.at for redrive in flow.redrives)])
+
+
 def pause(flow: Job, *, now: datetime, busy: bool = False) -> timedelta:
     """Until the next look that nothing asks for: it grows with the age of the flow, or with that of a redrive.
 
     `busy`: others keep the groups of some nodes busy.
     """
-    since = max([flow.created_at, *(redrive.at for redrive in flow.redrives)])
     shortest, longest = (_SHORTEST_BUSY_PAUSE, _LONGEST_BUSY_PAUSE) if busy else (_SHORTEST_PAUSE, _LONGEST_PAUSE)
-    return min(max((now - since) / _PAUSE_SHARE, shortest), longest)
+    return min(max((now - began_at(flow)) / _PAUSE_SHARE, shortest), longest)

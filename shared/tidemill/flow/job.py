@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from tidemill import Cancelled, Continue, Done, GiveUp, Run, WaitFor, job_type
 from tidemill.domain.errors import TransactionConflictError
-from tidemill.domain.flows import LONGEST_FLOW, LOOK, NODES_KEPT, is_cancelled, pause
+from tidemill.domain.flows import LONGEST_FLOW, LOOK, NODES_KEPT, began_at, is_cancelled, pause
 from tidemill.domain.retry import LARGEST_MAX_HOPS
 from tidemill.names import FLOW_TYPE, LARGEST_MAX_ATTEMPTS
 from tidemill.system import clock
@@ -63,7 +63,7 @@ def look_after(_flow: StartedFlow, run: Run) -> WaitFor | Continue | Done | Give
         run.checkpoint(done=looked.ended, total=len(looked.resolutions))
     if looked.at_rest and not looked.again and not looked.busy:
         return _failed(looked) if looked.failed else Done(looked.counts)
-    if clock.now() - flow.created_at > LONGEST_FLOW:
+    if clock.now() - began_at(flow) > LONGEST_FLOW:
         return GiveUp(f"not all nodes have ended within {LONGEST_FLOW.days} days")
     if looked.again or run.attempt > 1:
         # A wait gives back one attempt, and this all of them: a long flow must not use them up.
