@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, field_validator
 
 from tests.support.deployed_functions import Context, Mill, forget
 from tests.support.faulty_client import Fault
@@ -24,7 +24,7 @@ from tidemill import (
     event_type,
     job_type,
 )
-from tidemill.application.event_types import EventSource
+from tidemill.application.event_types import EventSource, EventType
 from tidemill.application.job_types import JobTypes
 from tidemill.aws import clients
 from tidemill.domain.job import Job
@@ -96,11 +96,13 @@ def deliver(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> Deliver:
     return deliver
 
 
-def deploy(monkeypatch: pytest.MonkeyPatch, *sources: EventSource, consumer: JobType = note) -> None:
+def deploy(
+    monkeypatch: pytest.MonkeyPatch, *sources: EventSource, consumer: JobType = note, event: EventType = happened
+) -> None:
     forget()
     known = JobTypes(
         {one.name: one for one in (consumer, fan_out)},
-        events={(happened.name, 1): happened},
+        events={(event.name, 1): event},
         sources={one.name: one for one in sources},
     )
     monkeypatch.setattr(composition, "known_job_types", lambda: known)
@@ -173,6 +175,20 @@ def test_a_notification_may_hold_several_records(deliver: Deliver, mill: Mill) -
     assert len(events(mill)) == 2
 
 
+def test_a_bad_record_of_a_notification_holds_up_no_other_of_it(
+    deliver: Deliver, mill: Mill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @event_source("uploads", publishes="fact.happened")
+    def raises_for_some(record: S3Record) -> dict[str, Any]:
+        return {"what": {"b": "b", "c": "c"}[record.key]}
+
+    deploy(monkeypatch, raises_for_some)
+
+    assert deliver("uploads", message(s3_event("a", "b", "c"))) == ["m1"]
+
+    assert published(mill) == ["b", "c"]
+
+
 def test_an_object_key_of_any_length_has_an_event(deliver: Deliver, mill: Mill) -> None:
     assert deliver("uploads", message(s3_event("x" * 1024)), message(s3_event("x" * 1023 + "y"), "m2")) == []
 
@@ -220,6 +236,28 @@ def test_a_bad_change_is_passed_on_and_the_shard_goes_on(deliver: Deliver, mill:
     (passed_on,) = waiting(str(_queue()))
     assert passed_on == bad
     assert deliver("items", message(passed_on)) == ["m1"], "it fails there until the code is fixed"
+
+
+def test_a_record_for_which_the_model_of_the_event_raises_holds_up_no_other(
+    deliver: Deliver, mill: Mill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pydantic passes on every error of a validator but `ValueError` and `AssertionError`."""
+
+    class Checked(BaseModel):
+        what: str
+
+        @field_validator("what")
+        @classmethod
+        def known(cls, what: str) -> str:
+            return {"good": what}[what]
+
+    deploy(monkeypatch, of_bus, of_table, event=event_type("fact.happened", data=Checked))
+
+    assert deliver("bus", message(bus_event("bad", "e1"), "m1"), message(bus_event("good", "e2"), "m2")) == ["m1"]
+    assert deliver("items", change("bad", "1"), change("good", "2")) == []
+
+    assert published(mill) == ["good", "good"]
+    assert waiting(_queue()) == [change("bad", "1")]
 
 
 def test_a_change_that_was_passed_on_is_published_by_fixed_code(

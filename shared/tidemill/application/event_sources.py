@@ -5,7 +5,13 @@ import hashlib
 from tidemill.application.event_types import EventSource
 from tidemill.application.events import publish
 from tidemill.application.submit import Accepted, Submit
-from tidemill.domain.errors import InvalidPayloadError, KeyReusedError, PayloadTooLargeError, TidemillError
+from tidemill.domain.errors import (
+    EventModelError,
+    InvalidPayloadError,
+    KeyReusedError,
+    PayloadTooLargeError,
+    TidemillError,
+)
 from tidemill.domain.events import LONGEST_EVENT_KEY, Event
 from tidemill.domain.source_records import SourceRecord
 
@@ -34,7 +40,7 @@ def publish_record(
     except KeyReusedError:
         # A deployment has changed the function since the record was published, or it does not always return the same.
         return None
-    except (InvalidPayloadError, PayloadTooLargeError) as error:
+    except (InvalidPayloadError, PayloadTooLargeError, EventModelError) as error:
         raise RecordRefusedError(f"event {source.event!r} of source {source.name!r}: {error}") from error
 
 

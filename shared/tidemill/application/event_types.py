@@ -15,7 +15,7 @@ class EventType:
     name: str
     version: int
     #: Checks decoded JSON; returns what a filter may compare: by each name of a field, its values. A value counts as it
-    #: was published, and as the model writes it. Raises `InvalidPayloadError`.
+    #: was published, and as the model writes it. Raises `InvalidPayloadError` and `EventModelError`.
     read: Callable[[Any], Seen]
     #: The JSON schema of the data, and that of what the model writes, for the checks of a synthesis.
     schema: Callable[[], dict[str, Any]]

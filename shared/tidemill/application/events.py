@@ -31,8 +31,8 @@ def publish(event: Event, submit: Submit, *, tenant: str, trace: str) -> Accepte
 def publication(event: Event, job_types: JobTypes) -> Publication:
     """Check the event, and list its consumers.
 
-    Raises `InvalidPayloadError` with the path of each fault, and `UnloadedJobTypeError` while a job file is broken,
-    which may declare a consumer.
+    Raises `InvalidPayloadError` with the path of each fault, `EventModelError`, and `UnloadedJobTypeError` while a job
+    file is broken, which may declare a consumer.
     """
     faults = list(_faults(event))
     given: tuple[Any, Any] = (event.type, event.version)

@@ -293,6 +293,10 @@ class InvalidPayloadError(TidemillError):
         super().__init__("; ".join(map(str, self.faults)))
 
 
+class EventModelError(TidemillError):
+    """The model of an event type raised an error, so it neither accepts nor refuses the data of the event."""
+
+
 def _first(faults: Sequence[Fault]) -> Iterator[Fault]:
     """As many as an answer can hold. A wrong list of numbers has a fault for each of them."""
     left = _LARGEST_FAULTS

@@ -73,9 +73,16 @@ class Intake:
         return []
 
     def _publish(self, body: str, trace: str) -> None:
+        """Publish the records of one message. Raises the first refusal after all others are published."""
+        first: RecordRefusedError | None = None
         for record in self._read(body):
-            if accepted := publish_record(record, self._source, self._submit, tenant=self._tenant, trace=trace):
-                self._accepted(accepted)
+            try:
+                if accepted := publish_record(record, self._source, self._submit, tenant=self._tenant, trace=trace):
+                    self._accepted(accepted)
+            except RecordRefusedError as refused:
+                first = first or refused
+        if first:
+            raise first
 
     def _read(self, body: str) -> list[SourceRecord]:
         try:
