@@ -16,7 +16,7 @@ from tidemill import Continue, Done, JobType, PermanentJobError, Run, compositio
 from tidemill.application.events import publish
 from tidemill.application.job_types import JobTypes
 from tidemill.application.replay import Progress, Replay, ReplayVerdict, delivery_id
-from tidemill.domain.errors import StoreUnavailableError
+from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError
 from tidemill.domain.events import Event
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
@@ -285,12 +285,19 @@ def test_a_run_that_lost_its_progress_makes_no_second_job(mill: Mill, deploy: De
     assert len(stored(mill)) == 3
 
 
-def test_an_outage_ends_the_run_and_not_the_replay(mill: Mill, deploy: Deploy) -> None:
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [(Fault.ANSWER_LOST, StoreUnavailableError), (Fault.IN_CONFLICT, TransactionConflictError)],
+)
+def test_an_outage_ends_the_run_and_not_the_replay(
+    mill: Mill, deploy: Deploy, fault: Fault, error: type[Exception]
+) -> None:
+    """A conflict, too: an event that was passed over would come after the later ones of its group."""
     published(mill, an_event("1"))
     deploy(a_consumer(_CONSUMER))
-    mill.client.faults = [Fault.ANSWER_LOST]
+    mill.client.faults = [fault]
 
-    with pytest.raises(StoreUnavailableError):
+    with pytest.raises(error):
         replayed()
 
     assert dict(replayed().counts) in ({ReplayVerdict.REPLAYED: 1}, {ReplayVerdict.EARLIER: 1})

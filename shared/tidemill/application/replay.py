@@ -18,7 +18,13 @@ from tidemill.application.job_walk import JobWalk, WalkProgress
 from tidemill.application.pace import Pace
 from tidemill.application.ports import Clock, NewToken, Payloads, SubmitStore, UnreadableItem
 from tidemill.application.submit import Submit
-from tidemill.domain.errors import InvalidPayloadError, KeyReusedError, PermanentJobError, StoreUnavailableError
+from tidemill.domain.errors import (
+    InvalidPayloadError,
+    KeyReusedError,
+    PermanentJobError,
+    StoreUnavailableError,
+    TransactionConflictError,
+)
 from tidemill.domain.events import Delivery, Seen
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
@@ -179,7 +185,7 @@ class Replayer:
             if published["type"] != wanted.event or wanted.version not in {None, published["version"]}:
                 return progress
             verdict, error = self._verdict(wanted, consumer, event, published)
-        except StoreUnavailableError:
+        except (StoreUnavailableError, TransactionConflictError):
             raise  # the next run begins with this event
         except Exception as failed:  # noqa: BLE001 - one event, or a model of the app, must not stop the others
             verdict, error = ReplayVerdict.UNREADABLE, f"{type(failed).__name__}: {failed}"
