@@ -292,6 +292,24 @@ def test_a_bad_change_that_no_message_can_hold_is_set_aside_without_its_images(d
     assert waiting(_queue()) == []
 
 
+def test_a_change_without_its_images_that_was_moved_back_is_refused(
+    deliver: Deliver, mill: Mill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @event_source("items", publishes="fact.happened")
+    def fixed(record: TableRecord) -> dict[str, Any]:
+        return {"what": "written" if record.new else "gone"}
+
+    huge = change("x" * 400_000, "1", before="y" * 700_000)
+    del huge["dynamodb"]["NewImage"]["what"]
+    huge["dynamodb"]["NewImage"]["other"] = {"S": "x" * 400_000}
+    deliver("items", huge)
+    deploy(monkeypatch, fixed)
+
+    assert deliver("items", message(waiting(mill.dead_letters)[0])) == ["m1"]
+
+    assert published(mill) == []
+
+
 def test_an_outage_brings_the_stream_again_from_there(deliver: Deliver, mill: Mill) -> None:
     deliver("items", change("warm", "0"))
     mill.client.faults = [None, Fault.NOT_SENT]

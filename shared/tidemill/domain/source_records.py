@@ -105,6 +105,10 @@ class SnsRecord:
         return json.loads(self.message)
 
 
+#: In the JSON of a change that was too large for a message: it was set aside without its images, for an operator.
+IMAGES_LEFT_OUT: Final = "imagesLeftOut"
+
+
 class ChangeKind(StrEnum):
     INSERT = "INSERT"
     MODIFY = "MODIFY"

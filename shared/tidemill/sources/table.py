@@ -4,10 +4,13 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from tidemill.domain.source_records import ChangeKind, TableRecord
+from tidemill.domain.source_records import IMAGES_LEFT_OUT, ChangeKind, TableRecord
 
 
 def read(body: Mapping[str, Any]) -> Iterator[TableRecord]:
+    if IMAGES_LEFT_OUT in body:
+        # The function would take an item without an image for one that does not exist.
+        raise ValueError("its images were left out, since no message can hold them: publish its event yourself")
     change = body["dynamodb"]
     if _changes_nothing(change):
         return

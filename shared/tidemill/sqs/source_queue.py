@@ -4,6 +4,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from tidemill.aws.clients import translated
+from tidemill.domain.source_records import IMAGES_LEFT_OUT
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -30,6 +31,6 @@ class SourceQueue:
 
 
 def _without_images(record: Any) -> Any:
-    """A mapping must not see it, as it would take an item without an image for one that does not exist."""
+    """It says so: the source refuses it also after an operator has moved it back."""
     change = {name: value for name, value in record["dynamodb"].items() if not name.endswith("Image")}
-    return {**record, "dynamodb": change}
+    return {**record, "dynamodb": change, IMAGES_LEFT_OUT: True}
