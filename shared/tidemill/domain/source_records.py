@@ -126,7 +126,7 @@ class TableRecord:
     table: str
     change: ChangeKind
     at: datetime
-    #: Changes of one item have rising numbers.
+    #: Decimal, of 21 to 40 digits: compare it with `later_than`, and not as text.
     sequence: str
     keys: Mapping[str, Any]
     #: None if the item did not exist, or the view type of the stream leaves it out.
@@ -138,6 +138,13 @@ class TableRecord:
     @property
     def identity(self) -> str:
         return json.dumps([self.table, self.id])
+
+    def later_than(self, sequence: str) -> bool:
+        """Whether it follows the change of the same item with this sequence.
+
+        https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_StreamRecord.html
+        """
+        return int(self.sequence) > int(sequence)
 
 
 SourceRecord = EventBridgeRecord | S3Record | SnsRecord | TableRecord

@@ -88,6 +88,21 @@ def test_the_larger_sequencer_is_the_later_change(own: str | None, other: str, *
     assert replace(AN_OBJECT, sequencer=own).later_than(other) is later
 
 
+@pytest.mark.parametrize(
+    ("own", "other", "later"),
+    [
+        ("1683700000000000001135967", "820400000000000001192334", True),
+        ("820400000000000001192334", "1683700000000000001135967", False),
+        ("820400000000000001192334", "820400000000000001192333", True),
+        ("820400000000000001192334", "820400000000000001192334", False),
+    ],
+)
+def test_the_larger_sequence_number_is_the_later_change_though_its_text_may_be_less(
+    own: str, other: str, *, later: bool
+) -> None:
+    assert replace(A_CHANGE, sequence=own).later_than(other) is later
+
+
 def test_a_message_may_be_json() -> None:
     assert A_MESSAGE.json() == {"n": [1]}
     with pytest.raises(ValueError, match="Expecting value"):
