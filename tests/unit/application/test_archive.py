@@ -1,7 +1,8 @@
 """Which changes of jobs get a file in the archive, and which records come again."""
 
+import time
 from dataclasses import replace
-from threading import Lock
+from threading import Barrier, Lock
 
 import pytest
 
@@ -80,3 +81,32 @@ def test_the_records_that_cannot_be_written_or_read_come_again() -> None:
 def test_a_fault_of_the_code_is_raised() -> None:
     with pytest.raises(ZeroDivisionError):
         archive([Change("1", ALIVE, DONE)], [], Files(DONE.id, error=ZeroDivisionError()))
+
+
+class SlowFiles:
+    """Files that are written eight at a time: a write ends once eight have begun."""
+
+    def __init__(self) -> None:
+        self.most = 0
+        self._open = 0
+        self._eight = Barrier(8)
+        self._lock = Lock()
+
+    def write(self, job: Job) -> None:
+        with self._lock:
+            self._open += 1
+            self.most = max(self.most, self._open)
+        # A ninth one would begin meanwhile.
+        time.sleep(0.02)
+        self._eight.wait(timeout=5)
+        with self._lock:
+            self._open -= 1
+
+
+def test_eight_files_are_written_at_once() -> None:
+    files = SlowFiles()
+    changes = [Change(str(number), ALIVE, replace(DONE, id=str(number))) for number in range(16)]
+
+    assert archive(changes, [], files) == []
+
+    assert files.most == 8

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.builders import NOW, SECOND, SKIPPED, a_job
 from tidemill.application.backfill import Backfiller, backfill_id
-from tidemill.domain.errors import StoreUnavailableError, WriteRefusedError
+from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.skipped_work import Backfilled
 from tidemill.domain.states import State
@@ -103,6 +103,39 @@ def test_an_outage_leaves_the_payload_since_the_write_may_be_applied() -> None:
     with pytest.raises(StoreUnavailableError):
         backfilled(store)
     assert store.deleted == []
+
+
+class WithoutPayload(Store):
+    """The payload of the success is missing, and a second read finds this document of it."""
+
+    def load(self, job: Job) -> str:
+        raise MalformedDocumentError(f"the payload of job {job.id} is missing")
+
+    def get(self, tenant: str, job_id: str) -> Job | None:
+        assert (tenant, job_id) == ("t", "done")
+        return self.present
+
+
+@pytest.mark.parametrize(
+    ("current", "lost"),
+    [
+        (None, False),
+        # Another job of its key has replaced it.
+        (replace(DONE, created_at=NOW + SECOND), False),
+        # A migration has moved the payload.
+        (replace(DONE, payload_at="elsewhere"), False),
+        (DONE, True),
+        (replace(DONE, tags=("a",)), True),
+    ],
+)
+def test_a_missing_payload_is_a_fault_unless_its_job_has_changed_meanwhile(current: Job | None, lost: bool) -> None:
+    store = WithoutPayload(present=current)
+    if lost:
+        with pytest.raises(MalformedDocumentError, match="the payload of job done is missing"):
+            backfilled(store)
+    else:
+        assert not backfilled(store)
+    assert (store.written, store.deleted) == ([], [])
 
 
 @pytest.mark.parametrize(
