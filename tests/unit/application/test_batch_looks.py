@@ -226,6 +226,12 @@ def test_a_dead_batch_among_them_runs_once_more_to_cancel_its_members() -> None:
     ]
 
 
+def test_a_batch_that_was_deleted_since_the_look_does_not_keep_the_others_alive() -> None:
+    pages = Pages(jobs=[a_member("2")])
+    pages.members().cancel(BATCH, [a_member("1", type=BATCH_TYPE), a_member("2")], until=NOW + timedelta(hours=1))
+    assert pages.writes == [("cancel", "2", CANCEL)]
+
+
 def test_a_dead_batch_that_has_expired_cannot_run_once_more() -> None:
     expired = a_member("1", type=BATCH_TYPE, state=State.DEAD, expires_at=NOW)
     assert cancelled([expired]) == [("cancel", "1", CANCEL)]
