@@ -130,7 +130,7 @@ def test_a_key_stands_for_each_option_of_a_callback(change: dict[str, Any]) -> N
         ({"unique": Unique(period=SECOND)}, ["/on_failure/unique"]),
         ({"delay": SECOND}, ["/on_failure/delay_seconds"]),
         ({"run_at": NOW}, ["/on_failure/run_at"]),
-        ({"deadline": NOW}, ["/on_failure/deadline"]),
+        ({"deadline": NOW + SECOND}, ["/on_failure/deadline"]),
         ({"supersedes": "k"}, ["/on_failure/supersedes"]),
         ({"batch": "b"}, ["/on_failure/batch"]),
         ({"debounce": SECOND}, ["/on_failure/debounce_seconds"]),
