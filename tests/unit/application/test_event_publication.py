@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import a_job_type
+from tests.support.builders import a_job, a_job_type
 from tests.support.in_memory_jobs import InMemoryJobs
 from tidemill.application.event_sources import RecordRefusedError, event_key, publish_record
 from tidemill.application.event_types import EventSource, EventType
-from tidemill.application.events import publish
-from tidemill.application.job_ids import keyed_job_id
+from tidemill.application.events import consumer_jobs, publish
+from tidemill.application.job_ids import follow_up_id, keyed_job_id
 from tidemill.application.job_types import JobType, JobTypes
 from tidemill.application.submit import Submit
 from tidemill.domain.errors import (
@@ -190,6 +190,13 @@ def test_each_fault_of_an_event_has_its_path(changes: dict[str, Any], faults: li
 def test_an_app_without_event_types_says_so() -> None:
     with pytest.raises(InvalidPayloadError, match="known types: none"):
         publish(an_event(), submit(InMemoryJobs(), events=()), tenant="t", trace="pia")
+
+
+def test_the_job_of_an_event_has_created_no_jobs_before_its_success() -> None:
+    event = a_job(type=EVENT_TYPE)
+    done = replace(event, result='{"consumers": ["mail", "bill"]}')
+    assert consumer_jobs(event) == {}
+    assert consumer_jobs(done) == {follow_up_id(event, 0): "mail", follow_up_id(event, 1): "bill"}
 
 
 class ARecord:

@@ -152,10 +152,11 @@ def test_after_its_run_the_message_goes_on_to_the_next_job_of_the_group(monkeypa
     [
         None,
         replace(ENDED, ended=False),
+        Report(ending=Ending.REFUSED, job=JOB),
         replace(ENDED, job=None),
         replace(ENDED, job=replace(JOB, group=None)),
     ],
-    ids=["no report", "lives on", "no job", "no group"],
+    ids=["no report", "lives on", "nothing written", "no job", "no group"],
 )
 def test_only_the_end_of_a_job_of_a_group_advances_the_group(
     report: Report | None, monkeypatch: pytest.MonkeyPatch
