@@ -3,7 +3,7 @@
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from threading import Barrier
+from threading import Barrier, Event
 from typing import Any
 
 import pytest
@@ -66,3 +66,23 @@ def test_each_job_reads_afresh_what_an_open_breaker_is_by_now() -> None:
     breakers.look("payments", afresh=True)
 
     assert store.reads == [False, True, True]
+
+
+def test_a_job_whose_breaker_is_known_does_not_wait_for_the_read_of_another_breaker() -> None:
+    begun, answered, store = Event(), Event(), _Store()
+    breakers = Breakers(store, clock=lambda: NOW)
+    breakers.look("payments")
+
+    def slow_read(name: str, *, consistent: bool = False) -> Breaker:
+        begun.set()
+        answered.wait(10)
+        return Breaker(name=name)
+
+    store.read = slow_read  # type: ignore[method-assign]
+    with ThreadPoolExecutor(2) as pool:
+        pool.submit(breakers.look, "mail")
+        assert begun.wait(10)
+        try:
+            assert pool.submit(breakers.look, "payments").result(timeout=2) == Breaker(name="payments", version=1)
+        finally:
+            answered.set()
