@@ -123,6 +123,20 @@ def test_a_signal_has_a_name_and_json(name: str, data: Any, path: str) -> None:
     assert [fault.path for fault in refused.value.faults] == [path]
 
 
+@pytest.mark.parametrize(("levels", "fits"), [(500, True), (501, False)])
+def test_the_data_of_a_signal_is_five_hundred_levels_deep_at_most(levels: int, fits: bool) -> None:
+    jobs = InMemoryJobs(JOB)
+    data: Any = []
+    for _ in range(levels - 1):
+        data = [data]
+    if fits:
+        assert jobs.control().signal("t", "j", "approval", data)
+        return
+    with pytest.raises(InvalidPayloadError, match="the data of a signal must be JSON: it is nested deeper than 500"):
+        jobs.control().signal("t", "j", "approval", data)
+    assert jobs.writes == []
+
+
 def test_data_that_is_too_deep_is_refused() -> None:
     deep: Any = []
     for _ in range(100_000):
