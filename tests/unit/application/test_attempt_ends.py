@@ -23,10 +23,6 @@ from tidemill.in_memory.single_job import Inline, OneJob
 LATE = JobTimeoutError("it took longer than its worker had time")
 
 
-def unreachable() -> None:
-    raise StoreUnavailableError("down")
-
-
 class Interrupted(OneJob):
     """Its settle calls this, once."""
 
@@ -91,7 +87,13 @@ class Loading(Inline):
 def test_no_handler_begins_after_the_end_of_its_attempt(clock: Clock, how: str) -> None:
     runs: list[int] = []
     store = Interrupted(a_job())
-    store.act = unreachable if how == "not settled" else store.act
+
+    def down() -> None:
+        store.act = down
+        raise StoreUnavailableError("down")
+
+    if how == "not settled":
+        store.act = down
 
     def end() -> None:
         if how == "put back":

@@ -146,7 +146,7 @@ def test_a_message_whose_job_is_settled_at_this_moment_is_not_put_back(
     unsettled = iter([True])
 
     def draw() -> float:
-        # `unavailable` draws after it has found no report.
+        # `unavailable` draws before it looks whether there is a report.
         if next(unsettled, False):
             attempt.finish(Succeeded())
         return 0.5
