@@ -45,7 +45,7 @@ def test_the_first_report_of_an_attempt_counts(clock: Clock) -> None:
 
 @pytest.mark.parametrize(
     ("expires", "stray"),
-    # While the settle is under way there is no report. A message that was put back has none.
+    # A run reports once it is settled. One whose message was put back does not report.
     [(True, [False, True, True]), (False, [False, True])],
 )
 def test_a_handler_is_stray_from_the_end_of_its_time_on_and_once_its_message_was_put_back(
