@@ -233,9 +233,12 @@ def test_a_claim_during_which_the_time_ran_out_is_given_back(clock: Clock, undo:
 def test_a_message_without_an_answer_comes_back_when_the_lease_of_its_claim_ends(
     clock: Clock, error: Exception, cause: bool, claimed: bool
 ) -> None:
-    """Before a claim it has no lease. Only an error that no dependency causes is shown with its traceback."""
-    store, observer = Store(), Observer()
-    attempt = claim_of(store, clock, observer=observer)
+    """Before a claim it has no lease. Only an error that no dependency causes is shown with its traceback.
+
+    Its time is drawn once: what comes after the end draws nothing.
+    """
+    store, observer, draws = Store(), Observer(), iter([0.5])
+    attempt = claim_of(store, clock, observer=observer, draw=lambda: next(draws))
     if claimed:
         attempt.claim(remaining=INVOCATION)
 

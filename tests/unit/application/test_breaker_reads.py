@@ -83,6 +83,6 @@ def test_a_job_whose_breaker_is_known_does_not_wait_for_the_read_of_another_brea
         pool.submit(breakers.look, "mail")
         assert begun.wait(10)
         try:
-            assert pool.submit(breakers.look, "payments").result(timeout=2) == Breaker(name="payments", version=1)
+            assert pool.submit(breakers.look, "payments").result(timeout=5) == Breaker(name="payments", version=1)
         finally:
             answered.set()
