@@ -237,7 +237,7 @@ def redrive(job: Job, entry: Redrive, *, state: State = State.QUEUED, sequence: 
 
     If the entry says so, the payload of `job` replaces the stored one. Publish then deletes what that was stored in.
     """
-    redrivable = _states(state for state in TRANSITIONS[Write.REDRIVE] if state)
+    redrivable = _states(TRANSITIONS[Write.REDRIVE])
     sets = {
         "state": text(state),
         "attempt": number(0),
