@@ -1,12 +1,14 @@
 """The transactions that insert jobs of groups, and jobs beside another one: positions, reads, and lost answers."""
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
 from tests.support.builders import NOW, RETENTION, TENANT, a_job, an_undo_of
+from tidemill.aws.attribute_values import seconds
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import encode
@@ -68,6 +70,42 @@ def test_jobs_of_one_transaction_get_positions_one_after_the_other_in_their_grou
         ]
     )
     assert len(client.reads) == 4, "tail and head of each group, once"
+
+
+@pytest.mark.parametrize("tail", [True, False])
+def test_a_group_whose_last_job_has_ended_is_idle_and_has_no_tail(tail: bool) -> None:
+    """A tail that stayed would give the next job a position behind which nobody moves it."""
+
+    class Ended(Client):
+        def get_item(self, **request: Any) -> Any:
+            item = {"sequence": {"N": "3"}, "version": {"S": "1"}, **request["Key"]}
+            if request["Key"]["pk"]["S"].startswith("!tail#"):
+                return {"Item": item} if tail else {}
+            return {"Item": {**item, "job": {"S": "a"}}} if request["Key"]["pk"]["S"].startswith("!head#") else {}
+
+        def transact_write_items(self, **request: Any) -> None:
+            self.written = request["TransactItems"]
+
+    client: Any = Ended()
+    groups = DynamoGroups(client, table="jobs", read=lambda _tenant, _id: None, indexes=NOT_LISTED)
+
+    assert groups.advance(TENANT, "g", now=NOW) is None
+
+    put, *deleted = client.written
+    assert put["Put"]["Item"]["expires_at"] == seconds(NOW + timedelta(days=1))
+    assert "job" not in put["Put"]["Item"]
+    assert [each["Delete"]["Key"]["pk"]["S"] for each in deleted] == [f'!tail#["{TENANT}","g"]'] * tail
+
+
+def test_a_transaction_that_is_denied_is_no_fault_of_a_handler() -> None:
+    class Denied(Client):
+        def transact_write_items(self, **_request: Any) -> None:
+            raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, "TransactWriteItems")
+
+    client: Any = Denied()
+
+    with pytest.raises(ClientError, match="AccessDenied"):
+        store(client).insert_if_absent(a_job(group="g"))
 
 
 def test_an_undo_costs_no_read() -> None:

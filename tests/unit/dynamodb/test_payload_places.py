@@ -54,6 +54,8 @@ def payloads(client: Any, **changes: Any) -> DynamoPayloads:
         ("x" * 824, True, LARGEST, "item"),
         ("x" * 825, True, LARGEST, "zlib"),
         ("x" * (LARGEST + 1), True, LARGEST, "zlib"),
+        # It takes one write unit in either form, and a file otherwise.
+        (NOISE[:801], True, 800, "zlib"),
         # It is too large for an item in either form.
         (NOISE, True, PACKED_BYTES - 1, "file"),
         (NOISE, True, PACKED_BYTES, "zlib"),
