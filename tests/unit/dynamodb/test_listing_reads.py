@@ -99,6 +99,20 @@ def test_a_filtered_page_reads_a_hundred_documents_at_a_time(
     assert stage.reads == reads
 
 
+def test_a_page_reads_no_more_documents_than_it_lacks_jobs() -> None:
+    """Four of the first ten have expired."""
+    gone = {"state": State.SUCCEEDED, "due": None, "expires_at": NOW - SECOND}
+    found = jobs(30)
+    stage = Stage(*(replace(job, **gone) if number >= 26 else job for number, job in enumerate(found)))
+    client: Any = stage
+    listing = DynamoListing(client, table="jobs", read=stage.read)
+
+    page = listing.page(Wanted(tenant=TENANT, since=NOW), below=Position(LATER), limit=10, now=NOW)
+
+    assert names(page.jobs) == names(found[16:26][::-1])
+    assert stage.reads == [10, 4]
+
+
 def test_a_page_that_finds_nothing_ends_after_five_hundred_documents() -> None:
     stage = Stage(*jobs(MOST_READ + 1))
     client: Any = stage
