@@ -20,7 +20,7 @@ class Env(StrEnum):
 
     STAGE = "TIDEMILL_STAGE"
     #: For the health: set where the stage has canaries.
-    CANARY = "TIDEMILL_CANARY"
+    CANARY = "TIDEMILL_CANARY"  # the tenant of the canaries; absent without them
     JOBS_TABLE = "TIDEMILL_JOBS_TABLE"
     #: How often the jobs were restored from a backup; absent for never. Messages of other epochs are not acted on.
     EPOCH = "TIDEMILL_EPOCH"

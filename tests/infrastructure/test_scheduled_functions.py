@@ -6,16 +6,20 @@ from typing import Any
 import pytest
 
 from stacks.composition import ROOT
-from tests.infrastructure.conftest import Resource, Synthesise, Synthesised, verb_of
+from tests.infrastructure.conftest import Resource, Synthesise, Synthesised, functions_by_key, verb_of
 from tidemill.cdk.job_schedules import periodic
 from tidemill.names import (
     CANARY_INTERVAL_SECONDS,
+    CANARY_TENANT,
     CONFIGURATION_KEY,
     CONTINUE,
     RECONCILE_INTERVAL_SECONDS,
     SCHEDULED_TIME,
     WAKE_INTERVAL_SECONDS,
+    Env,
 )
+
+TOKENS = {"jwt_issuer": "https://issuer.example", "jwt_audience": "jobs"}
 
 
 def _verb(app: Synthesised, function: str) -> str:
@@ -135,11 +139,25 @@ def test_a_canary_goes_to_each_lane_every_minute(dev: Synthesised) -> None:
     assert _invocations(dev, "canary")["MaximumRetryAttempts"] == 0
 
 
+@pytest.mark.parametrize("settings", [{}, TOKENS])
+def test_submit_knows_the_tenant_of_the_canaries_which_has_no_quota(
+    synthesise: Synthesise, settings: dict[str, str]
+) -> None:
+    app = synthesise(stage="dev", **settings)
+    tenant = functions_by_key(app)["submit"]["Environment"]["Variables"][Env.CANARY]
+    if settings:
+        assert tenant == CANARY_TENANT
+        return
+    role, _ = functions_by_key(app)["canary"]["Role"]["Fn::GetAtt"]
+    assert tenant == {"Fn::Join": ["", [{"Ref": "AWS::AccountId"}, ":", {"Fn::GetAtt": [role, "RoleId"]}]]}
+
+
 def test_a_stage_can_do_without_a_canary(synthesise: Synthesise) -> None:
     app = synthesise(stage="dev", canary="off")
     functions = [function for _, function in app.of_type("AWS::Lambda::Function")]
     assert "canary" not in {verb_of(function) for function in functions}
     assert not any("tidemill.canary" in json.dumps(function["Environment"]) for function in functions)
+    assert not any(Env.CANARY in function["Environment"]["Variables"] for function in functions)
 
 
 def test_tick_reads_the_runtime_configuration_and_cannot_change_it(dev: Synthesised) -> None:

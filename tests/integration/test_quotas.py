@@ -10,7 +10,7 @@ from tests.support.http_events import call
 from tidemill.application.configuration import Configurator
 from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.entrypoints import submit
-from tidemill.names import JOB_KEY, QUOTA_KEY
+from tidemill.names import JOB_KEY, QUOTA_KEY, Env
 
 
 @pytest.fixture(autouse=True)
@@ -41,6 +41,15 @@ def test_over_its_quota_a_tenant_gets_429_with_retry_after(mill: Mill, tenant: s
     assert refused.body["type"] == "urn:tidemill:problem:quota-exceeded"
     assert refused.body["detail"] == "the quota of 2 jobs in 3600 s is used up; submit the job again later"
     assert 0 < int(refused.headers["Retry-After"]) <= 3_600
+
+
+def test_no_quota_refuses_the_canaries(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A default quota of a day may be less than the three canaries of each minute."""
+    monkeypatch.setenv(Env.CANARY, TENANT)
+    set_quota(mill, 1, tenant="default")
+
+    assert [mill.post().status for _ in range(3)] == [202, 202, 202]
+    assert quota_items(mill) == []
 
 
 def test_over_its_quota_a_tenant_still_gets_the_job_of_a_repeated_submission(mill: Mill) -> None:

@@ -86,10 +86,17 @@ class QuotaCounter:
             self._known = {tenant: count for tenant, count in self._known.items() if count.period.ends > now}
 
 
-def refuse_over_quota(configuration: CurrentConfiguration, counter: QuotaCounter, clock: Clock) -> Callable[[Job], Job]:
-    """`Admit`: raises `QuotaExceededError`. A tenant without a quota costs nothing."""
+def refuse_over_quota(
+    configuration: CurrentConfiguration, counter: QuotaCounter, clock: Clock, *, exempt: str | None = None
+) -> Callable[[Job], Job]:
+    """`Admit`: raises `QuotaExceededError`. A tenant without a quota costs nothing.
+
+    `exempt` is the tenant of the canaries: a refused canary would page, as if jobs did not get through.
+    """
 
     def admit(job: Job) -> Job:
+        if job.tenant == exempt:
+            return job
         now = clock()
         if quota := configuration().quota_of(job.tenant, now=now):
             counter.count(job.tenant, quota, now=now)

@@ -66,10 +66,8 @@ class JobApi:
     def _submit(self, lanes: Sequence[Lane]) -> JobFunction:
         hinted = [lane for lane in lanes if lane.config.first_message_at_once]
         urls: Mapping[str, str] = {Env.LANES: lane_urls(self._functions.scope, hinted)} if hinted else {}
-        # The health of a stage with canaries is also that of its lanes.
-        canaries: Mapping[str, str] = {Env.CANARY: "true"} if self._config.canary else {}
         jobs = {**self._storage.writing_files, **self._storage.governing, **urls, **first_message_lanes(self._config)}
-        submit = self._functions.api_function("submit", {**jobs, **self._functions.callers, **canaries})
+        submit = self._functions.api_function("submit", {**jobs, **self._functions.callers})
         if hinted:
             submit.allow(["sqs:SendMessage"], [lane.queue.queue_arn for lane in hinted])
         # It updates the counts of tenants with a quota and the pages of batches, and marks jobs that others supersede.

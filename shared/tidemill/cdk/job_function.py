@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from aws_cdk import Acknowledgment, Duration, RemovalPolicy, Validations
 from aws_cdk import aws_iam as iam
@@ -108,6 +108,11 @@ class JobFunction(Construct):
             Validations.of(self.function).acknowledge(Acknowledgment(id="AwsSolutions-L1", reason=reason))
         # `AWSLambdaBasicExecutionRole` without `CreateLogGroup`, and only for the function's own log group.
         self.allow(["logs:CreateLogStream", "logs:PutLogEvents"], [self.log_group.log_group_arn])
+
+    @property
+    def role_id(self) -> str:
+        """The unique id of its role, by which an API names it as a caller."""
+        return cast(iam.CfnRole, self._role.node.default_child).attr_role_id
 
     def allow(
         self, actions: Sequence[str], resources: Sequence[str], *, only_if: Mapping[str, Any] | None = None

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import jsii
-from aws_cdk import Acknowledgment, ArnFormat, IStableListProducer, Lazy, Stack, Validations
+from aws_cdk import Acknowledgment, ArnFormat, Aws, IStableListProducer, Lazy, Stack, Validations
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_scheduler as scheduler
@@ -85,6 +85,13 @@ class ScheduledFunctions:
         for job_type in periodic:
             event = {names.TICK_TYPE: job_type.type, names.TICK_SCHEDULED_AT: names.SCHEDULED_TIME}
             tick.add_schedule(job_type.type, job_type.expression, event=event)
+
+    @property
+    def canary_tenant(self) -> str | None:
+        """The tenant of the canaries, as the API names a caller; None without canaries."""
+        if self.canary is None:
+            return None
+        return names.CANARY_TENANT if self._config.jwt_issuer else f"{Aws.ACCOUNT_ID}:{self.canary.role_id}"
 
     def compare_with_template(self) -> None:
         """Let reconcile compare the resources of the stack with the template, also those that the app adds to it."""
