@@ -39,7 +39,7 @@ class Looked:
     #: The time was short, or an end came meanwhile: look again.
     again: bool
     #: Others kept the groups of some nodes busy: look again after a pause.
-    busy: bool = False
+    busy: bool
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -224,7 +224,7 @@ class FlowLook:
     def _behind(self, documents: NodeDocuments, waiting: Sequence[int]) -> list[int]:
         """Those of the nodes whose cursor stands at a parent that has ended: an advance was lost, or was left to us."""
         parents = documents.nodes.graph.parents
-        cursors = self._parts.flows.cursors(documents.flow, waiting) if waiting else {}
+        cursors = self._parts.flows.cursors(documents.flow, waiting)
 
         def is_behind(number: int, cursor: Cursor) -> bool:
             if cursor.at == ALL_ENDED:

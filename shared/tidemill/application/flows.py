@@ -62,7 +62,6 @@ def start_flow(flow: Flow, submit: Submit, *, tenant: str, trace: str) -> Accept
     nodes = [_asked(node) for node in flow.nodes]
     start = FlowStart(
         type=FLOW_TYPE,
-        payload={"nodes": nodes},
         # Their order means nothing.
         asked={"nodes": [_asked(node) for node in sorted(flow.nodes, key=lambda node: node.name)]},
         # Flows and jobs may have equal keys.

@@ -157,8 +157,9 @@ def _submitted(job: Job) -> str:
 
 def _wait(job: Job, began: datetime) -> str:
     """The document says it of the last run only."""
-    known = job.ready_at and job.claimed_at == began
-    return f" {span(began - job.ready_at)} after it was ready" if known and job.ready_at else ""
+    if job.ready_at is None or job.claimed_at != began:
+        return ""
+    return f" {span(began - job.ready_at)} after it was ready"
 
 
 def _failed(error: AttemptError) -> str:

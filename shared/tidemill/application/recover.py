@@ -131,8 +131,8 @@ class Recoverer:
         recovery: Recovery,
         clock: Clock,
         pace: Pace,
+        change: bool,
         in_parallel: Mapper[Job | OpenGroup | UnreadableItem, Recovered | None] = map,
-        change: bool = True,
     ) -> None:
         """Without `change`, only the report is made."""
         self._store = store

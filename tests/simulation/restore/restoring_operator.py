@@ -68,7 +68,9 @@ class RestoringOperator:
             log.write(recovery, seen=seen)
         restored, former = (DynamoJobStore(client, table=name, retention=_RETENTION) for name in (table, JOBS_TABLE))
         pace = Pace(1_000, clock=clock.now, pause=lambda seconds: self._world.scheduler.sleep(int(seconds * 1000)))
-        recoverer = Recoverer(store=restored, former=former.get_many, recovery=recovery, clock=clock.now, pace=pace)
+        recoverer = Recoverer(
+            store=restored, former=former.get_many, recovery=recovery, clock=clock.now, pace=pace, change=True
+        )
         report = [*recoverer.run(RestoredPages(client, table=table).live)]
         since = clock.now() - timedelta(days=1)
         former_pages = RestoredPages(client, table=JOBS_TABLE)

@@ -70,6 +70,23 @@ def test_the_parent_is_read_after_the_cursor_was_written(monkeypatch: pytest.Mon
     assert flows.advance("p0") == ["child"]
 
 
+def test_a_child_waits_for_the_others_though_the_next_parent_ended_as_the_cursor_was_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    flows = a_fan_in(3)
+    move = flows.move
+
+    def end_then_move(flow: Job, node: int, cursor: Cursor) -> Cursor | None:
+        monkeypatch.setattr(flows, "move", move)
+        flows.end("p1")
+        return move(flow, node, cursor)
+
+    monkeypatch.setattr(flows, "move", end_then_move)
+    flows.end("p0")
+
+    assert (flows.advance("p0"), flows.moved[3].at) == ([], 2)
+
+
 def test_an_advance_that_another_one_overtook_reads_the_cursor_again(monkeypatch: pytest.MonkeyPatch) -> None:
     flows = a_fan_in(3)
     move = flows.move
@@ -228,6 +245,63 @@ def test_an_advance_returns_the_jobs_that_it_started_and_no_marks() -> None:
     flows.end("a", State.DEAD)
     assert flows.advance("a") == ["d"]
     assert flows.states() == {"a": "dead", "b": "blocked", "c": "skipped", "d": "queued"}
+
+
+def test_an_advance_reads_no_cursor_of_a_node_with_one_parent() -> None:
+    flows = InMemoryFlows(nodes(a=[], b=["a"], c=["a"]))
+    flows.look_at_all()
+    flows.end("a")
+    flows.calls.clear()
+
+    assert sorted(flows.advance("a")) == ["b", "c"]
+    assert flows.calls["cursors"] == 0
+
+
+def test_the_end_of_a_flow_starts_no_node() -> None:
+    flows = InMemoryFlows(nodes(a=[], c=[], b=["a"]))
+    flows.look_at_all()
+    for name, state in (("a", State.DEAD), ("c", State.SUCCEEDED)):
+        flows.end(name, state)
+    flows.advance("a")
+    assert flows.states()["b"] == "blocked"
+
+    assert flows.advance("b", "c") == []
+    assert (flows.states()["b"], flows.looks) == ("blocked", 1)
+
+
+@pytest.mark.parametrize(
+    ("rule", "state", "again", "looks"),
+    [
+        ("fail", State.SUCCEEDED, True, 0),
+        ("fail", State.DEAD, False, 0),
+        ("skip", State.DEAD, False, 0),
+        ("skip", State.DEAD, True, 0),
+        # No change of its document tells the node behind it.
+        ("fail", State.DEAD, True, 1),
+    ],
+)
+def test_only_a_node_that_stays_blocked_asks_for_a_look(rule: str, state: State, again: bool, looks: int) -> None:
+    flows = InMemoryFlows(nodes(a=[], b=[{"node": "a", "on_failure": rule}], c=["b"]))
+    flows.look_at_all()
+    flows.end("a", state)
+    if again:
+        flows.advance("a")
+
+    flows.advance("a")
+
+    assert flows.looks == looks
+
+
+def test_the_advance_of_a_redriven_node_asks_for_a_look() -> None:
+    flows = InMemoryFlows(nodes(a=[], b=["a"]))
+    flows.look_at_all()
+    flows.end("a")
+    advance = flow_advance.FlowAdvance(flows.parts)
+
+    advance.advance(flows.flow.tenant, FLOW_ID, ["a"], redriven=True)
+    assert flows.looks == 1
+    advance.ask_to_look(flows.flow.tenant, FLOW_ID)
+    assert flows.looks == 2
 
 
 def test_a_look_goes_on_where_an_advance_read_too_much(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,17 +11,18 @@ from tests.support.in_memory_flows import InMemoryFlows
 from tidemill.application import flow_advance
 from tidemill.domain.errors import TransactionConflictError
 from tidemill.domain.job import Job
+from tidemill.domain.states import State
 
 
 class Busy(InMemoryFlows):
     """Others keep the groups busy whose names begin so."""
 
-    def __init__(self, *groups: str | None, after: Sequence[Any] = ("a",)) -> None:
+    def __init__(self, *groups: str | None, after: Sequence[Any] = ("a",), died: bool = False) -> None:
         children = [{"name": f"n{number}", "group": group} for number, group in enumerate(groups)]
         stored = [{name: value for name, value in each.items() if value} | {"after": after} for each in children]
         super().__init__([{"name": "a"}, *stored])
         self.look_at_all()
-        self.end("a")
+        self.end("a", State.DEAD if died else State.SUCCEEDED)
         self.tried = 0
 
     def insert_if_absent(self, job: Job, *, batch: Job | None = None) -> Job:
@@ -49,6 +50,13 @@ def test_an_advance_starts_some_nodes_of_one_group(count: int, looks: int) -> No
     flows = Busy(*["g"] * count)
     assert len(flows.advance("a")) == 25
     assert flows.looks == looks
+
+
+def test_an_advance_marks_all_nodes_of_one_group() -> None:
+    """A mark takes part in no group."""
+    flows = Busy(*["g"] * 30, died=True)
+    assert flows.advance("a") == []
+    assert (list(flows.states().values()).count("blocked"), flows.looks) == (30, 0)
 
 
 def test_nodes_of_one_group_start_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -119,6 +119,7 @@ def test_the_same_nodes_again_change_nothing(again: Sequence[Node], added: int) 
         ([a_node("a"), a_node("c")], ["/nodes/0/name"]),
         ([a_node("c", "none"), a_node("d e")], ["/nodes/0/after/0", "/nodes/1/name"]),
         ([a_node("c", type="none")], ["/nodes/0/type"]),
+        ([a_node("c"), a_node("d", payload={"n": float("nan")})], ["/nodes/1/payload"]),
     ],
 )
 def test_each_fault_of_an_added_node_has_its_path(given: list[Node], paths: list[str]) -> None:

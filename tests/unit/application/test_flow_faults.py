@@ -1,13 +1,15 @@
-"""A flow with thousands of wrong nodes has its answer in time."""
+"""What is refused of the nodes of a flow. One with thousands of wrong nodes has its answer in time."""
+
+from typing import Any
 
 import pytest
 
 from tests.support.builders import a_job_type
 from tests.support.in_memory_jobs import InMemoryJobs
-from tidemill.application.flows import start_flow
+from tidemill.application.flows import FlowControl, start_flow
 from tidemill.application.job_types import JobType, JobTypes
-from tidemill.domain.errors import InvalidPayloadError
-from tidemill.domain.flows import Flow, Node
+from tidemill.domain.errors import Fault, InvalidPayloadError
+from tidemill.domain.flows import Edge, Flow, Node
 from tidemill.domain.submission import Submission
 from tidemill.names import FLOW_TYPE
 
@@ -53,3 +55,48 @@ def test_thousands_of_nodes_of_an_unknown_type_take_as_long_as_a_hundred() -> No
         )
 
     assert types.count == 101
+
+
+def _asked(type_: Any = "x", name: Any = "b", after: Any = ()) -> list[Node]:
+    return [Node("a", Submission(type="x")), Node(name, Submission(type=type_), after=after)]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "path", "message"),
+    [
+        (_asked(name=7), "name", "must be text"),
+        (_asked(after="a"), "after", "must be a list of names and edges"),
+        (_asked(after=None), "after", "must be a list of names and edges"),
+        (_asked(after=[7]), "after", "must be a list of names and edges"),
+        (_asked(after=["a", None]), "after", "must be a list of names and edges"),
+        (_asked(7), "type", "must be text"),
+    ],
+)
+def test_a_program_may_give_no_other_types(wrong: list[Node], path: str, message: str) -> None:
+    control = FlowControl(None, None, pause_below=lambda _longest: None)  # type: ignore[arg-type]  # it asks neither
+
+    for act in (
+        lambda: start_flow(Flow(nodes=wrong), InMemoryJobs().submit(), tenant="t", trace="pia"),
+        lambda: control.add_nodes("t", "flow", wrong),
+    ):
+        with pytest.raises(InvalidPayloadError) as refused:
+            act()
+        assert refused.value.faults == (Fault(f"/nodes/1/{path}", message),)
+
+
+def test_the_key_of_a_flow_is_text() -> None:
+    wrong: Any = 7
+
+    with pytest.raises(InvalidPayloadError) as refused:
+        start_flow(Flow(nodes=_asked(), key=wrong), InMemoryJobs().submit(), tenant="t", trace="pia")
+
+    assert refused.value.faults == (Fault("/idempotency_key", "must be text"),)
+
+
+def test_a_node_follows_names_and_edges() -> None:
+    flow = Flow(nodes=_asked(after=["a", Edge(node="a")]))
+
+    with pytest.raises(InvalidPayloadError) as refused:
+        start_flow(flow, InMemoryJobs().submit(), tenant="t", trace="pia")
+
+    assert Fault("/nodes/1/after/1", "names the parent 'a' a second time") in refused.value.faults

@@ -1,7 +1,10 @@
 """The graphs of flows that an environment keeps."""
 
 import json
+import threading
+import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -9,7 +12,7 @@ import pytest
 
 from tests.support.builders import NOW, SECOND, a_job
 from tests.support.in_memory_flows import InMemoryFlows, nodes
-from tidemill.application.flow_graphs import FlowGraphs, edges_of
+from tidemill.application.flow_graphs import FlowGraphs, FlowNodes, edges_of
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.flows import Edge, OnFailure
 from tidemill.domain.job import Job
@@ -72,6 +75,8 @@ def test_only_the_nodes_that_were_added_since_are_read() -> None:
     assert graphs.of(second) is known
     assert graphs.of(old) is known, "an older document of the flow may find nodes that were added later"
     assert store.loaded == [store.flow.id]
+    texts = [store.flow.payload or "", *store.additions]
+    assert known.size_bytes == sum(map(len, texts))
 
 
 def test_a_graph_whose_additions_cannot_be_read_in_full_is_read_again() -> None:
@@ -98,3 +103,22 @@ def test_an_edge_is_the_name_of_a_parent_or_has_a_rule() -> None:
     stored = {"after": ["a", {"node": "b", "on_failure": "skip"}]}
     assert edges_of(stored) == [Edge(node="a"), Edge(node="b", on_failure=OnFailure.SKIP)]
     assert edges_of({}) == []
+
+
+def test_threads_note_the_graphs_that_they_have_used_one_after_another() -> None:
+    """Two that let go of the oldest graph at once would fail."""
+    noting = threading.Lock()
+
+    class Known(dict[tuple[str, ...], FlowNodes]):
+        def pop(self, key: Any, default: Any = None) -> Any:
+            assert noting.acquire(blocking=False), "another thread does"
+            time.sleep(0.001)
+            noting.release()
+            return super().pop(key, default)
+
+    store = Loads()
+    graphs = FlowGraphs(store=store, payloads=store)
+    graphs._known = Known()
+    flow = store.flow
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(graphs.of, [flow] * 20))

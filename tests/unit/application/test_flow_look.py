@@ -54,6 +54,23 @@ def test_each_node_down_the_line_of_one_that_is_alive_again_is_pending() -> None
     redriven(flows, "a")
     looked = flows.look_at_all()
     assert set(looked.resolutions) == {Resolution.PENDING}
+    assert flows.states() == {"a": "queued", "b": "blocked", "c": "blocked", "d": "blocked"}
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_what_follows_a_blocked_node_that_starts_is_pending(known: bool) -> None:
+    flows = InMemoryFlows(nodes(a=[], b=["a"], c=["b"]))
+    flows.look_at_all()
+    flows.end("a", State.DEAD)
+    for name in ("a", "b") if known else ("a",):
+        flows.advance(name)
+    redriven(flows, "a")
+    flows.end("a")
+
+    looked = flows.look_at_all()
+
+    assert looked.resolutions == [Resolution.SUCCEEDED, Resolution.PENDING, Resolution.PENDING]
+    assert flows.states() == {"a": "succeeded", "b": "queued"} | ({"c": "blocked"} if known else {})
 
 
 def test_a_node_that_stays_blocked_asks_for_a_look() -> None:
@@ -199,7 +216,8 @@ def test_a_look_starts_the_nodes_behind_those_whose_groups_are_busy(
 
 def test_no_node_starts_before_its_skipped_parent_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     tolerant = {"node": "busy", "on_failure": "continue"}
-    flows = InMemoryFlows(nodes(a=[], busy=[{"node": "a", "on_failure": "skip"}], c=[tolerant], d=["c"]))
+    skipped = {name: [{"node": name, "on_failure": "skip"}] for name in ("a", "busy", "e")}
+    flows = InMemoryFlows(nodes(a=[], busy=skipped["a"], c=[tolerant], d=["c"], e=skipped["busy"], f=skipped["e"]))
     flows.look_at_all()
     flows.end("a", State.DEAD)
     with monkeypatch.context() as busy:
@@ -207,11 +225,11 @@ def test_no_node_starts_before_its_skipped_parent_is_written(monkeypatch: pytest
         assert flows.look_at_all().busy
     assert flows.states() == {"a": "dead"}
     flows.look_at_all()
-    assert flows.states() == {"a": "dead", "busy": "skipped", "c": "queued"}
+    assert flows.states() == {"a": "dead", "busy": "skipped", "c": "queued", "e": "skipped", "f": "skipped"}
 
 
 def test_a_redrive_tries_a_busy_group_once_and_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    flows = InMemoryFlows([{"name": name, "group": "g"} for name in ("a", "b")])
+    flows = InMemoryFlows([*({"name": name, "group": "g"} for name in ("a", "b")), *nodes(c=["a"], d=["b"])])
     flows.look_at_all()
     for name in ("a", "b"):
         flows.end(name, State.DEAD)
@@ -225,7 +243,8 @@ def test_a_redrive_tries_a_busy_group_once_and_waits_for_it(monkeypatch: pytest.
     with monkeypatch.context() as others:
         others.setattr(InMemoryFlows, "redrive", busy)
         looked = flows.look_at_all()
-    assert (looked.at_rest, looked.busy, len(tried)) == (True, True, 1)
+    assert (looked.at_rest, looked.busy, len(tried)) == (False, True, 1)
+    assert flows.states() == {"a": "dead", "b": "dead"}, "what follows them waits for the redrive"
     assert not flows.look_at_all().busy
     assert flows.states() == {"a": "queued", "b": "queued"}
 
@@ -306,6 +325,6 @@ def test_a_node_behind_a_skipped_one_starts_after_that_is_written() -> None:
 def test_a_flow_is_final_once_no_node_can_start_any_more(
     resolution: Resolution, at_rest: bool, final: bool, ended: int
 ) -> None:
-    looked = Looked(resolutions=[Resolution.SUCCEEDED, resolution], graph=Graph([]), again=False)
+    looked = Looked(resolutions=[Resolution.SUCCEEDED, resolution], graph=Graph([]), again=False, busy=False)
 
     assert (looked.at_rest, looked.final, looked.ended) == (at_rest, final, ended)

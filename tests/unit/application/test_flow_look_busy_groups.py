@@ -8,6 +8,7 @@ from tests.support.builders import NOW, SECOND
 from tests.support.in_memory_flows import FLOW_ID, InMemoryFlows
 from tidemill.application import flow_look
 from tidemill.domain.errors import TransactionConflictError
+from tidemill.domain.flow_graph import LAST
 from tidemill.domain.job import Job, Redrive
 from tidemill.domain.states import State
 
@@ -55,6 +56,7 @@ def test_a_look_tries_some_busy_groups_and_waits_for_the_others() -> None:
     flows = Busy(_BUSY)
     looked = flows.look_at_all()
     assert (looked.again, looked.busy, flows.tried) == (False, True, 8)
+    assert LAST not in flows.moved, "the flow cannot have ended"
 
 
 def test_no_number_of_busy_groups_keeps_a_node_of_a_free_group_from_its_start() -> None:

@@ -36,13 +36,13 @@ def after(name: str, rule: str = "fail") -> dict[str, str]:
 )
 def test_a_flow_has_failed_if_a_failure_has_reached_its_last_nodes(resolution: Resolution, failed: bool) -> None:
     graph = Graph([("a", []), ("b", [Edge(node="a", on_failure=OnFailure.CONTINUE)])])
-    assert Looked([Resolution.SUCCEEDED, resolution], graph, again=False).failed is failed
-    assert not Looked([Resolution.FAILED, Resolution.SUCCEEDED], graph, again=False).failed
+    assert Looked([Resolution.SUCCEEDED, resolution], graph, again=False, busy=False).failed is failed
+    assert not Looked([Resolution.FAILED, Resolution.SUCCEEDED], graph, again=False, busy=False).failed
 
 
 def test_a_look_counts_the_nodes_by_what_has_become_of_them() -> None:
     found = [Resolution.SUCCEEDED, Resolution.BLOCKED, Resolution.SUCCEEDED]
-    counts = Looked(found, Graph([]), again=False).counts
+    counts = Looked(found, Graph([]), again=False, busy=False).counts
     assert list(counts.items()) == [("blocked", 1), ("succeeded", 2)]
 
 
@@ -139,7 +139,7 @@ def test_a_cancelled_flow_starts_nothing_and_looks_again() -> None:
     flows = InMemoryFlows(nodes(a=[], b=["a"]))
     flows.documents[FLOW_ID] = replace(flows.flow, signals=(Signal(name=CANCELLED, at=NOW, data="true"),))
     looked = flows.look_at_all()
-    assert (looked.again, looked.counts) == (True, {"failed": 2})
+    assert (looked.again, looked.busy, looked.counts) == (True, False, {"failed": 2})
     assert flows.states() == {"a": "cancelled", "b": "cancelled"}
 
 
@@ -232,6 +232,7 @@ def test_a_node_of_several_parents_that_have_ended_is_marked(rule: str, cursors:
         (Cursor(at=1, version="v"), ["p0", "p1"], Cursor(at=2)),
         # Its parents had ended, and one is alive again.
         (Cursor(at=ALL_ENDED, version="v"), ["p1", "p2"], Cursor(at=0)),
+        (Cursor(at=ALL_ENDED, version="v"), ["p0", "p1"], Cursor(at=2)),
         # It stands at a parent that is alive.
         (Cursor(at=1, by=0, version="v"), ["p0", "p2"], Cursor(at=1, by=0)),
     ],
@@ -273,6 +274,19 @@ def test_a_look_comes_again_if_a_node_ended_since_it_was_read(at_read: int, agai
     flows.at_read = at_read
 
     assert flows.look_at_all().again is again
+
+
+def test_a_node_that_is_marked_though_it_had_to_wait_at_first_is_at_rest() -> None:
+    flows = Ending(nodes(b=[], a=[], c=["b", "a"]))
+    flows.look_at_all()
+    flows.end("b", State.DEAD)
+    # After the cursor of `c` has moved to it.
+    flows.at_read = 3
+
+    looked = flows.look_at_all()
+
+    assert flows.states() == {"b": "dead", "a": "succeeded", "c": "blocked"}
+    assert looked.at_rest
 
 
 def test_the_nodes_of_a_large_flow_are_read_a_hundred_at_a_time() -> None:
@@ -318,6 +332,14 @@ def test_a_look_at_several_last_nodes_is_refused_no_write(monkeypatch: pytest.Mo
     monkeypatch.setattr(flows, "move", noted)
     flows.look_at_all()
     assert moves == [flows.moved[LAST]]
+
+
+def test_a_look_at_one_last_node_reads_no_cursor() -> None:
+    flows = InMemoryFlows(nodes(a=[], b=["a"]))
+
+    flows.look_at_all()
+
+    assert flows.calls["cursors"] == 0
 
 
 def test_the_document_of_the_flow_is_read_anew() -> None:

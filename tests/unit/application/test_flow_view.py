@@ -3,10 +3,12 @@
 import json
 from dataclasses import replace
 
+import pytest
+
 from tests.support.builders import NOW, SECOND
 from tests.support.in_memory_flows import FLOW_ID, InMemoryFlows, nodes
 from tidemill.application.flow_nodes import NodeDocuments
-from tidemill.application.flow_view import flow_view, graph_view, mermaid, page_of
+from tidemill.application.flow_view import LARGEST_PAGE_BYTES, flow_view, graph_view, mermaid, page_of
 from tidemill.application.job_ids import node_job_id
 from tidemill.domain.flows import MOST_EDGES, MOST_NODES
 from tidemill.domain.signals import Signal
@@ -140,3 +142,11 @@ def test_a_node_that_fills_a_page_alone_is_shown() -> None:
     assert page_of({"nodes": [wide, wide]}, 1) == {"nodes": [wide], "cursor": None}
     assert page_of({"nodes": [wide, wide]}, 0) == {"nodes": [wide], "cursor": "1"}
     assert page_of({"nodes": [wide]}, 7) == {"nodes": [], "cursor": None}
+
+
+@pytest.mark.parametrize(("more", "cursor"), [(0, None), (1, "1")])
+def test_a_page_holds_the_nodes_that_fit_into_it(more: int, cursor: str | None) -> None:
+    first = {"name": "n" * (LARGEST_PAGE_BYTES // 2 - len('{"name":""}'))}
+    second = {"name": first["name"] + "n" * more}
+
+    assert page_of({"nodes": [first, second]}, 0)["cursor"] == cursor

@@ -1,12 +1,15 @@
 """Late starts of urgent jobs, and the level of strain that follows from them."""
 
+import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 import pytest
 
-from tests.support.builders import A_WAIT, NOW, SECOND, a_job
+from tests.support.builders import A_WAIT, MILLISECOND, NOW, SECOND, a_job
 from tests.support.configurations import configured, strained
 from tests.support.single_job import Clock
 from tidemill.application.configuration import CACHED_FOR
@@ -208,6 +211,41 @@ def test_a_store_that_is_out_stops_no_job_and_is_asked_less_often(lane: Lane) ->
     assert lane.store.added == [Starts(late=2, total=2)]
 
 
+def test_a_store_that_stays_out_is_asked_every_sixteen_seconds() -> None:
+    asked: list[int] = []
+
+    class Out(Store):
+        def add(self, starts: Starts, *, now: datetime) -> Governed:
+            asked.append((now - NOW) // SECOND)
+            raise StoreUnavailableError("throttled")
+
+    lane = Lane(store=Out())
+    for _ in range(70):
+        lane.start(after=3 * SECOND)
+        lane.start(after=3 * SECOND)
+        lane.pass_time(1)
+
+    assert asked == [0, 2, 6, 14, 30, 46, 62]
+
+
+def test_a_store_that_is_back_gets_reports_every_second_again() -> None:
+    reported: list[int] = []
+
+    class Back(Store):
+        def add(self, starts: Starts, *, now: datetime) -> Governed:
+            self.out = now - NOW < 6 * SECOND
+            seen = super().add(starts, now=now)
+            reported.append((now - NOW) // SECOND)
+            return seen
+
+    lane = Lane(store=Back())
+    for _ in range(13):
+        lane.start(after=3 * SECOND)
+        lane.pass_time(1)
+
+    assert reported == [6, 10, 11, 12]
+
+
 def test_without_an_answer_the_last_known_level_holds(lane: Lane) -> None:
     lane.store.governed = Governed(level=2, since=NOW, version=1)
     assert lane.governor.level() == 2
@@ -241,3 +279,75 @@ def test_the_higher_level_is_in_force(lane: Lane, declared: int, governed: int) 
 
     assert strain_level(lambda: lane.configuration, lane.governor, lane.clock) == max(declared, governed)
     assert strain_level(lambda: lane.configuration, None, lane.clock) == declared
+
+
+@pytest.mark.parametrize(
+    ("after", "reads"),
+    [
+        (timedelta(0), 1),
+        (CACHED_FOR - MILLISECOND, 1),
+        (CACHED_FOR, 2),
+        # The clock was set back.
+        (-MILLISECOND, 2),
+    ],
+)
+def test_the_level_is_read_again_once_it_is_old(lane: Lane, after: timedelta, reads: int) -> None:
+    lane.governor.level()
+    lane.clock.now += after
+
+    lane.governor.level()
+
+    assert lane.store.reads == reads
+
+
+@pytest.mark.parametrize(
+    ("after", "total"), [(timedelta(0), 2), (WINDOW - MILLISECOND, 2), (WINDOW, 1), (-MILLISECOND, 1)]
+)
+def test_a_late_start_is_reported_with_the_others_of_its_window(lane: Lane, after: timedelta, total: int) -> None:
+    lane.start(after=SECOND)
+    lane.clock.now += after
+
+    lane.start(after=3 * SECOND)
+
+    assert lane.store.added == [Starts(late=1, total=total)]
+
+
+def test_a_minute_that_was_not_calm_is_followed_by_another(lane: Lane) -> None:
+    begun = NOW - FALLS_AFTER
+    late = Starts(late=1, total=1)
+    lane.store.governed = Governed(level=1, since=begun, minute=late, minute_from=begun, window_from=begun, version=1)
+
+    assert lane.governor.settle() == 1
+
+    assert (lane.store.governed.minute, lane.store.governed.minute_from) == (Starts(), NOW)
+
+
+def test_a_thread_waits_for_the_level_that_another_one_reads() -> None:
+    reading = threading.Event()
+
+    class Slow(Store):
+        def read(self) -> Governed:
+            reading.set()
+            time.sleep(0.05)
+            return super().read()
+
+    lane = Lane(store=Slow(Governed(level=2, since=NOW, version=1)))
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(lane.governor.level)
+        reading.wait(5)
+        assert (lane.governor.level(), first.result()) == (2, 2)
+    assert lane.store.reads == 1
+
+
+def test_threads_count_their_starts_one_after_another(lane: Lane) -> None:
+    counting = threading.Lock()
+
+    def clock() -> datetime:
+        assert counting.acquire(blocking=False), "another thread counts"
+        time.sleep(0.001)
+        counting.release()
+        return NOW
+
+    foreground = Foreground(lane.governor, target=TARGET, clock=clock)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(foreground.waited, [SECOND] * 20))

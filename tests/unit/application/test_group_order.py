@@ -82,9 +82,10 @@ def test_the_time_of_death_counts_and_not_that_of_the_submission() -> None:
     assert _order(jobs) == [1, 0]
 
 
-@pytest.mark.parametrize(("other", "order"), [(1, [1, 0]), (-1, [0, 1])])
-def test_a_job_without_a_position_counts_as_position_0(other: int, order: list[int]) -> None:
-    jobs = [_dead("g", other), _dead("g", None, seconds=1)]
+@pytest.mark.parametrize(("other", "name", "order"), [(1, "a", [1, 0]), (-1, "c", [0, 1])])
+def test_a_job_without_a_position_counts_as_position_0(other: int, name: str, order: list[int]) -> None:
+    """Jobs of one position come by their ids."""
+    jobs = [replace(_dead("g", other), id=name), replace(_dead("g", None, seconds=1), id="b")]
 
     assert _order(jobs) == order
 

@@ -1,5 +1,6 @@
 """From the value of a handler to the outcome of its run: each kind, each size, and what cannot be stored."""
 
+import json
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 
 from tests.support.builders import TENANT, a_job, a_job_type, types_of
 from tests.support.single_job import Clock, tools
+from tidemill.application.event_types import EventType
 from tidemill.application.handler_results import checkpoint_text, encoded, outcome_of_error, outcome_of_value
 from tidemill.application.job_types import JobTypes
 from tidemill.application.submit import Submit
@@ -19,12 +21,14 @@ from tidemill.domain.errors import (
     KeyReusedError,
     UnloadedJobTypeError,
 )
+from tidemill.domain.events import Event
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.outcomes import Awaits, Continued, Failed, Outcome, Snoozed, Stopped, Succeeded
 from tidemill.domain.return_values import Cancelled, Continue, Done, GiveUp, Snooze, WaitFor
 from tidemill.domain.submission import Submission
 from tidemill.domain.waiting import Cause
 from tidemill.in_memory.single_job import OneJob
+from tidemill.names import EVENT_TYPE
 
 PARENT = a_job(id="parent", attempt=1)
 MINUTE = timedelta(minutes=1)
@@ -72,6 +76,8 @@ def test_each_value_has_its_outcome(value: Any, outcome: Outcome) -> None:
         (float("nan"), "a result must be JSON: "),
         (object(), "a result must be JSON: "),
         (TOO_DEEP, "a result must be JSON: "),
+        # One level more than each reader takes.
+        (json.loads("[" * 501 + "]" * 501), "a result must be JSON: "),
         ("x" * (32 * 1024 - 1), f"the result is {32 * 1024 + 1} bytes; a job may keep at most {32 * 1024}"),
         (Continue(object()), "a checkpoint must be JSON: "),
         (Continue(float("inf")), "a checkpoint must be JSON: "),
@@ -79,6 +85,9 @@ def test_each_value_has_its_outcome(value: Any, outcome: Outcome) -> None:
         (Continue("x" * (8 * 1024 - 1)), f"the checkpoint is {8 * 1024 + 1} bytes; a job may save at most {8 * 1024}"),
         (WaitFor("pay", MINUTE, checkpoint=object()), "a checkpoint must be JSON: "),
         (Done(then=[Submission(type="unknown")]), "a follow-up job was refused: "),
+        (Done(then=[Submission(type="test.job", tags=("NO",))]), "a follow-up job was refused: "),
+        (Done(then=[Submission(type="test.job", payload={"n": "x" * 300_000})]), "a follow-up job was refused: "),
+        (Done(events=[Event(type="unknown")]), "a follow-up job was refused: "),
         (Done(undo=Submission(type="unknown")), "the undo was refused: "),
     ],
 )
@@ -120,6 +129,19 @@ def test_follow_ups_are_jobs_of_the_same_tenant_in_their_order() -> None:
     assert (first.payload, second.payload) == ('{"n":1}', '{"n":2}')
     assert first.id != second.id
     assert {(job.tenant, job.parent) for job in (first, second)} == {(TENANT, "parent")}
+
+
+def test_events_are_published_after_the_follow_ups() -> None:
+    paid = EventType(
+        name="paid", version=1, read=lambda _: {}, schema=dict, written_schema=dict, names={}, file="", line=1
+    )
+    types = {name: a_job_type(name=name) for name in ("test.job", EVENT_TYPE)}
+    submit = _submit(JobTypes(types, events={("paid", 1): paid}))
+
+    outcome = outcome_of_value(Done(then=[Submission(type="test.job")], events=[Event(type="paid")]), PARENT, submit)
+
+    assert isinstance(outcome, Succeeded)
+    assert [job.type for job in outcome.follow_ups] == ["test.job", EVENT_TYPE]
 
 
 def test_follow_ups_with_one_key_and_one_body_are_one_job() -> None:

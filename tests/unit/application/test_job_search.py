@@ -121,3 +121,11 @@ def test_a_search_that_is_continued_reports_each_damaged_item_once() -> None:
     continued = searched(after=begun[-1].cursor, pages=pages)
     told = [item for step in (*begun, *continued) for item in step.unreadable]
     assert told == damaged
+
+
+def test_a_search_that_ends_with_the_last_job_of_a_page_has_read_all_of_it() -> None:
+    damaged = UnreadableItem("damaged", ValueError("damaged"))
+
+    (step,) = searched(most=2, pages=Pages([*JOBS[:2], damaged]))
+
+    assert (step.jobs, step.unreadable, step.cursor) == (JOBS[:2], [damaged], None)

@@ -115,6 +115,8 @@ def test_what_a_transition_shows_is_shown_once(entry: Transition, changes: dict[
         (_entry(State.QUEUED, Why.REDRIVEN), {}, "redriven"),
         (_entry(State.QUEUED, Why.EDITED), {}, "redriven"),
         (_entry(State.CANCELLED, Why.CANCELLED), {}, "cancelled"),
+        # An older version noted no attempt.
+        (_entry(State.SUCCEEDED, Why.SUCCEEDED), {}, "a run succeeded"),
         (_entry(State.PARKED, Why.PAUSED), {}, "it was parked, because an operator had paused it"),
         (_entry(State.PARKED, "waits: signal pay", 1), {}, "attempt 1 ended, to wait for signal pay"),
         (_entry(State.QUEUED, "signal pay"), {}, "the signal pay came, for which it waited"),
@@ -156,6 +158,29 @@ def test_an_undo_names_its_job_its_author_and_a_reason_if_there_is_one(reason: s
     undone = Undone(job_id="v", at=AT, by="ada", reason=reason)
 
     assert _after_submission(state=State.SUCCEEDED, undone=undone) == [f"undone by job v, as ada asked{why}"]
+
+
+@pytest.mark.parametrize(
+    ("cause", "changes", "says"),
+    [
+        (Why.CLAIMED, {"nudged_at": AT}, "its message was lost or late, so it was sent again"),
+        (Why.CLAIMED, {"checkpoint_at": AT, "finished_at": AT, "state": State.CANCELLED}, "cancelled"),
+        (Why.NUDGED, {"claimed_at": AT, "state": State.RETRYING}, "the last run began"),
+    ],
+)
+def test_what_happened_at_the_time_of_another_transition_is_told(
+    cause: Why, changes: dict[str, Any], says: str
+) -> None:
+    history = (_entry(State.RUNNING if cause is Why.CLAIMED else State.QUEUED, cause, 1),)
+
+    assert says in _after_submission(history=history, **changes)
+
+
+def test_each_redrive_has_its_own_author() -> None:
+    redrives = (Redrive(token="t", at=AT, by="ada"), Redrive(token="u", at=AT + SECOND, by="bob"))
+    history = (_entry(State.QUEUED, Why.REDRIVEN), _entry(State.QUEUED, Why.REDRIVEN, at=AT + SECOND))
+
+    assert _after_submission(history=history, redrives=redrives) == ["redriven by ada", "redriven by bob"]
 
 
 def test_a_story_is_in_order_of_time() -> None:

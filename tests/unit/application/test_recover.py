@@ -200,11 +200,11 @@ def test_a_group_is_advanced_and_has_no_line_in_the_report(change: bool) -> None
 def test_what_cannot_be_read_is_reported_and_the_rest_is_recovered() -> None:
     broken = UnreadableItem(key="111#ada#job", error=ValueError())
     assert recovered(broken, store=Writes(), former=None) == [
-        Recovered(tenant="111#ada", job_id="job", type="", state="", fate=Fate.UNREADABLE)
+        Recovered(tenant="111#ada", job_id="job", type="", state="", fate=Fate.UNREADABLE, may_run_again=False)
     ]
     store = Writes(MalformedDocumentError("no"))
     assert recovered(OpenGroup(TENANT, "a"), store=store, former=None) == [
-        Recovered(tenant=TENANT, job_id="a", type="", state="", fate=Fate.UNREADABLE)
+        Recovered(tenant=TENANT, job_id="a", type="", state="", fate=Fate.UNREADABLE, may_run_again=False)
     ]
 
 
@@ -227,7 +227,9 @@ def test_the_pages_are_read_to_the_end_and_each_is_paid_for_before_the_next() ->
     # The former table has all three, the restored one has the second.
     found = list(missing(read, lambda keys: [two] if (TENANT, two.id) in keys else [], pace))
     assert found == [
-        Recovered(tenant=TENANT, job_id=each.id, type="test.job", state="queued", fate=Fate.MISSING)
+        Recovered(
+            tenant=TENANT, job_id=each.id, type="test.job", state="queued", fate=Fate.MISSING, may_run_again=False
+        )
         for each in (one, three)
     ]
 

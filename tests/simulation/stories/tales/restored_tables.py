@@ -67,7 +67,9 @@ def _recovered(stage: Stage) -> object:
     retention = timedelta(days=1)
     restored, former = (DynamoJobStore(client, table=name, retention=retention) for name in (_RESTORED, JOBS_TABLE))
     pace = _pace(stage)
-    recoverer = Recoverer(store=restored, former=former.get_many, recovery=recovery, clock=clock.now, pace=pace)
+    recoverer = Recoverer(
+        store=restored, former=former.get_many, recovery=recovery, clock=clock.now, pace=pace, change=True
+    )
     report = [*recoverer.run(RestoredPages(client, table=_RESTORED).live)]
     pages, since = RestoredPages(client, table=JOBS_TABLE), clock.now() - timedelta(days=1)
     report += missing(lambda after: pages.accepted_since(since, after), restored.get_many, pace)
