@@ -249,9 +249,14 @@ def test_the_tests_of_a_mutant_are_in_order() -> None:
     reached = ReachedTests({near: 3.0, slow: 2.0, fast: 1.0, number: 4.0}, {block: [slow, failing, near, fast]})
     mutant = GeneratedMutant(id="", module=block[0], line=5, description="", mutated="")
     assert reached.of(mutant) == [near, fast, slow]
-    # Outside functions: all that reach another block of the module, and those of stated numbers.
+    # Outside functions: all that reach another block of the module, and those that only read constants.
     outside = GeneratedMutant(id="", module=block[0], line=20, description="", mutated="")
-    assert reached.of(outside) == [near, fast, slow, number]
+    assert reached.of(outside) == [near, number, fast, slow]
+    elsewhere = GeneratedMutant(id="", module="tidemill.domain.c", line=20, description="", mutated="")
+    assert reached.of(elsewhere) == [number]
+    # One that reads a table of the module reaches no function of it.
+    reading = GeneratedMutant(id="", module="tidemill.domain.bs", line=20, description="", mutated="")
+    assert reached.of(reading) == [fast, slow, number]
 
 
 def test_a_fork_gives_its_result_or_its_failure() -> None:

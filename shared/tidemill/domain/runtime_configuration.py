@@ -75,8 +75,8 @@ class RuntimeConfiguration:
     settings: Mapping[str, Setting] = field(init=False, default_factory=dict)
     #: Those among them, also if their end has passed.
     _pauses: Sequence[Pause] = field(init=False, default=())
-    #: Those that stop schedules, also if they have ended or were replaced.
-    _pauses_of_schedules: Sequence[Pause] = field(init=False, default=())
+    #: Those, and those of schedules that have ended or were replaced.
+    _present_and_past: Sequence[Pause] = field(init=False, default=())
     #: As `_pauses`.
     _overrides: Sequence[Override] = field(init=False, default=())
     #: Likewise, by tenant.
@@ -89,8 +89,8 @@ class RuntimeConfiguration:
         pauses = filter(None, map(_pause, self.settings.values()))
         object.__setattr__(self, "_pauses", sorted(pauses, key=lambda pause: pause.order))
         past = filter(None, map(_pause, _past_pauses(self.document)))
-        of_schedules = (pause for pause in (*self._pauses, *past) if pause.target.stops_schedules)
-        object.__setattr__(self, "_pauses_of_schedules", sorted(of_schedules, key=lambda pause: pause.order))
+        known = sorted((*self._pauses, *past), key=lambda pause: pause.order)
+        object.__setattr__(self, "_present_and_past", known)
         overrides = filter(None, map(override_of, self.settings.values()))
         object.__setattr__(self, "_overrides", tuple(overrides))
         object.__setattr__(self, "_quotas", _by_tenant(self.settings, QUOTA_PREFIX, Quota.parse))
@@ -118,7 +118,7 @@ class RuntimeConfiguration:
 
         It may have ended since.
         """
-        stops = (pause for pause in self._pauses_of_schedules if pause.target.stops_schedule(type_, lane))
+        stops = (pause for pause in self._present_and_past if pause.target.stops_schedule(type_, lane))
         return next((pause for pause in stops if pause.holds(scheduled, acts_within=self.acts_within)), None)
 
     def pause_of_line(self, line: Line, *, now: datetime) -> Pause | None:

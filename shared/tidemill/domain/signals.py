@@ -72,8 +72,7 @@ def with_used(signals: Sequence[Signal], name: str) -> tuple[Signal, ...]:
 
 def next_wait(last: Awaited | None, cause: Cause, name: str, *, after: timedelta, now: datetime) -> Awaited:
     """The wait that begins now, counted in a row with the last one if that was for the same."""
-    same = last is not None and (last.cause, last.name) == (cause, name)
-    times = last.times + 1 if last and same else 1
+    times = last.times + 1 if last and (last.cause, last.name) == (cause, name) else 1
     return Awaited(cause=cause, name=name, since=now, until=now + after, times=times)
 
 

@@ -116,6 +116,8 @@ def test_the_slots_lie_within_bounds_that_may_have_changed() -> None:
     [
         ({"floor": 0}, "floor is 0 and ceiling 20; they must satisfy 1 <= floor <= ceiling <= 100"),
         ({"floor": 21}, "floor is 21 and ceiling 20"),
+        ({"floor": 1.0}, "floor is 1.0; it must be a whole number"),
+        ({"floor": True}, "floor is True; it must be a whole number"),
         ({"ceiling": 101}, "ceiling 101"),
         ({"ceiling": 2.5}, "ceiling is 2.5; it must be a whole number"),
         ({"target_seconds": 0}, "target_seconds is 0; it must be positive"),

@@ -218,6 +218,8 @@ def test_a_redrive_of_a_batch_redrives_the_members_that_were_dead_by_then() -> N
         a_job(state=State.DEAD),
         a_job(state=State.SUCCEEDED, finished_at=NOW),
         a_job(state=State.QUEUED),
+        # DynamoDB has not deleted it yet.
+        a_job(state=State.DEAD, finished_at=NOW, expires_at=NOW),
     ]
 
     assert to_redrive(batch, [before, *others], now=NOW) == [before]

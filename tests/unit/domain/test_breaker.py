@@ -1,6 +1,6 @@
 """The rules of a breaker: when it opens, who probes it, and how fast its jobs start again."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -296,3 +296,90 @@ def test_the_rate_of_the_drain_grows_all_the_time(seconds: int, per_second: int)
     rate = rules.drain_rate(since=NOW, at=NOW + seconds * SECOND)
 
     assert (rate.count, rate.period) == (per_second, SECOND)
+
+
+#: All of its fields have values of their own.
+BUSY = Breaker(
+    name="payments",
+    state=BreakerState.CLOSED,
+    since=NOW - SECOND,
+    outage_from=NOW - 9 * SECOND,
+    window_from=NOW - 2 * SECOND,
+    called_at=NOW - 3 * SECOND,
+    probe=("a", "elected"),
+    probe_at=NOW - 4 * SECOND,
+    probe_until=NOW + 4 * SECOND,
+    failed_probe=("a", "failed"),
+    failed_probe_created=NOW - 5 * SECOND,
+    probe_interval=7 * SECOND,
+    failures=3,
+    calls=4,
+    probes=5,
+    reopened=6,
+    version=8,
+)
+UNPROBED: Mapping[str, Any] = {"probe": None, "probe_until": EPOCH}
+UNFAILED: Mapping[str, Any] = {"failed_probe": None, "failed_probe_created": EPOCH}
+ELECTED: Mapping[str, Any] = {"probe": (JOB.tenant, JOB.id)}
+
+
+@pytest.mark.parametrize(
+    ("after", "arguments", "changes"),
+    [
+        (
+            rules.opened,
+            {"probe_interval": SECOND, "now": NOW},
+            {
+                "state": "open",
+                "since": NOW,
+                "called_at": NOW,
+                "probe_at": NOW,
+                "probe_interval": SECOND,
+                "probes": 0,
+                "reopened": 7,
+                **UNPROBED,
+                **UNFAILED,
+            },
+        ),
+        (
+            rules.elected,
+            {"job": JOB, "now": NOW},
+            {"state": "open", "probe_at": NOW + 4 * SECOND, "probe_until": NOW + 64 * SECOND, **ELECTED},
+        ),
+        (
+            rules.probing,
+            {"job": JOB, "now": NOW, "lease_end": NOW + SECOND},
+            {"state": "half-open", "called_at": NOW, "probe_at": NOW, "probe_until": NOW + SECOND, **ELECTED},
+        ),
+        (
+            rules.failed,
+            {"job": JOB, "error": "E: x"},
+            {
+                "state": "open",
+                "last_error": "E: x",
+                "probes": 6,
+                **UNPROBED,
+                "failed_probe": (JOB.tenant, JOB.id),
+                "failed_probe_created": JOB.created_at,
+            },
+        ),
+        (rules.given_up, {}, {"state": "open", **UNPROBED}),
+        (
+            rules.closed,
+            {"now": NOW},
+            {
+                "state": "closed",
+                "since": NOW,
+                "failures": 0,
+                "calls": 0,
+                "window_from": EPOCH,
+                **UNPROBED,
+                **UNFAILED,
+            },
+        ),
+    ],
+)
+def test_a_transition_counts_up_and_leaves_the_rest_as_it_was(
+    after: Callable[..., Breaker], arguments: dict[str, Any], changes: dict[str, Any]
+) -> None:
+    assert after(BUSY, **arguments) == replace(BUSY, version=9, **changes)

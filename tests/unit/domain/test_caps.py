@@ -84,6 +84,7 @@ def test_what_has_ended_counts_no_more() -> None:
 
     assert [configuration.cap_of(tenant, now=NOW) for tenant in "ab"] == [8, 1]
     assert [configuration.cap_of(tenant, now=until) for tenant in "ab"] == [4, 4]
+    assert configured(capped("caps.default", 4, until=until)).cap_of("a", now=until) is None
 
 
 def test_a_cap_that_only_a_newer_version_can_read_counts_for_nothing() -> None:

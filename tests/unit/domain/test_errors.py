@@ -1,6 +1,7 @@
 """What each error says and carries."""
 
 import math
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -41,18 +42,18 @@ CAUSE = KeyError("a")
 
 
 @pytest.mark.parametrize(
-    ("error", "text", "carried"),
+    ("make", "text", "carried"),
     [
-        (RetryAfter(90), "again in 90 s", {}),
-        (RetryAfter(90, "busy"), "busy", {}),
-        (BreakerOpenError("payments"), "the breaker payments is open", {"name": "payments"}),
+        (lambda: RetryAfter(90), "again in 90 s", {}),
+        (lambda: RetryAfter(90, "busy"), "busy", {}),
+        (lambda: BreakerOpenError("payments"), "the breaker payments is open", {"name": "payments"}),
         (
-            MissingInput("rates", after=MILLISECOND, most=5),
+            lambda: MissingInput("rates", after=MILLISECOND, most=5),
             "the input rates is missing",
             {"name": "rates", "after": MILLISECOND, "most": 5},
         ),
         (
-            StepsChangedError(["a", "b"], ["c"]),
+            lambda: StepsChangedError(["a", "b"], ["c"]),
             (
                 "the steps of this job type have changed: let the old version finish its jobs first, or give the type "
                 "a new name; recorded: a, b; asked for: c"
@@ -60,14 +61,14 @@ CAUSE = KeyError("a")
             {"recorded": ("a", "b"), "asked": ("c",)},
         ),
         (
-            BatchCallError(CAUSE, 3),
+            lambda: BatchCallError(CAUSE, 3),
             "KeyError: 'a'; the handler had 3 jobs, and each runs alone next",
             {"error": CAUSE, "__cause__": CAUSE},
         ),
-        (WriteRefusedError("settle", None), "settle refused by a missing document", {"write": "settle"}),
-        (WriteRefusedError("settle", DEAD), "settle refused by state dead", {"current": DEAD}),
+        (lambda: WriteRefusedError("settle", None), "settle refused by a missing document", {"write": "settle"}),
+        (lambda: WriteRefusedError("settle", DEAD), "settle refused by state dead", {"current": DEAD}),
         (
-            MissingResourceError("no table"),
+            lambda: MissingResourceError("no table"),
             (
                 "no table; check the name, the account and the region: "
                 "the outputs JobsTable and FilesBucket of the stack name its resources"
@@ -75,70 +76,89 @@ CAUSE = KeyError("a")
             {},
         ),
         (
-            TransactionTooLargeError(101, 100),
+            lambda: TransactionTooLargeError(101, 100),
             (
                 "the settle with its writes and follow-up jobs needs 101 transaction entries, "
                 "but the limit is 100; return Continue and do it in parts"
             ),
             {},
         ),
-        (NotAllowedNowError("cancelled", DEAD), "a job that is dead cannot be cancelled", {"current": DEAD}),
-        (UnknownJobTypeError("c", ("b", "a")), "unknown job type 'c'; known types: a, b", {"known": ("b", "a")}),
+        (lambda: NotAllowedNowError("cancelled", DEAD), "a job that is dead cannot be cancelled", {"current": DEAD}),
         (
-            UnknownJobTypeError("mail.welcom", ("mail.send", "mail.welcome")),
+            lambda: UnknownJobTypeError("c", ("b", "a")),
+            "unknown job type 'c'; known types: a, b",
+            {"known": ("b", "a")},
+        ),
+        (
+            lambda: UnknownJobTypeError("mail.welcom", ("mail.send", "mail.welcome")),
             "unknown job type 'mail.welcom'; did you mean 'mail.welcome'? known types: mail.send, mail.welcome",
             {"similar": "mail.welcome", "summary": "unknown job type 'mail.welcom'; did you mean 'mail.welcome'?"},
         ),
         (
-            UnknownJobTypeError("mail.other", ("mail.send",)),
+            lambda: UnknownJobTypeError("mail.other", ("mail.send",)),
             "unknown job type 'mail.other'; known types: mail.send",
             {"similar": None, "summary": "unknown job type 'mail.other'"},
         ),
-        (UnknownJobTypeError("c", ()), "unknown job type 'c'; known types: none", {"name": "c"}),
+        (lambda: UnknownJobTypeError("c", ()), "unknown job type 'c'; known types: none", {"name": "c"}),
         (
-            UnloadedJobTypeError("mail.send", ("a",), "mail.py, line 3: no such name"),
+            lambda: UnloadedJobTypeError("mail.send", ("a",), "mail.py, line 3: no such name"),
             "job type 'mail.send' is not loaded: mail.py, line 3: no such name",
             {"name": "mail.send", "known": ("a",), "fault": "mail.py, line 3: no such name"},
         ),
-        (JobFileError("mail.py: broken", ["mail.send"]), "mail.py: broken", {"names": ("mail.send",)}),
-        (DuplicateJobTypeError("twice"), "twice", {"names": ()}),
+        (lambda: JobFileError("mail.py: broken", ["mail.send"]), "mail.py: broken", {"names": ("mail.send",)}),
+        (lambda: DuplicateJobTypeError("twice"), "twice", {"names": ()}),
         (
-            PayloadTooLargeError(3, 2),
+            lambda: PayloadTooLargeError(3, 2),
             "the payload is 3 bytes as compact ASCII JSON; the limit is 2 bytes",
             {"size_bytes": 3, "limit_bytes": 2},
         ),
         (
-            PayloadTooLargeError(3, 2, what="data"),
+            lambda: PayloadTooLargeError(3, 2, what="data"),
             "the data is 3 bytes as compact ASCII JSON; the limit is 2 bytes",
             {"size_bytes": 3, "limit_bytes": 2},
         ),
         (
-            InvalidPayloadError([Fault("/a", "no"), Fault("", "bad")]),
+            lambda: InvalidPayloadError([Fault("/a", "no"), Fault("", "bad")]),
             "/a: no; bad",
             {"faults": (Fault("/a", "no"), Fault("", "bad"))},
         ),
-        (NewerSchemaError("document", 4, 3), "a document of schema 4; this code reads 3", {"schema": 4, "known": 3}),
         (
-            SubmissionPausedError("lane", MILLISECOND),
+            lambda: NewerSchemaError("document", 4, 3),
+            "a document of schema 4; this code reads 3",
+            {"schema": 4, "known": 3},
+        ),
+        (
+            lambda: SubmissionPausedError("lane", MILLISECOND),
             "an operator has paused the lane of this job and refuses new ones; submit it again later",
             {"scope": "lane", "retry_after": MILLISECOND},
         ),
         (
-            SubmissionShedError("mail.send", level=2, retry_after=MILLISECOND),
+            lambda: SubmissionShedError("mail.send", level=2, retry_after=MILLISECOND),
             "jobs of type mail.send are refused while the service is under strain; submit it again later",
             {"type": "mail.send", "level": 2, "retry_after": MILLISECOND},
         ),
-        *(
-            (
-                QuotaExceededError(count=count, period=timedelta(minutes=1), known=count + 1, retry_after=MILLISECOND),
-                f"the quota of {jobs} in 60 s is used up; submit the job again later",
-                {"count": count, "period": timedelta(minutes=1), "known": count + 1, "retry_after": MILLISECOND},
-            )
-            for count, jobs in ((1, "1 job"), (2, "2 jobs"))
+        (
+            lambda: QuotaExceededError(count=1, period=timedelta(minutes=1), known=3, retry_after=MILLISECOND),
+            "the quota of 1 job in 60 s is used up; submit the job again later",
+            {"count": 1, "period": timedelta(minutes=1), "known": 3, "retry_after": MILLISECOND},
+        ),
+        (
+            lambda: QuotaExceededError(count=2, period=timedelta(seconds=1.5), known=2, retry_after=MILLISECOND),
+            "the quota of 2 jobs in 1.5 s is used up; submit the job again later",
+            {"count": 2, "known": 2},
+        ),
+        (
+            lambda: UnknownJobTypeError("mail.sendd", ("mail.send", "mail.send2", "mail.send3")),
+            "unknown job type 'mail.sendd'; did you mean 'mail.send'? known types: mail.send, mail.send2, mail.send3",
+            {"similar": "mail.send"},
         ),
     ],
 )
-def test_an_error_says_and_carries_its_details(error: TidemillError, text: str, carried: dict[str, Any]) -> None:
+def test_an_error_says_and_carries_its_details(
+    make: Callable[[], TidemillError], text: str, carried: dict[str, Any]
+) -> None:
+    error = make()
+
     assert str(error) == text
     assert {name: getattr(error, name) for name in carried} == carried
 
@@ -224,6 +244,14 @@ def test_an_invalid_payload_lists_its_first_faults_and_that_there_are_more() -> 
     assert 300 < len(many.faults) < 500
     assert str(many).endswith("; there are more faults")
     assert InvalidPayloadError(many.faults).faults == many.faults
+
+
+def test_the_faults_of_an_invalid_payload_fill_their_bound_to_the_last_character() -> None:
+    """Each has 4,096 characters as JSON text."""
+    one, other, longer = (Fault(path, "x" * size) for path, size in (("/a", 4_086), ("/b", 4_086), ("/b", 4_087)))
+
+    assert InvalidPayloadError([one, other]).faults == (one, other)
+    assert InvalidPayloadError([one, longer]).faults == (one, Fault("", "there are more faults"))
 
 
 def test_a_fault_of_a_member_with_a_very_long_name_has_the_path_of_the_member_around_it() -> None:

@@ -1,5 +1,6 @@
 """The runtime configuration: settings by name, what a version knows of them, and what it keeps of others."""
 
+import json
 from dataclasses import fields, replace
 from datetime import timedelta
 from typing import Any
@@ -92,6 +93,14 @@ def test_an_invalid_setting_is_refused_with_its_fault(changes: dict[str, Any], c
         NOTHING_SET.with_setting(replace(A_FLAG, **changes))
 
 
+def test_the_document_may_be_as_large_as_its_limit() -> None:
+    room = LARGEST_DOCUMENT - len(json.dumps(NOTHING_SET.with_setting(replace(A_FLAG, value=""))))
+
+    assert len(json.dumps(NOTHING_SET.with_setting(replace(A_FLAG, value="x" * room)))) == LARGEST_DOCUMENT
+    with pytest.raises(InvalidSettingError, match=f"would have {LARGEST_DOCUMENT + 1} bytes"):
+        NOTHING_SET.with_setting(replace(A_FLAG, value="x" * (room + 1)))
+
+
 def test_removing_what_is_not_set_is_refused() -> None:
     with pytest.raises(InvalidSettingError, match=r"no setting 'flags\.colour' is in force"):
         NOTHING_SET.without_setting(A_FLAG.name, now=NOW)
@@ -142,7 +151,10 @@ def test_many_past_pauses_leave_room_for_settings() -> None:
     assert len(str(made.document)) < 5_000
 
 
-@pytest.mark.parametrize("past", [7, "text", [7, {}, {"name": 7}, {"name": "pauses.type=t"}]])
+@pytest.mark.parametrize(
+    "past",
+    [7, "text", [7, {}, {"name": 7}, {"name": "pauses.type=t"}], [{**paused("type=t").encoded(), "name": 7}]],
+)
 def test_past_pauses_of_an_unknown_form_are_skipped(past: Any) -> None:
     assert _target_at(RuntimeConfiguration(document={"past_pauses": past}), 0) is None
 

@@ -24,10 +24,30 @@ AFTER = datetime(2026, 1, 1, 3, 0, 30, tzinfo=UTC)
         ("cron(0 9 ? * 1 *)", "2026-01-04T09:00"),
         ("cron(0 9 ? JUL,aug SAT *)", "2026-07-04T09:00"),
         ("cron(0 9 1 1 ? 2027)", "2027-01-01T09:00"),
+        # Each range to both of its ends.
+        ("cron(0-59 3 * * ? *)", "2026-01-01T03:01"),
+        ("cron(59/30 3 * * ? *)", "2026-01-01T03:59"),
+        ("cron(59 0/23 * * ? *)", "2026-01-01T23:59"),
+        ("cron(0 0 31/3 * ? *)", "2026-01-31T00:00"),
+        ("cron(0 0 1 12/5 ? *)", "2026-12-01T00:00"),
+        ("cron(0 0 ? * 7/2 *)", "2026-01-03T00:00"),
+        ("cron(0 0 1 1 ? 2030/100)", "2030-01-01T00:00"),
+        ("cron(5-9/4 4 * * ? *)", "2026-01-01T04:05"),
+        ("cron(9,5/50 4 * * ? *)", "2026-01-01T04:05"),
+        ("cron(? ? ? ? ? ?)", "2026-01-01T03:01"),
+        ("cron(* * 31 4,dec * *)", "2026-12-31T00:00"),
+        ("cron(0 0 */2 * ? *)", "2026-01-03T00:00"),
+        ("cron(0 0 1 1 ? */4)", "2030-01-01T00:00"),
+        ("cron(0 9 ? * SUN *)", "2026-01-04T09:00"),
+        ("cron(0 9 ? * SAT *)", "2026-01-03T09:00"),
     ],
 )
 def test_the_next_time_of_a_cron_expression(expression: str, expected: str) -> None:
     assert next_time(expression, after=AFTER) == datetime.fromisoformat(f"{expected}:00+00:00")
+
+
+def test_the_last_hour_of_a_day_is_followed_by_the_first_of_the_next() -> None:
+    assert next_time("cron(0 * * * ? *)", after=AFTER.replace(hour=23)) == datetime(2026, 1, 2, tzinfo=UTC)
 
 
 def test_a_time_is_not_its_own_next_time() -> None:

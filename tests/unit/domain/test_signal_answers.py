@@ -34,6 +34,9 @@ SIXTEEN = got(*(f"signal-{number}" for number in range(16)))
         (PARKED, Answer.WAKES),
         (QUEUED, Answer.WAKES),
         (replace(PARKED, awaited=replace(AWAITED, name="other")), Answer.KEPT),
+        # Wake has given it another time, or it was held back.
+        (replace(PARKED, due=END + SECOND), Answer.KEPT),
+        (replace(QUEUED, holds=1, hold_cause=HoldCause.OUTAGE), Answer.KEPT),
         (a_job(), Answer.KEPT),
         (a_job(state=State.RUNNING), Answer.KEPT),
         (replace(PARKED, signals=got("approval")), Answer.REPEATED),
@@ -77,7 +80,12 @@ def test_only_a_dead_job_keeps_a_signal_for_its_redrive(state: State) -> None:
         (QUEUED, {"wait": AWAITED.wait}, False),
         (QUEUED, {"holds": 1, "hold_cause": HoldCause.OUTAGE}, False),
         (PARKED, {"wait": Wait(cause=Cause.INPUT, key="rates", since=NOW)}, True),
-        *((PARKED, {"state": state}, False) for state in State if state not in {State.PARKED, State.QUEUED}),
+        *(
+            (base, {"state": state}, False)
+            for base in (PARKED, QUEUED)
+            for state in State
+            if state not in {State.PARKED, State.QUEUED}
+        ),
     ],
 )
 def test_a_job_waits_for_a_signal_until_the_end_of_its_wait_and_for_nothing_else(

@@ -1,5 +1,6 @@
 """The table of transitions: complete, legal, and equal to the diagram."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from tidemill.domain.states import AT_REST, TERMINAL, TRANSITIONS, WITHOUT_EFFECT, State, Write, allowed
 from tools.state_machine import document
 
+DIAGRAM = Path(__file__).parents[3] / "docs" / "internals" / "state-machine.md"
 #: What the states promise of their comings and goings, said a second time and in other words.
 LEGAL = {
     *((None, state) for state in (State.WAITING, State.SCHEDULED, State.QUEUED)),
@@ -85,6 +87,34 @@ def test_an_unknown_state_raises() -> None:
 
 
 def test_the_diagram_equals_the_table() -> None:
-    drawn = (Path(__file__).parents[3] / "docs" / "internals" / "state-machine.md").read_text(encoding="utf-8")
+    assert DIAGRAM.read_text(encoding="utf-8") == document(), "run `make docs`"
 
-    assert drawn == document(), "run `make docs`"
+
+def test_a_write_is_allowed_exactly_where_the_diagram_draws_it() -> None:
+    drawn = {
+        (write, before, after)
+        for before, after, writes in re.findall(
+            r"^    (\S+) --> (\w+): (.+)$", DIAGRAM.read_text(encoding="utf-8"), re.MULTILINE
+        )
+        for write in writes.split(", ")
+    }
+
+    can = {
+        (str(write), str(before or "[*]"), str(after))
+        for write in Write
+        for before in (None, *State)
+        for after in State
+        if allowed(write, before, after)
+    }
+    assert can == drawn
+
+
+@pytest.mark.parametrize(
+    ("state", "final"),
+    [
+        *((name, True) for name in ("succeeded", "dead", "cancelled", "expired")),
+        *((name, False) for name in ("waiting", "scheduled", "queued", "running", "retrying", "parked")),
+    ],
+)
+def test_four_states_end_a_job(state: str, final: bool) -> None:
+    assert State(state).terminal is final

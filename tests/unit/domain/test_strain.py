@@ -45,6 +45,11 @@ def test_the_level_is_in_force_until_its_end() -> None:
     assert NOTHING_SET.strain_level(NOW) == 0
 
 
+@pytest.mark.parametrize("level", [0, 1, 2, 3])
+def test_an_operator_may_set_each_level(level: int) -> None:
+    assert level_of(level) == level
+
+
 def test_level_0_counts_as_without_strain() -> None:
     assert configured(strained(0)).strain(NOW) is None
 

@@ -82,6 +82,10 @@ def test_a_trace_has_its_context_and_its_request(request_id: str) -> None:
     assert trace_of(request_id, None) == request_id
 
 
+def test_a_request_that_looks_like_a_context_is_none() -> None:
+    assert (traceparent_of(CONTEXT), request_of(CONTEXT)) == (None, CONTEXT)
+
+
 def test_a_context_replaces_an_earlier_one() -> None:
     child = f"00-{TRACE}-{'1' * 16}-01"
 

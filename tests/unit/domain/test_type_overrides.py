@@ -77,6 +77,22 @@ def test_an_invalid_override_is_refused_with_its_fault(name: str, value: Any, co
     assert complaint in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("option", "values"),
+    [
+        ("max_attempts", (1, 25)),
+        ("backoff_seconds", (0, 86_400)),
+        ("backoff_cap_seconds", (0, 0.5, 86_400)),
+        ("timeout_seconds", (0.001, 900)),
+        ("concurrency_per_key", (1, 100)),
+    ],
+)
+def test_an_override_may_have_the_smallest_and_the_largest_value(option: str, values: tuple[float, ...]) -> None:
+    for value in values:
+        (override,) = configured(overridden(f"mail.{option}", value)).overrides(NOW)
+        assert override.setting.value == value
+
+
 def test_an_override_that_only_a_newer_version_reads_leaves_the_others() -> None:
     known = configured(overridden("mail.max_attempts", 3))
     entry = known.document["settings"]["types.mail.max_attempts"]

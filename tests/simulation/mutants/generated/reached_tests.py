@@ -1,8 +1,8 @@
 """Which tests reach the block of a mutant, and how fast they are. No other test can notice the mutant.
 
 One run of all tests on the unbroken engine notes it. A block that runs while modules are imported, or code outside
-functions, counts as reached by each test that reaches another block of its module, and by those that compare numbers
-with the pages that state them.
+functions, counts as reached by each test that reaches another block of its module, by those in a file with the name of
+the module, and by those that only read constants.
 """
 
 import json
@@ -27,6 +27,7 @@ _OF_NUMBERS: Final = (
     "tests/unit/docs/test_constants_page.py",
     "tests/unit/docs/test_limits_page.py",
     "tests/unit/docs/test_stated_numbers.py",
+    "tests/unit/domain/test_defaults.py",
 )
 
 
@@ -44,16 +45,18 @@ class ReachedTests:
         self._of_numbers = {name for name in seconds if name.partition("::")[0] in _OF_NUMBERS}
 
     def of(self, mutant: GeneratedMutant) -> list[str]:
-        """Those in a file with the name of the module come first, then the fastest."""
-        block = self._blocks.around(mutant)
-        found = set(self._reached[block] if block else ()) or self._of_module[mutant.module] | self._of_numbers
+        """Those in a file with the name of the module, and those of numbers, come first; then the fastest."""
         stem = mutant.module.rpartition(".")[2]
 
-        def rank(name: str) -> tuple[bool, float]:
+        def near(name: str) -> bool:
             words = Path(name.partition("::")[0]).stem.removeprefix("test_")
-            return words not in stem and stem.rstrip("s") not in words, self._seconds[name]
+            return name in self._of_numbers or words in stem or stem.rstrip("s") in words
 
-        return sorted(found & self._seconds.keys(), key=rank)
+        block = self._blocks.around(mutant)
+        found = set(self._reached[block] if block else ()) or self._of_module[mutant.module].union(
+            filter(near, self._seconds)
+        )
+        return sorted(found & self._seconds.keys(), key=lambda name: (not near(name), self._seconds[name]))
 
 
 def reached_tests(path: Path, *, processes: int, files: Sequence[str] | None = None) -> ReachedTests:

@@ -1,0 +1,80 @@
+"""What a part of a document, an outcome or a policy means where it says nothing."""
+
+from collections.abc import Iterator
+from dataclasses import MISSING, Field, fields, is_dataclass
+from datetime import UTC, datetime, timedelta
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
+
+import tidemill.domain
+from tidemill.domain.breaker import BreakerState
+from tidemill.domain.flows import OnFailure
+from tidemill.domain.governor import Starts
+from tidemill.domain.limits import Rate
+
+_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+_NONE = Starts()
+#: All others are empty: none, no, zero, no text, no items. Older documents lack them, and are read so.
+_NOT_EMPTY = {
+    "Adaptive.floor": 1,
+    "Awaited.times": 1,
+    "Breaker.called_at": _NEVER,
+    "Breaker.failed_probe_created": _NEVER,
+    "Breaker.outage_from": _NEVER,
+    "Breaker.probe_at": _NEVER,
+    "Breaker.probe_interval": timedelta(seconds=15),
+    "Breaker.probe_until": _NEVER,
+    "Breaker.since": _NEVER,
+    "Breaker.state": BreakerState.CLOSED,
+    "Breaker.window_from": _NEVER,
+    "BreakerPolicy.failure_ratio": 0.5,
+    "BreakerPolicy.failure_threshold": 5,
+    "BreakerPolicy.probe_interval": timedelta(seconds=15),
+    "BreakerPolicy.window": timedelta(seconds=10),
+    "Cursor.clean": True,
+    "Edge.on_failure": OnFailure.FAIL,
+    "Event.version": 1,
+    "Governed.minute": _NONE,
+    "Governed.minute_from": _NEVER,
+    "Governed.raised_by": _NONE,
+    "Governed.since": _NEVER,
+    "Governed.starts": _NONE,
+    "Governed.window_from": _NEVER,
+    "LimitState.arrival": _NEVER,
+    "LimitState.last_at": _NEVER,
+    "LimitState.promised": _NEVER,
+    "Look.complete": True,
+    "Pause.rate": Rate(count=10, period=timedelta(seconds=1)),
+    "RetryPolicy.backoff_cap_seconds": 900,
+    "RetryPolicy.backoff_seconds": 2,
+    "RetryPolicy.max_attempts": 8,
+    "RetryPolicy.max_hops": 1000,
+    "RuntimeConfiguration.acts_within": timedelta(seconds=10),
+    "Step.result": "null",
+}
+
+
+def _fields() -> Iterator[tuple[str, Field[Any]]]:
+    for module in iter_modules(tidemill.domain.__path__, "tidemill.domain."):
+        for each in vars(import_module(module.name)).values():
+            if isinstance(each, type) and is_dataclass(each) and each.__module__ == module.name:
+                yield from ((f"{each.__name__}.{field.name}", field) for field in fields(each))
+
+
+def _default(field: Field[Any]) -> Any:
+    """None without a default as well."""
+    if field.default_factory is not MISSING:
+        return field.default_factory()
+    return None if field.default is MISSING else field.default
+
+
+def test_what_is_left_out_is_empty_unless_it_is_listed() -> None:
+    assert {name: value for name, field in _fields() if (value := _default(field))} == _NOT_EMPTY
+
+
+def test_only_what_a_message_or_a_log_has_besides_does_not_count_when_two_are_compared() -> None:
+    found = {name: field for name, field in _fields() if not (field.compare and field.repr)}
+
+    assert {name: field.repr for name, field in found.items()} == {"Failed.cause": False, "Reference.first_run": True}
+    assert not any(field.compare for field in found.values())
