@@ -99,6 +99,7 @@ def test_a_line_names_the_tenant_and_the_lane_of_its_cap() -> None:
     assert str(line) == "cap of tenant a in lane bulk"
     assert Line.for_limit('["mail.send", "a"]').capped is None
     assert Line.for_limit('{"lane": "bulk"}').capped is None
+    assert Line.for_limit('{"tenant": "a"}').capped is None
     assert Line.for_pause(line.key).capped is None
 
 
