@@ -264,6 +264,8 @@ class Attempt:
 
         It does not wait for a settle that is under way: no time is left for that.
         """
+        if self.has_ended():
+            return
         now = self._context.clock()
         lease_end = self._job.due if self._job else None
         backoff = put_back_for(self._receives, draw=self._context.draw())
