@@ -33,8 +33,8 @@ PAUSES: Final = (
     Mutant(
         "a pause that has ended is forgotten",
         modules.RUNTIME_CONFIGURATION,
-        "for pause in (*self._pauses, *past) if",
-        "for pause in (*self._pauses, *past)[: len(self._pauses)] if",
+        "sorted((*self._pauses, *past), key",
+        "sorted(self._pauses, key",
     ),
     Mutant(
         "a paused limit key is not asked for",
