@@ -345,6 +345,6 @@ def _end_run(
         expressions=expressions,
         # The fence: a worker that lost its lease cannot write.
         conditions=["#owner = :owner", *conditions],
-        names=["owner", *names],
+        names=names,
         values={":owner": token, **values},
     )

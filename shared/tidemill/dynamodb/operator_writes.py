@@ -45,7 +45,7 @@ def cancel(job: Job, asked: CancelRequest, *, now: datetime, retention: timedelt
             # those that the operator asked for.
             *(f"#{name} = :read_{name}" for name in seen),
         ],
-        names=["state", *seen],
+        names=[*seen],
         values=at_rest | {f":read_{name}": value for name, value in seen.items()},
     )
 
@@ -117,7 +117,7 @@ def park(job: Job, wait: Wait, *, now: datetime) -> Request:
             # A submission of its burst has moved it since, with no new generation: it must not start before its time.
             "#due = :due",
         ],
-        names=["generation", "due"],
+        names=["generation"],
         values={
             **to_send,
             ":generation": number(job.generation),

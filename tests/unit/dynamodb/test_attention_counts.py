@@ -12,7 +12,6 @@ from tidemill.domain.waiting import Line
 from tidemill.dynamodb.attention_counts import (
     MOST_COUNTED,
     MOST_LINES,
-    MOST_LINES_FOUND,
     AttentionCounts,
     Counted,
     ParkedJobs,
@@ -71,7 +70,7 @@ def parked(entries: dict[Line, int]) -> ParkedJobs:
 
 
 def test_a_count_chooses_among_a_bounded_number_of_lines() -> None:
-    rest = iter(lines(MOST_LINES_FOUND + 5))
+    rest = iter(lines(1_005))
 
     counts(Index({})).parked(lambda _part: rest)
 

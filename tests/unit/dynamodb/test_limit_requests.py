@@ -1,6 +1,5 @@
 """What each write of a limit item changes, and on which item it insists."""
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -11,11 +10,13 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.support.builders import LEASE, NOW, SECOND
+from tests.support.said_requests import said
 from tidemill.application.ports import LimitSlot
 from tidemill.aws.attribute_values import milliseconds, seconds
 from tidemill.domain.adaptive_limit import Adapted, Adaptive
 from tidemill.domain.limit_state import RESERVED, LimitState, Turn, burst, interval, run_name, slack
 from tidemill.domain.limits import Limit, Rate
+from tidemill.domain.pauses import Drain
 from tidemill.domain.time_constants import EPOCH, MICROSECOND
 from tidemill.domain.waiting import Cause, Line
 from tidemill.dynamodb import limit_item
@@ -45,23 +46,6 @@ def ms(at: datetime) -> str:
 
 def us(at: datetime) -> int:
     return (at - EPOCH) // MICROSECOND
-
-
-def said(request: Mapping[str, Any] | None) -> tuple[set[str], set[str], list[str]]:
-    """What it sets, what it removes, and its conditions, with the names and values in their places."""
-    assert request is not None
-    values = {name: next(iter(each.values())) for name, each in request.get("ExpressionAttributeValues", {}).items()}
-
-    def plain(expression: str) -> str:
-        named = re.sub(r"#\w+", lambda found: str(request["ExpressionAttributeNames"][found[0]]), expression)
-        return re.sub(r":\w+", lambda found: str(values[found[0]]), named)
-
-    setting, _, removing = request["UpdateExpression"].partition("REMOVE ")
-    return (
-        {plain(each.strip()) for each in setting.removeprefix("SET ").split(", ") if each},
-        {plain(each) for each in removing.split(", ") if each},
-        [plain(each) for each in request.get("ConditionExpression", "").split(" AND ") if each],
-    )
 
 
 KEPT = f"expires_at = {seconds(NOW + timedelta(days=2))['N']}"
@@ -238,6 +222,13 @@ WRITES: dict[str, tuple[Write, set[str], set[str], list[str]]] = {
         {"adaptive", "slots", "expires_at"},
         [f"(attribute_not_exists(last_at) OR last_at <= {ms(NOW)})"],
     ),
+    # An earlier pause of the same name has ended, and let its item expire.
+    "list the line of a pause that ends": (
+        partial(limit_item.mark_drain, Drain(line=SLOT.line, rate=RATE, ends_at=NOW)),
+        {"attention = lines#3", f"attention_at = {ms(NOW)}", f"last_at = {ms(NOW)}", "count = 2", "period = 60000000"},
+        {"expires_at"},
+        [],
+    ),
     "promise a time": (
         partial(limit_item.promise, replace(SLOT, limit=PACED), RATE, LimitState(), NOW + SECOND, now=NOW),
         {KEPT, f"promised = {us(NOW + SECOND + interval(RATE))}"},
@@ -359,3 +350,15 @@ def test_what_a_process_remembers_of_rates_outlives_a_thousand_lines_of_slots() 
     limits.acquire(replace(SLOT, limit=PACED), now=NOW)
 
     assert f"arrival > {us(NOW)}" in client.conditions[-1]
+
+
+def test_a_process_remembers_a_rate_also_from_the_item_that_refused_it() -> None:
+    client = Client({"arrival": {"N": str(us(NOW + SECOND))}}, grants=False)
+    limits = limits_over(client)
+    limits.acquire(replace(SLOT, limit=PACED), now=NOW)
+    tries = len(client.conditions)
+
+    limits.acquire(replace(SLOT, limit=PACED), now=NOW)
+
+    assert f"arrival > {us(NOW)}" not in client.conditions[0]
+    assert f"arrival > {us(NOW)}" in client.conditions[tries]

@@ -28,7 +28,7 @@ from tests.support.builders import (
 )
 from tidemill.application.ports import Checkpoint
 from tidemill.domain.errors import WriteRefusedError
-from tidemill.domain.history import Why
+from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import CancelRequest, Job, Redrive
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import encode
@@ -314,3 +314,33 @@ def test_a_run_that_began_before_a_cancel_is_asked_to_end_whichever_it_is() -> N
     assert CancelRequest(by="ada", reason="a typo").by in str(
         grants.request["ExpressionAttributeValues"][":new_cancel"]
     )
+
+
+def test_a_job_alone_is_inserted_with_one_put_and_one_of_a_group_is_redriven_in_a_transaction() -> None:
+    alone, together = Grants(), Grants()
+
+    store_over(alone).insert_if_absent(QUEUED)
+    with pytest.raises(WriteRefusedError):
+        # The table is empty, so the job is gone by the end.
+        store_over(together).redrive(replace(DEAD, group="g"), token="t", now=NOW, by="ada")
+
+    assert [name for name, _ in alone.calls] == ["put_item"]
+    assert "transact_write_items" in [name for name, _ in together.calls]
+
+
+def test_a_claim_that_only_a_long_history_refuses_replaces_it_by_the_last_entries() -> None:
+    """Not so a claim that would be refused in any case."""
+    grants = Grants()
+    entries = tuple(Transition(at=NOW, state=State.QUEUED, cause=Why.NUDGED) for _ in range(100))
+
+    class RefusesFirst:
+        def update_item(self, **request: Any) -> Any:
+            asked.append(request)
+            return grants.update_item(**request) if len(asked) > 1 else Refuses(full).put_item(**request)
+
+    asked: list[Any] = []
+    full = replace(QUEUED, history=entries)
+    store_over(RefusesFirst()).claim(reference_to(QUEUED), token="t", now=NOW, lease_end=NOW + LEASE)
+
+    assert len(recorded(grants.request)) == 13
+    assert recorded(grants.request)[-1] == Why.CLAIMED
