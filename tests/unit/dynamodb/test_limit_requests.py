@@ -41,7 +41,7 @@ MEASURED = replace(HELD, adapted=Adapted(allowed=2, falls=1))
 
 
 def ms(at: datetime) -> str:
-    return milliseconds(at)["N"]
+    return str(milliseconds(at)["N"])
 
 
 def us(at: datetime) -> int:
@@ -297,9 +297,8 @@ class Client:
         self.conditions.append(said(request)[2])
         if self._grants:
             return {"Attributes": self._item}
-        raise ClientError(  # type: ignore[typeddict-item]
-            {"Error": {"Code": "ConditionalCheckFailedException", "Message": ""}, "Item": self._item}, "UpdateItem"
-        )
+        refusal: Any = {"Error": {"Code": "ConditionalCheckFailedException", "Message": ""}, "Item": self._item}
+        raise ClientError(refusal, "UpdateItem")
 
 
 def limits_over(client: Any) -> DynamoLimits:
@@ -325,7 +324,7 @@ def test_a_run_waits_in_line_if_others_are_faster_each_time_also_at_listing_the_
 )
 def test_a_line_that_a_later_job_has_listed_is_not_listed_again(mark: Mapping[str, Any], listed: bool) -> None:
     full = {"held": {"M": {name: {"N": ms(NOW + LEASE)} for name in ("a", "b")}}}
-    client = Client(full | mark, grants=False)
+    client = Client({**full, **mark}, grants=False)
 
     limits_over(client).acquire(SLOT, now=NOW)
 

@@ -101,7 +101,7 @@ def test_a_filtered_page_reads_a_hundred_documents_at_a_time(
 
 def test_a_page_reads_no_more_documents_than_it_lacks_jobs() -> None:
     """Four of the first ten have expired."""
-    gone = {"state": State.SUCCEEDED, "due": None, "expires_at": NOW - SECOND}
+    gone: dict[str, Any] = {"state": State.SUCCEEDED, "due": None, "expires_at": NOW - SECOND}
     found = jobs(30)
     stage = Stage(*(replace(job, **gone) if number >= 26 else job for number, job in enumerate(found)))
     client: Any = stage

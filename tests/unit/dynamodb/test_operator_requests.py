@@ -263,7 +263,7 @@ def conditions(request: Mapping[str, Any]) -> set[str]:
 
 
 def ms(at: Any) -> str:
-    return milliseconds(at)["N"]
+    return str(milliseconds(at)["N"])
 
 
 def read(job: Any, *names: str) -> set[str]:

@@ -46,7 +46,7 @@ class Client:
 
     def paginate(self, **_request: Any) -> Iterator[Any]:
         for start in range(0, len(self._items), 2):
-            more = {"LastEvaluatedKey": {}} if start + 2 < len(self._items) else {}
+            more: dict[str, Any] = {"LastEvaluatedKey": {}} if start + 2 < len(self._items) else {}
             units = {"ConsumedCapacity": {"CapacityUnits": float(start + 1)}}
             yield {"Items": self._items[start : start + 2], **more, **units}
 
