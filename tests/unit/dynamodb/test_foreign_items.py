@@ -3,10 +3,14 @@
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from tests.support.builders import NOW
+from tidemill.domain.errors import StoreUnavailableError
+from tidemill.domain.governor import Starts
 from tidemill.dynamodb.history_entries import size_bytes
 from tidemill.dynamodb.item_keys import prefixed_key
+from tidemill.dynamodb.strain_item import DynamoGovernor
 from tidemill.dynamodb.stream import of_another_table
 from tidemill.dynamodb.table_scan import DynamoTableScan
 
@@ -63,3 +67,18 @@ def test_a_page_of_a_scan_says_where_the_next_begins(last: str | None) -> None:
     page = DynamoTableScan(client, table="jobs").page(0, of=1, after=None, overdue_since=NOW)
 
     assert (page.cursor, page.items, page.read_units, page.found) == (last, 9, 1.5, [])
+
+
+def test_starts_are_added_four_times_at_most_while_others_are_faster() -> None:
+    tries: list[Any] = []
+
+    class Client:
+        def update_item(self, **request: Any) -> None:
+            tries.append(request)
+            raise ClientError({"Error": {"Code": "ConditionalCheckFailedException", "Message": ""}}, "UpdateItem")
+
+    client: Any = Client()
+
+    with pytest.raises(StoreUnavailableError, match="item of the strain"):
+        DynamoGovernor(client, table="jobs").add(Starts(), now=NOW)
+    assert len(tries) == 4
