@@ -15,8 +15,10 @@ from tests.support.single_job import Clock, carried_out
 from tidemill import Breaker as Declared
 from tidemill import Run, WaitFor
 from tidemill.application.attempt_report import Ending
+from tidemill.application.ports import LimitSlot
 from tidemill.domain.breaker import BreakerState
 from tidemill.domain.job import Job
+from tidemill.domain.limits import Limit
 from tidemill.domain.runtime_configuration import NOTHING_SET
 from tidemill.domain.setting import Setting
 from tidemill.domain.states import State
@@ -90,6 +92,33 @@ def test_a_lane_that_is_minutes_behind_still_has_its_probe(downstream: Downstrea
 
     assert downstream.run(stored(store, probe)).ending is Ending.SUCCEEDED
 
+    assert downstream.breaker.closed
+
+
+def test_a_probe_that_finds_no_slot_calls_once_it_has_one(
+    downstream: Downstream, store: DynamoJobStore, limits: DynamoLimits
+) -> None:
+    """Other runs of its limit, or of its tenant with a cap, may keep all slots busy for the whole outage."""
+    downstream.limit_to(Limit(concurrency=1))
+    jobs = downstream.fail_twice()
+    downstream.error, downstream.clock.now = None, PROBE_AT
+    line = downstream.type.limit_line({}, tenant=jobs[0].tenant, lane=jobs[0].lane)
+    assert line
+    other = LimitSlot(
+        line=line, limit=Limit(concurrency=1), token="other", until=NOW + timedelta(hours=1), job=("t", "other")
+    )
+    limits.acquire(other, now=NOW)
+    (elected,) = [job for job in jobs if (job.tenant, job.id) == downstream.breaker.probe]
+
+    downstream.run(stored(store, elected))
+    waits = stored(store, elected)
+    assert (waits.state, waits.wait and waits.wait.line, downstream.calls) == (State.PARKED, line, 2)
+
+    downstream.clock.now += 3 * SECOND
+    downstream.releaser.leave(other, line_stands=True)
+    downstream.run(stored(store, elected))
+
+    assert (stored(store, elected).state, downstream.calls) == (State.SUCCEEDED, 3)
     assert downstream.breaker.closed
 
 

@@ -15,6 +15,7 @@ from tidemill.application.breakers import Breakers
 from tidemill.application.release import Releaser
 from tidemill.domain.breaker import Breaker
 from tidemill.domain.job import Job, reference_to
+from tidemill.domain.limits import Limit
 from tidemill.domain.runtime_configuration import NOTHING_SET
 from tidemill.dynamodb.breaker_item import DynamoBreakers
 from tidemill.dynamodb.job_store import DynamoJobStore
@@ -48,6 +49,11 @@ class Downstream:
     def declare(self, handler: Any, *breakers: Declared) -> None:
         """The type of the jobs from now on."""
         self.type = replace(a_job_type(handler, max_attempts=3), depends_on=tuple(each.policy for each in breakers))
+        self._context = replace(self._context, job_types=types_of(self.type))
+
+    def limit_to(self, limit: Limit) -> None:
+        """The jobs of the type from now on have this limit."""
+        self.type = replace(self.type, limit=limit)
         self._context = replace(self._context, job_types=types_of(self.type))
 
     @property

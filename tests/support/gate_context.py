@@ -84,6 +84,9 @@ class GateContext:
             raise self.undone
         return bool(self.undone)
 
+    def would_admit(self, policy: BreakerPolicy) -> bool:
+        return policy.name not in self.opened
+
     def admits(self, policy: BreakerPolicy, job: Job) -> bool:
         del job
         return policy.name not in self.opened

@@ -205,6 +205,7 @@ class Attempt:
                 gates.downstreams_work,
                 gates.within_limits,
                 gates.without_stray,
+                gates.may_call_downstreams,
             ):
                 if outcome := gate(job):
                     return outcome

@@ -184,6 +184,11 @@ class Gates:
     def downstreams_work(self, _job: Job) -> None:
         """Raises `BreakerOpenError`: see `parked_for_breaker`."""
         if self.breakers:
+            self.breakers.require_all()
+
+    def may_call_downstreams(self, _job: Job) -> None:
+        """The job may be a probe now. The last gate: a probe that makes no call costs its breaker an interval."""
+        if self.breakers:
             self.breakers.admit_all()
 
     def called_downstreams(self, error: Exception | None) -> str | None:

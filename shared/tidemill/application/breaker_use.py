@@ -49,14 +49,18 @@ class BreakerUse:
         if self._breakers.blocks(policy.name):
             self._probed.add(policy.name)
 
+    def require_all(self) -> None:
+        """Before the run asks for what else it needs. Raises `BreakerOpenError` for the first one that is open.
+
+        It changes nothing: no breaker may lose its probe to a job that another one refuses, or that finds no slot.
+        """
+        for policy in self._depends_on:
+            if not self._breakers.would_admit(policy):
+                self._asked.add(policy.name)
+                raise BreakerOpenError(policy.name)
+
     def admit_all(self) -> None:
-        """Before the handler. Raises `BreakerOpenError` for the first one that is open."""
-        if len(self._depends_on) > 1:
-            # No breaker may lose its probe to a job that another one refuses.
-            for policy in self._depends_on:
-                if not self._breakers.would_admit(policy):
-                    self._asked.add(policy.name)
-                    raise BreakerOpenError(policy.name)
+        """Before the handler. Raises `BreakerOpenError` for one that has opened, or that another job probes."""
         for policy in self._depends_on:
             self.admit(policy)
 

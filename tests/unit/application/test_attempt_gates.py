@@ -226,7 +226,6 @@ def calling(*opened: str, wait: Wait | None = None, **arguments: Any) -> tuple[A
 def test_a_job_whose_downstream_is_open_waits_in_its_line() -> None:
     gates, context, job = calling("pay")
     context.opened.add("never asked")
-    context.admits = lambda policy, job: False  # type: ignore[method-assign]
     with pytest.raises(BreakerOpenError):
         gates.downstreams_work(job)
 
@@ -234,10 +233,19 @@ def test_a_job_whose_downstream_is_open_waits_in_its_line() -> None:
     assert context.calls == [("list", Line.for_breaker("pay"), RATE, KEY, NOW)]
 
 
+def test_a_job_whose_downstream_has_opened_since_does_not_call_it() -> None:
+    gates, context, job = calling()
+    gates.downstreams_work(job)
+    context.opened.add("pay")
+    with pytest.raises(BreakerOpenError):
+        gates.may_call_downstreams(job)
+
+
 def test_a_worker_that_counts_no_calls_has_no_breakers() -> None:
     gates, _ = gates_of(replace(a_job_type(), depends_on=(PAY,)))
     gates.read_type(JOB)
     gates.downstreams_work(JOB)
+    gates.may_call_downstreams(JOB)
     assert gates.called_downstreams(ConnectionError()) is None
 
 
@@ -245,7 +253,7 @@ def test_a_worker_that_counts_no_calls_has_no_breakers() -> None:
 def test_the_error_of_a_run_that_has_ended_already_blames_no_breaker(over: bool, blamed: str | None) -> None:
     gates, context, job = calling(has_ended=lambda: over)
     context.failed = lambda *_, **__: True  # type: ignore[attr-defined]
-    gates.downstreams_work(job)
+    gates.may_call_downstreams(job)
     context.opened.add("pay")
 
     assert gates.called_downstreams(ConnectionError("down")) == blamed
@@ -270,7 +278,7 @@ def test_a_job_does_not_run_beside_a_stray_thread(stray: Any, held: bool) -> Non
 def test_a_probe_that_closed_its_breaker_lets_the_line_move(wait: Wait | None, drains: bool) -> None:
     gates, context, job = calling("pay", wait=wait)
     context.admits = lambda policy, job: True  # type: ignore[method-assign]
-    gates.downstreams_work(job)
+    gates.may_call_downstreams(job)
     gates.called_downstreams(None)
 
     gates.release_slot(job, lambda *_: None)

@@ -74,20 +74,15 @@ class ARun:
         return found
 
 
-def test_a_type_with_one_downstream_asks_once() -> None:
-    run = ARun(PAY)
-    run.use.admit_all()
-    assert run.breakers.asked == ["pay"]
-
-
 def test_all_downstreams_are_asked_before_one_of_them_is_probed() -> None:
     run = ARun(PAY, MAIL, refusing=("mail",))
 
     with pytest.raises(BreakerOpenError) as refused:
-        run.use.admit_all()
+        run.use.require_all()
 
     assert (refused.value.name, run.breakers.asked) == ("mail", ["pay?", "mail?"])
     run.breakers.refusing = set()
+    run.use.require_all()
     run.use.admit_all()
     assert run.breakers.asked[2:] == ["pay?", "mail?", "pay", "mail"]
 
@@ -332,7 +327,7 @@ def test_a_job_that_another_breaker_refuses_has_asked_that_one_only() -> None:
     wait = Wait(cause=Cause.BREAKER, key="mail", since=NOW)
     run = ARun(PAY, MAIL, refusing=("mail",), job=replace(JOB, wait=wait))
     with pytest.raises(BreakerOpenError):
-        run.use.admit_all()
+        run.use.require_all()
 
     run.use.give_up()
 
