@@ -168,7 +168,7 @@ def test_an_undo_names_its_job_its_author_and_a_reason_if_there_is_one(reason: s
         (Why.NUDGED, {"claimed_at": AT, "state": State.RETRYING}, "the last run began"),
     ],
 )
-def test_what_happened_at_the_time_of_another_transition_is_told(
+def test_what_happened_at_the_time_of_another_transition_is_shown(
     cause: Why, changes: dict[str, Any], says: str
 ) -> None:
     history = (_entry(State.RUNNING if cause is Why.CLAIMED else State.QUEUED, cause, 1),)

@@ -82,7 +82,7 @@ def test_a_trace_has_its_context_and_its_request(request_id: str) -> None:
     assert trace_of(request_id, None) == request_id
 
 
-def test_a_request_that_looks_like_a_context_is_none() -> None:
+def test_a_request_that_looks_like_a_context_counts_as_a_request() -> None:
     assert (traceparent_of(CONTEXT), request_of(CONTEXT)) == (None, CONTEXT)
 
 

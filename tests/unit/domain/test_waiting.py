@@ -22,7 +22,7 @@ def test_a_line_has_a_cause_and_a_key_that_fits_into_the_key_of_an_item(
 ) -> None:
     assert line("payments") == Line(Cause(cause), "payments")
     assert line("k" * 256) == Line(Cause(cause), "k" * 256)
-    # The SHA-256 of 257 letters.
+    # The SHA-256 of 257 characters.
     assert line("k" * 257).key == "a5de0e3c93b4322bf1d2e6cc13119219d665142374de7f2b06bae237759c73e2"
 
 

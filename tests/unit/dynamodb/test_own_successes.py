@@ -54,7 +54,7 @@ A_LATER_JOB: dict[str, Any] = {"created_at": NOW + SECOND}
 
 
 class Refuses:
-    """This document refuses each write, or the first entry of a transaction. None: there is no document."""
+    """This document refuses each write, or the first entry of a transaction. None: the job has no document."""
 
     def __init__(self, current: Job | None) -> None:
         self._item = {} if current is None else {"Item": encode(current)}
