@@ -92,6 +92,12 @@ WRITES: dict[str, tuple[Write, set[str], set[str], list[str]]] = {
         set(),
         [ONCE, f"(attribute_not_exists(arrival) OR arrival <= {us(NOW)})", FREE],
     ),
+    "enter a rate that is idle from now on": (
+        partial(limit_item.enter, replace(SLOT, limit=PACED), LimitState(arrival=NOW), now=NOW),
+        {KEPT, PACE, "last_run = t", f"arrival = {us(NOW + HALF)}"},
+        set(),
+        [ONCE, f"(attribute_not_exists(arrival) OR arrival <= {us(NOW)})", FREE],
+    ),
     "enter a rate in use": (
         partial(limit_item.enter, replace(SLOT, limit=PACED), LimitState(arrival=NOW + SECOND), now=NOW),
         {KEPT, PACE, "last_run = t", "arrival = arrival + 30000000"},
@@ -215,6 +221,13 @@ WRITES: dict[str, tuple[Write, set[str], set[str], list[str]]] = {
             f"(attribute_not_exists(last_at) OR last_at <= {ms(NOW + SECOND)})",
             *("attribute_exists(attention)", "attribute_exists(held)"),
         ],
+    ),
+    # The job has come back by itself. Its reservation is for its release.
+    "list a line beside an own reservation": (
+        partial(limit_item.mark, SLOT, HELD, now=NOW),
+        {KEPT, *MARKED, f"last_at = {ms(NOW)}", "slots = 2"},
+        {"adaptive", "count", "period"},
+        [f"(attribute_not_exists(last_at) OR last_at <= {ms(NOW)})"],
     ),
     "list the line of a breaker": (
         partial(limit_item.mark, replace(SLOT, line=BREAKER, limit=PACED), LimitState(), now=NOW),
