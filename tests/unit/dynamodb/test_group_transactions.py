@@ -74,7 +74,7 @@ def test_jobs_of_one_transaction_get_positions_one_after_the_other_in_their_grou
 
 @pytest.mark.parametrize("tail", [True, False])
 def test_a_group_whose_last_job_has_ended_is_idle_and_has_no_tail(tail: bool) -> None:
-    """A tail that stayed would give the next job a position from which nothing moves it on."""
+    """A tail that stayed would give the next job a position behind which nobody moves it."""
 
     class Ended(Client):
         def get_item(self, **request: Any) -> Any:
@@ -97,7 +97,23 @@ def test_a_group_whose_last_job_has_ended_is_idle_and_has_no_tail(tail: bool) ->
     assert [each["Delete"]["Key"]["pk"]["S"] for each in deleted] == [f'!tail#["{TENANT}","g"]'] * tail
 
 
-def test_a_transaction_that_is_denied_does_not_count_as_a_fault_of_a_handler() -> None:
+def test_a_head_that_names_no_job_costs_no_read_of_one() -> None:
+    """An advance that passed cancelled jobs has left it."""
+    reads: list[str] = []
+
+    class Passed(Client):
+        def get_item(self, **request: Any) -> Any:
+            item = {"sequence": {"N": "3"}, "version": {"S": "1"}, **request["Key"]}
+            return {"Item": item} if request["Key"]["pk"]["S"].startswith("!head#") else {}
+
+    client: Any = Passed()
+    groups = DynamoGroups(client, table="jobs", read=lambda _tenant, job: reads.append(job), indexes=NOT_LISTED)
+
+    assert groups.advance(TENANT, "g", now=NOW) is None
+    assert reads == []
+
+
+def test_a_transaction_that_is_denied_is_no_fault_of_a_handler() -> None:
     class Denied(Client):
         def transact_write_items(self, **_request: Any) -> None:
             raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, "TransactWriteItems")
