@@ -122,6 +122,17 @@ WRITES: dict[str, tuple[Write, set[str], set[str], list[str]]] = {
         set(),
         [ONCE, f"arrival = {us(NOW + timedelta(days=1))}", f"promised = {us(NOW + timedelta(days=1))}"],
     ),
+    "enter after the rate has changed, with no time promised": (
+        partial(
+            limit_item.enter,
+            replace(SLOT, limit=PACED),
+            LimitState(arrival=NOW + timedelta(days=1), spacing=SECOND),
+            now=NOW,
+        ),
+        {KEPT, PACE, "last_run = t", f"arrival = {us(NOW + 2 * HALF)}"},
+        set(),
+        [ONCE, f"arrival = {us(NOW + timedelta(days=1))}", FREE],
+    ),
     "enter an adaptive limit": (
         partial(limit_item.enter, replace(SLOT, limit=ADAPTIVE), MEASURED, now=NOW),
         {KEPT, ENTERED},
