@@ -61,7 +61,7 @@ class Mover:
                 return said
             if at != ALL_ENDED and said is NodeVerdict.WAIT:
                 return said
-            anew = cursor.at == ALL_ENDED
+            anew = False
         return NodeVerdict.WAIT
 
     def _first_pending(self, parents: Sequence[Parent], at: int, clean: bool) -> tuple[int, bool]:  # noqa: FBT001 - of the cursor

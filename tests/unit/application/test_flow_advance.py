@@ -101,6 +101,40 @@ def test_an_advance_that_another_one_overtook_reads_the_cursor_again(monkeypatch
     assert (flows.calls["move"], flows.moved[3].at) == (1, 1)
 
 
+def test_an_advance_that_was_overtaken_by_further_moves_goes_on_behind_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    flows = a_fan_in(3)
+    move = flows.move
+
+    def overtaken(flow: Job, node: int, cursor: Cursor) -> Cursor | None:
+        monkeypatch.setattr(flows, "move", move)
+        flows.end("p1")
+        flows.advance("p0", "p1")
+        return move(flow, node, cursor)
+
+    monkeypatch.setattr(flows, "move", overtaken)
+    flows.end("p0")
+    assert flows.advance("p0") == []
+    assert (flows.calls["move"], flows.moved[3].at) == (1, 2)
+
+
+def test_no_parent_before_the_cursor_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    flows = a_fan_in(4)
+    for name in ("p0", "p1"):
+        flows.end(name)
+    flows.moved[4] = Cursor(at=1, by=0, version="v")
+    move = flows.move
+
+    def end_then_move(flow: Job, node: int, cursor: Cursor) -> Cursor | None:
+        monkeypatch.setattr(flows, "move", move)
+        flows.end("p2")
+        return move(flow, node, cursor)
+
+    monkeypatch.setattr(flows, "move", end_then_move)
+    assert (flows.advance("p1"), flows.moved[4].at) == ([], 3)
+    # Those of p1 to p3, and after each move the one at which it stands.
+    assert flows.calls["documents"] == 5
+
+
 def test_a_redriven_parent_of_a_blocked_node_counts_when_it_ends_again() -> None:
     flows = a_fan_in(3)
     for name, state in (("p0", State.SUCCEEDED), ("p1", State.DEAD), ("p2", State.DEAD)):
