@@ -2,7 +2,7 @@
 
 One run of all tests on the unbroken engine notes it. A block that runs while modules are imported, or code outside
 functions, counts as reached by each test that reaches another block of its module, by those in a file with the name of
-the module, and by those that only read constants.
+the module, and by those that read all constants.
 """
 
 import json
@@ -22,13 +22,10 @@ OPTIONS: Final = ("-p", "no:cacheprovider", "-q", "-n", "0", "-m", "not emulator
 _FOLDERS: Final = ("unit", "contract", "integration")
 #: These test the example, the documents and the command line.
 _OTHER: Final = frozenset(("shortener", "docs", "cli"))
-#: These read constants, and call nothing.
-_OF_NUMBERS: Final = (
-    "tests/unit/docs/test_constants_page.py",
-    "tests/unit/docs/test_limits_page.py",
-    "tests/unit/docs/test_stated_numbers.py",
-    "tests/unit/domain/test_defaults.py",
-)
+#: These read all constants and defaults, and call nothing.
+_OF_CONSTANTS: Final = ("tests/unit/docs/test_constants_page.py", "tests/unit/domain/test_defaults.py")
+#: These read some constants.
+_OF_NUMBERS: Final = ("tests/unit/docs/test_limits_page.py", "tests/unit/docs/test_stated_numbers.py")
 
 
 class ReachedTests:
@@ -42,21 +39,26 @@ class ReachedTests:
         self._of_module: dict[str, set[str]] = defaultdict(set)
         for block, tests in reached.items():
             self._of_module[block[0]].update(tests)
+        self._of_constants = {name for name in seconds if name.partition("::")[0] in _OF_CONSTANTS}
         self._of_numbers = {name for name in seconds if name.partition("::")[0] in _OF_NUMBERS}
 
     def of(self, mutant: GeneratedMutant) -> list[str]:
-        """Those in a file with the name of the module, and those of numbers, come first; then the fastest."""
+        """Those of constants come first, then those in a file with the name of the module, then the fastest."""
         stem = mutant.module.rpartition(".")[2]
 
         def near(name: str) -> bool:
             words = Path(name.partition("::")[0]).stem.removeprefix("test_")
-            return name in self._of_numbers or words in stem or stem.rstrip("s") in words
+            return words in stem or stem.rstrip("s") in words
+
+        def rank(name: str) -> tuple[bool, bool, float]:
+            return name not in self._of_constants, not near(name), self._seconds[name]
 
         block = self._blocks.around(mutant)
-        found = set(self._reached[block] if block else ()) or self._of_module[mutant.module].union(
-            filter(near, self._seconds)
-        )
-        return sorted(found & self._seconds.keys(), key=lambda name: (not near(name), self._seconds[name]))
+        found = set(self._reached[block] if block else ())
+        if not found:
+            constants = self._of_constants | self._of_numbers
+            found = self._of_module[mutant.module].union(constants, filter(near, self._seconds))
+        return sorted(found & self._seconds.keys(), key=rank)
 
 
 def reached_tests(path: Path, *, processes: int, files: Sequence[str] | None = None) -> ReachedTests:
@@ -132,4 +134,5 @@ def _test_files() -> Iterator[str]:
         for path in sorted((ROOT / "tests" / folder).rglob("test_*.py")):
             if not _OTHER & set(path.relative_to(ROOT).parts):
                 yield str(path.relative_to(ROOT))
-    yield from _OF_NUMBERS
+    # All other tests of documents are left out above.
+    yield from (_OF_CONSTANTS[0], *_OF_NUMBERS)
