@@ -43,15 +43,15 @@ class ReachedTests:
         self._of_numbers = {name for name in seconds if name.partition("::")[0] in _OF_NUMBERS}
 
     def of(self, mutant: GeneratedMutant) -> list[str]:
-        """Those of constants come first, then those in a file with the name of the module, then the fastest."""
+        """Those of constants come first, then those in files named after the module or alike, then the fastest."""
         stem = mutant.module.rpartition(".")[2]
 
         def near(name: str) -> bool:
-            words = Path(name.partition("::")[0]).stem.removeprefix("test_")
+            words = _words(name)
             return words in stem or stem.rstrip("s") in words
 
-        def rank(name: str) -> tuple[bool, bool, float]:
-            return name not in self._of_constants, not near(name), self._seconds[name]
+        def rank(name: str) -> tuple[bool, bool, bool, float]:
+            return name not in self._of_constants, _words(name) != stem, not near(name), self._seconds[name]
 
         block = self._blocks.around(mutant)
         found = set(self._reached[block] if block else ())
@@ -59,6 +59,11 @@ class ReachedTests:
             constants = self._of_constants | self._of_numbers
             found = self._of_module[mutant.module].union(constants, filter(near, self._seconds))
         return sorted(found & self._seconds.keys(), key=rank)
+
+
+def _words(test: str) -> str:
+    """In the name of its file."""
+    return Path(test.partition("::")[0]).stem.removeprefix("test_")
 
 
 def reached_tests(path: Path, *, processes: int, files: Sequence[str] | None = None) -> ReachedTests:
