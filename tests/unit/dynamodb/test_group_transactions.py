@@ -74,7 +74,7 @@ def test_jobs_of_one_transaction_get_positions_one_after_the_other_in_their_grou
 
 @pytest.mark.parametrize("tail", [True, False])
 def test_a_group_whose_last_job_has_ended_is_idle_and_has_no_tail(tail: bool) -> None:
-    """A tail that stayed would give the next job a position behind which nobody moves it."""
+    """A tail that stayed would give the next job a position from which nothing moves it on."""
 
     class Ended(Client):
         def get_item(self, **request: Any) -> Any:
@@ -113,7 +113,7 @@ def test_a_head_that_names_no_job_costs_no_read_of_one() -> None:
     assert reads == []
 
 
-def test_a_transaction_that_is_denied_is_no_fault_of_a_handler() -> None:
+def test_a_transaction_that_is_denied_does_not_count_as_a_fault_of_a_handler() -> None:
     class Denied(Client):
         def transact_write_items(self, **_request: Any) -> None:
             raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, "TransactWriteItems")

@@ -47,7 +47,7 @@ def refused_by(item: Any) -> DynamoLimits:
         (HELD | MARK, None, True),
         (HELD | MARK, CHANGE, True),
         (HELD, None, True),
-        # It is gone, with whatever this run has measured.
+        # It is gone, with all that this run has measured.
         ({}, None, False),
         (MARK, CHANGE, False),
     ],
