@@ -57,7 +57,7 @@ def _work(world: World, worker: Worker, calls: Counter[str], *, clicks: int) -> 
         for job, number in zip((job for job in world.jobs() if job.state is State.QUEUED), _receipts, strict=False)
     ]
     before = calls.copy()
-    assert worker.work({"Records": records}, Context(remaining=timedelta(seconds=60))) == {"batchItemFailures": []}
+    assert worker.work({"Records": records}, Context(remaining=timedelta(minutes=15))) == {"batchItemFailures": []}
     return calls - before
 
 
