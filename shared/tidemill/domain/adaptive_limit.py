@@ -114,7 +114,8 @@ def change_after(bounds: Adaptive, present: Adapted | None, sample: Sample | Non
             return None
         return Change(step=1.0 if sample.entered.falls == 0 else 1 / found, sample=sample)
     another_was_first = present.falls != sample.entered.falls
-    recent = present.fell_at is not None and now - present.fell_at < WINDOW
+    # A process whose clock is far ahead must not keep the number until then.
+    recent = present.fell_at is not None and abs(now - present.fell_at) < WINDOW
     if another_was_first or recent or found <= bounds.floor:
         return None
     lowered = max(float(bounds.floor), found * DECREASE)

@@ -78,7 +78,16 @@ def test_only_a_run_that_entered_after_the_last_decrease_lowers_it_again() -> No
     assert after(a_sample(seconds=9), replace(TEN, allowed=7.0, falls=2)) is None
 
 
-@pytest.mark.parametrize(("ago", "falls"), [(SECOND - MILLISECOND, False), (SECOND, True)])
+@pytest.mark.parametrize(
+    ("ago", "falls"),
+    [
+        (SECOND - MILLISECOND, False),
+        (SECOND, True),
+        # The clock of the process that lowered it is ahead.
+        (MILLISECOND - SECOND, False),
+        (-SECOND, True),
+    ],
+)
 def test_it_falls_once_a_second(ago: timedelta, *, falls: bool) -> None:
     present = replace(TEN, fell_at=NOW - ago)
 
