@@ -6,7 +6,7 @@ from typing import Final
 from tidemill.application.breakers import Breakers
 from tidemill.application.ports import Clock, ReleaseStore
 from tidemill.domain.breaker import Breaker, in_turn
-from tidemill.domain.errors import WriteRefusedError
+from tidemill.domain.errors import TransactionConflictError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.waiting import Line
 
@@ -38,8 +38,8 @@ def elect_probe(
             return None
         try:
             store.unpark(job, now=clock(), due=at)
-        except WriteRefusedError:
-            # It was cancelled, so it will not come.
+        except (WriteRefusedError, TransactionConflictError):
+            # It was cancelled, so it will not come. Or a transaction holds it for a moment.
             breakers.give_up(line.key, job)
             breaker = breakers.look(line.key)
         else:

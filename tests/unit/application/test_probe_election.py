@@ -10,7 +10,7 @@ from tests.support.builders import NOW, SECOND, a_job
 from tests.support.one_breaker import CLOSED, DUE, ELECTED, Worker
 from tidemill.application.probe_election import elect_probe
 from tidemill.domain.breaker import Breaker, BreakerState
-from tidemill.domain.errors import WriteRefusedError
+from tidemill.domain.errors import TransactionConflictError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.waiting import Cause, Line, Wait
 
@@ -28,6 +28,7 @@ class Parked:
         self.reads: list[tuple[int, datetime | None]] = []
         self.unparked: list[tuple[Job, datetime, datetime]] = []
         self.unpark_calls = 0
+        self.refusal: Exception = WriteRefusedError("unpark", None)
 
     def parked(self, line: Line, *, most: int, since: datetime | None = None) -> Sequence[Job]:
         assert line == LINE
@@ -40,7 +41,7 @@ class Parked:
     def unpark(self, job: Job, *, now: datetime, due: datetime) -> None:
         self.unpark_calls += 1
         if job.id in self.cancelled:
-            raise WriteRefusedError("unpark", None)
+            raise self.refusal
         self.unparked.append((job, now, due))
 
 
@@ -100,9 +101,11 @@ def test_none_is_elected_if_another_worker_is_faster() -> None:
     assert (store.unpark_calls, worker.item.tries) == (0, 1)
 
 
-def test_the_next_job_is_elected_if_the_first_is_cancelled_just_now() -> None:
+@pytest.mark.parametrize("refusal", [WriteRefusedError("unpark", None), TransactionConflictError("busy")])
+def test_the_next_job_is_elected_if_the_first_is_cancelled_just_now_or_in_a_transaction(refusal: Exception) -> None:
     jobs = _jobs(3)
     store, worker = Parked(*jobs, cancelled=jobs[:2]), Worker(DUE)
+    store.refusal = refusal
 
     assert _elected(worker, store) is jobs[2]
     assert worker.item.breaker.probe == ("t", jobs[2].id)
