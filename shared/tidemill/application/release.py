@@ -5,6 +5,7 @@ line, each minute. It may run any number of times, and several at once: the limi
 """
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -31,6 +32,9 @@ from tidemill.domain.waiting import Cause, Line
 
 #: How often a release looks again, when another one or a run was faster.
 _TRIES: Final = 4
+#: The lines at which wake looks at once. Each queues a job at a time, in some ten milliseconds, so together they keep
+#: to `wake.MOST_PER_SECOND`.
+_AT_ONCE: Final = 4
 #: A worker lists the line before it parks the job. No invocation lasts longer than 15 minutes, so after this time that
 #: job is parked, and the index shows it. https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html
 LISTED_AT_LEAST: Final = timedelta(minutes=20)
@@ -55,6 +59,17 @@ class Released:
     #: One for each line that this code cannot release.
     failed: tuple[Exception, ...] = ()
     #: Of the breaker with a line that has been open longest: see `Breakers.open_for`.
+    breaker_open: timedelta = timedelta(0)
+
+
+@dataclass(frozen=True, slots=True)
+class _LineLook:
+    """What one look at a line gave. The fields are those of `Released`."""
+
+    line: Line
+    jobs: Sequence[Job] = ()
+    left: bool = False
+    failed: Exception | None = None
     breaker_open: timedelta = timedelta(0)
 
 
@@ -198,38 +213,40 @@ class Releaser:
     def release_all(self, *, part: Part, in_time: Callable[[], bool], draw: Draw) -> Released:
         """Release from every line, in random order, so that none is always the one for which no time is left.
 
+        Several lines at once: thousands may stand, of which each costs two reads.
+
         A line that gives a full release comes again once each of the others has had one: many jobs of one line, as
         after a pause, keep no job of another waiting. The line of a pause in force is left alone, and that of a type
         which this code cannot load. If the configuration is stale, any pause may be in force. The parts go round with
         each interval, as those of `Waker.wake`.
         """
-        jobs: list[Job] = []
-        left = 0
-        failed: list[Exception] = []
-        breaker_open = timedelta(0)
+        looks: list[_LineLook] = []
         lines = sorted(self._limits.lines(part.at(self._clock())), key=lambda _: draw())
-        while lines:
-            again: list[Line] = []
-            for line in lines:
-                try:
-                    if self._stands(line):
-                        continue
-                    too_late = not in_time()
-                    release = self.release_from_breaker if line.cause is Cause.BREAKER else self.release
-                    released = [] if too_late else release(line)
-                    # If a job waits, the probe of an open one is elected by now.
-                    breaker_open = max(breaker_open, self._open_for(line))
-                except (StoreUnavailableError, TransactionConflictError):
-                    left += 1
-                except Exception as error:  # noqa: BLE001 - one line that cannot be read must not stop the others
-                    failed.append(error)
-                else:
-                    left += too_late
-                    jobs += released
-                    if len(released) >= MOST_AT_ONCE:
-                        again.append(line)
-            lines = again
-        return Released(jobs=tuple(jobs), left=left, failed=tuple(failed), breaker_open=breaker_open)
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            while lines:
+                round_ = list(pool.map(lambda line: self._look_at(line, in_time), lines))
+                looks += round_
+                lines = [look.line for look in round_ if len(look.jobs) >= MOST_AT_ONCE]
+        return Released(
+            jobs=tuple(job for look in looks for job in look.jobs),
+            left=sum(look.left for look in looks),
+            failed=tuple(look.failed for look in looks if look.failed),
+            breaker_open=max((look.breaker_open for look in looks), default=timedelta(0)),
+        )
+
+    def _look_at(self, line: Line, in_time: Callable[[], bool]) -> "_LineLook":
+        try:
+            if self._stands(line):
+                return _LineLook(line)
+            too_late = not in_time()
+            release = self.release_from_breaker if line.cause is Cause.BREAKER else self.release
+            released = [] if too_late else release(line)
+            # If a job waits, the probe of an open one is elected by now.
+            return _LineLook(line, jobs=released, left=too_late, breaker_open=self._open_for(line))
+        except (StoreUnavailableError, TransactionConflictError):
+            return _LineLook(line, left=True)
+        except Exception as error:  # noqa: BLE001 - one line that cannot be read must not stop the others
+            return _LineLook(line, failed=error)
 
     def _stands(self, line: Line) -> bool:
         """Whether the cause of the line has not ended, as far as the configuration and the job types say so."""

@@ -3,11 +3,15 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from threading import Barrier
 from typing import Any, Final
+
+import pytest
 
 from tests.support.builders import A_WAIT, NOW, a_job
 from tests.support.configurations import configured, paused
 from tests.support.single_job import Clock
+from tidemill.application import release
 from tidemill.application.ports import WHOLE, Part
 from tidemill.application.release import Released, Releaser
 from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError, TransactionConflictError
@@ -19,6 +23,12 @@ from tidemill.domain.waiting import Cause, Line
 
 LINE: Final = A_WAIT.line
 OTHER: Final = Line(Cause.LIMIT, "another")
+
+
+@pytest.fixture(autouse=True)
+def one_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that the order is known."""
+    monkeypatch.setattr(release, "_AT_ONCE", 1)
 
 
 def parked() -> Job:
@@ -84,6 +94,20 @@ def test_a_line_with_more_jobs_than_wake_has_time_for_takes_no_time_of_the_other
 
     assert lines.taken == [LINE, OTHER, third, *[LINE] * 6]
     assert (job in found.jobs, len(found.jobs), found.left) == (True, 7 * MOST_AT_ONCE + 1, 1)
+
+
+def test_wake_looks_at_several_lines_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    all_here = Barrier(4)
+
+    class Together(Lines):
+        def release(self, line: Line) -> list[Job]:
+            all_here.wait(timeout=10)
+            return super().release(line)
+
+    lines = Together({Line(Cause.LIMIT, str(number)): [[parked()]] for number in range(8)})
+
+    assert len(released(lines).jobs) == 8
 
 
 def test_wake_takes_the_lines_in_random_order() -> None:
