@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from tests.support.builders import NOW, SECOND
-from tests.support.configurations import A_FLAG, configured, paused
+from tests.support.configurations import A_FLAG, capped, configured, overridden, paused, strained
 from tidemill.domain.errors import InvalidSettingError
 from tidemill.domain.pauses import ACTS_WITHIN, LATEST_CALL
+from tidemill.domain.quotas import Quota
 from tidemill.domain.runtime_configuration import LARGEST_DOCUMENT, NOTHING_SET, Change, RuntimeConfiguration
+from tidemill.domain.type_overrides import TypeOverrides
 from tidemill.names import Lane
 
 
@@ -24,6 +26,18 @@ def test_a_setting_is_read_as_it_was_set() -> None:
 
 def test_other_settings_are_not_flags() -> None:
     assert configured(A_FLAG, paused("type=a")).flags(NOW) == {"colour": "blue"}
+
+
+def test_a_setting_of_each_kind_counts() -> None:
+    quota = replace(A_FLAG, name="quotas.a", value={"count": 100, "period_seconds": 60})
+    settings = (quota, capped("caps.default", 5), capped("weights.a", 2), overridden("mail.max_attempts", 3))
+    made = configured(*settings, paused("type=mail"), strained(2))
+
+    assert made.quota_of("a", now=NOW) == Quota(count=100, period=timedelta(minutes=1))
+    assert (made.cap_of("a", now=NOW), made.cap_of("b", now=NOW)) == (10, 5)
+    assert made.overrides_of("mail", now=NOW) == TypeOverrides(max_attempts=3)
+    assert [str(pause.target) for pause in made.pauses(NOW)] == ["type=mail"]
+    assert made.strain_level(NOW) == 2
 
 
 def test_a_flag_is_absent_from_its_end_on() -> None:
