@@ -234,7 +234,7 @@ class Releaser:
             breaker_open=max((look.breaker_open for look in looks), default=timedelta(0)),
         )
 
-    def _look_at(self, line: Line, in_time: Callable[[], bool]) -> "_LineLook":
+    def _look_at(self, line: Line, in_time: Callable[[], bool]) -> _LineLook:
         try:
             if self._stands(line):
                 return _LineLook(line)
