@@ -113,8 +113,10 @@ MUTANTS: Final = (
         Mutant(
             "wake releases from a line until it has no more",
             modules.RELEASE,
-            "                        again.append(line)\n",
-            "                        lines.insert(lines.index(line), line)\n",
+            "released = [] if too_late else release(line)\n",
+            "released = [] if too_late else release(line)\n"
+            "            while in_time() and (more := release(line)):\n"
+            "                released = [*released, *more]\n",
         ),
     ),
     # The run is killed in the wait, and the next one reads the page again.

@@ -11,7 +11,7 @@ from tests.simulation.actors.operator_objects import configurator
 from tests.simulation.checks.passes import PassChecks
 from tests.simulation.progress.scene import TENANT, Scene, scene
 from tidemill import composition, reconcile_composition
-from tidemill.application import batch_members, wake
+from tidemill.application import batch_members, release, wake
 from tidemill.application.job_ids import keyed_job_id
 from tidemill.application.migration import Migration, Progress
 from tidemill.application.owed import Kind, Work
@@ -202,7 +202,8 @@ def scheduled_jobs_behind_one_that_is_held() -> Stood:
 
 def a_line_behind_one_with_many_jobs() -> Stood:
     """Two pauses have ended, and to release the jobs of the first takes all the time of many calls of wake."""
-    with scene((wake_function, "RELEASE_TIME", timedelta(seconds=1))) as play:
+    # One thread, as if there were four such lines.
+    with scene((wake_function, "RELEASE_TIME", timedelta(seconds=1)), (release, "_AT_ONCE", 1)) as play:
         pauses = ("type=sim.effect", "type=sim.node")
         for each in pauses:
             play.does(partial(_pause, each))

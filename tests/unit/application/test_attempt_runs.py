@@ -62,6 +62,9 @@ class Downstream:
     def admits(self, _policy: BreakerPolicy, _job: Job) -> bool:
         return self.admitted
 
+    def would_admit(self, _policy: BreakerPolicy) -> bool:
+        return self.admitted
+
     def blocks(self, _name: str) -> bool:
         return self.opened
 

@@ -63,7 +63,7 @@ class Redrives(InMemoryFlows):
 
 
 ASKED = NOW + SECOND
-AUDIT = {"token": "token", "now": NOW, "by": "ada", "reason": "fixed"}
+AUDIT = {"token": "t", "now": NOW, "by": "ada", "reason": "fixed"}
 
 
 def died(flows: Redrives, *, at: datetime | None = NOW, state: State = State.DEAD, in_time: bool = True) -> Looked:

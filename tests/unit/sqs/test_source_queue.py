@@ -34,7 +34,7 @@ def test_the_longest_message_is_passed_on_whole_and_a_longer_record_is_set_aside
 
     queue.forward(record)
 
-    without_images = json.dumps({"eventID": "e", "dynamodb": {"Keys": {"pk": {"S": "1"}}}})
+    without_images = json.dumps({"eventID": "e", "dynamodb": {"Keys": {"pk": {"S": "1"}}}, "imagesLeftOut": True})
     assert client.sent == ([("work", record)] if whole else [("dead", without_images)])
 
 
