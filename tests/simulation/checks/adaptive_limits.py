@@ -97,7 +97,8 @@ class AdaptiveLimitChecks:
         require(why in _CAUSES, _CAUSED, f"it fell by {why}, and no run failed because of its downstream", key)
         if "fell_at" in before:
             since_ms = number_of(after, "fell_at") - number_of(before, "fell_at")
-            require(since_ms >= _WINDOW_MS, _FOLLOWS, f"it fell again after {since_ms} ms", key)
+            # The clock of the process that lowered it first may be ahead.
+            require(abs(since_ms) >= _WINDOW_MS, _FOLLOWS, f"it fell again after {since_ms} ms", key)
         bad = any(
             run.ended_ms is None or run.ended_ms - run.began_ms > bounds.target_seconds * 1000 - _SLACK_MS
             for run in self._runs_of_this_process(key)
