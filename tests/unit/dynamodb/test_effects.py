@@ -40,6 +40,10 @@ def test_equal_puts_without_a_condition_are_one_entry() -> None:
     assert entries([PUT, {"Put": dict(PUT["Put"])}, other]) == [PUT, other]
 
 
+CIRCULAR: dict[str, Any] = {"TableName": "t"}
+CIRCULAR["Item"] = CIRCULAR
+
+
 @pytest.mark.parametrize(
     "write",
     [
@@ -49,6 +53,7 @@ def test_equal_puts_without_a_condition_are_one_entry() -> None:
         {"Put": PUT["Put"] | {"ConditionExpression": "attribute_not_exists(pk)"}},
         "not a write",
         {"Put": {"TableName": "t", "Item": {1: 2, "b": 3}}},
+        {"Put": CIRCULAR},
     ],
 )
 def test_every_other_write_keeps_its_own_entry_even_if_it_is_the_same_object(write: Any) -> None:
