@@ -19,8 +19,8 @@ class Env(StrEnum):
     """Environment variables of the functions. The stack of a function sets them."""
 
     STAGE = "TIDEMILL_STAGE"
-    #: For the health: set where the stage has canaries.
-    CANARY = "TIDEMILL_CANARY"  # the tenant of the canaries; absent without them
+    #: The tenant of the canaries; absent without them.
+    CANARY = "TIDEMILL_CANARY"
     JOBS_TABLE = "TIDEMILL_JOBS_TABLE"
     #: How often the jobs were restored from a backup; absent for never. Messages of other epochs are not acted on.
     EPOCH = "TIDEMILL_EPOCH"

@@ -18,29 +18,31 @@ class Busy:
     nodes: set[int] = field(default_factory=set)
     groups: set[str] = field(default_factory=set)
 
-    def leaves(self, group: str | None) -> bool:
-        """Whether no job of this group is tried any more."""
-        return group is not None and (group in self.groups or len(self.groups) >= self.most)
+    def leaves(self, number: int, group: str | None) -> bool:
+        """Whether this node is left for later, because no job of its group is tried any more. It is noted then."""
+        leaves = group is not None and (group in self.groups or len(self.groups) >= self.most)
+        if leaves:
+            self.nodes.add(number)
+        return leaves
 
-    def note(self, number: int, group: str | None) -> None:
-        """The write of the job of this node was refused: others keep it busy, or its group if it has one."""
-        self.nodes.add(number)
-        if group is not None:
-            self.groups.add(group)
+    def written(self, number: int, group: str | None, write: Callable[[], Job | None]) -> Job | None:
+        """Write the job of this node. If that is refused because others keep it busy, note it, and its group."""
+        try:
+            return write()
+        except TransactionConflictError:
+            self.nodes.add(number)
+            if group is not None:
+                self.groups.add(group)
+            return None
 
 
 def carry_out(documents: NodeDocuments, number: int, due: NodeVerdict, busy: Busy) -> Job | None:
     """As `NodeDocuments.carry_out`, unless the group of the node is busy."""
     # A mark takes part in no group.
     group = documents.group(number) if due is NodeVerdict.START else None
-    if busy.leaves(group):
-        busy.nodes.add(number)
+    if busy.leaves(number, group):
         return None
-    try:
-        return documents.carry_out(number, due)
-    except TransactionConflictError:
-        busy.note(number, group)
-        return None
+    return busy.written(number, group, lambda: documents.carry_out(number, due))
 
 
 def by_group(numbers: Sequence[int], group_of: Callable[[int], str | None]) -> list[list[int]]:

@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from tidemill.application.busy_groups import Busy, by_group, carry_out
 from tidemill.application.flow_moves import Mover
 from tidemill.application.flow_nodes import FlowParts, NodeDocuments, in_parts
 from tidemill.application.group_turns import in_turn
-from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError, WriteRefusedError
+from tidemill.domain.errors import StoreUnavailableError, WriteRefusedError
 from tidemill.domain.flow_cursor import ALL_ENDED, Cursor
 from tidemill.domain.flow_graph import LAST, Graph
 from tidemill.domain.flows import NodeVerdict, OnFailure, Resolution, is_cancelled, through, verdict
@@ -132,18 +133,16 @@ class FlowLook:
 
         def redrive(number: int) -> None:
             job = dead[number]
-            if busy.leaves(job.group):
-                busy.nodes.add(number)
+            if busy.leaves(number, job.group):
                 return
             # A later look finds those that changed meanwhile, or whose group is busy.
             with suppress(WriteRefusedError):
                 found = self._parts.jobs.get(job.tenant, job.id) or job
-                try:
-                    self._parts.jobs.redrive(
-                        found, token=asked.token, now=self._parts.clock(), by=asked.by, reason=asked.reason
-                    )
-                except TransactionConflictError:
-                    busy.note(number, job.group)
+                now = self._parts.clock()
+                write = partial(
+                    self._parts.jobs.redrive, found, token=asked.token, now=now, by=asked.by, reason=asked.reason
+                )
+                busy.written(number, job.group, write)
             documents.read([number], again=True)
 
         in_order = sorted(dead, key=lambda number: dead[number].sequence or 0)

@@ -50,7 +50,7 @@ def tell_nobody(_change: Change) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Released:
-    """The result of one call of wake."""
+    """The result of one call of wake, or of one look at a line."""
 
     jobs: tuple[Job, ...] = ()
     #: Lines that could not be looked at: no time was left, the store did not respond, or a transaction held a job. The
@@ -59,17 +59,6 @@ class Released:
     #: One for each line that this code cannot release.
     failed: tuple[Exception, ...] = ()
     #: Of the breaker with a line that has been open longest: see `Breakers.open_for`.
-    breaker_open: timedelta = timedelta(0)
-
-
-@dataclass(frozen=True, slots=True)
-class _LineLook:
-    """What one look at a line gave. The fields are those of `Released`."""
-
-    line: Line
-    jobs: Sequence[Job] = ()
-    left: bool = False
-    failed: Exception | None = None
     breaker_open: timedelta = timedelta(0)
 
 
@@ -220,33 +209,33 @@ class Releaser:
         which this code cannot load. If the configuration is stale, any pause may be in force. The parts go round with
         each interval, as those of `Waker.wake`.
         """
-        looks: list[_LineLook] = []
+        looks: list[Released] = []
         lines = sorted(self._limits.lines(part.at(self._clock())), key=lambda _: draw())
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             while lines:
                 round_ = list(pool.map(lambda line: self._look_at(line, in_time), lines))
                 looks += round_
-                lines = [look.line for look in round_ if len(look.jobs) >= MOST_AT_ONCE]
+                lines = [line for line, look in zip(lines, round_, strict=True) if len(look.jobs) >= MOST_AT_ONCE]
         return Released(
             jobs=tuple(job for look in looks for job in look.jobs),
             left=sum(look.left for look in looks),
-            failed=tuple(look.failed for look in looks if look.failed),
+            failed=tuple(error for look in looks for error in look.failed),
             breaker_open=max((look.breaker_open for look in looks), default=timedelta(0)),
         )
 
-    def _look_at(self, line: Line, in_time: Callable[[], bool]) -> _LineLook:
+    def _look_at(self, line: Line, in_time: Callable[[], bool]) -> Released:
         try:
             if self._stands(line):
-                return _LineLook(line)
+                return Released()
             too_late = not in_time()
             release = self.release_from_breaker if line.cause is Cause.BREAKER else self.release
             released = [] if too_late else release(line)
             # If a job waits, the probe of an open one is elected by now.
-            return _LineLook(line, jobs=released, left=too_late, breaker_open=self._open_for(line))
+            return Released(jobs=tuple(released), left=int(too_late), breaker_open=self._open_for(line))
         except (StoreUnavailableError, TransactionConflictError):
-            return _LineLook(line, left=True)
+            return Released(left=1)
         except Exception as error:  # noqa: BLE001 - one line that cannot be read must not stop the others
-            return _LineLook(line, failed=error)
+            return Released(failed=(error,))
 
     def _stands(self, line: Line) -> bool:
         """Whether the cause of the line has not ended, as far as the configuration and the job types say so."""
