@@ -1,13 +1,12 @@
 """Control: find, cancel, redrive and signal a caller's own job. Conditional writes decide between parallel requests."""
 
-import json
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
 from tidemill.application.job_filter import JobFilter
 from tidemill.application.ports import Clock, ControlStore, NewToken
-from tidemill.application.validation import may_be_id, require_shallow
+from tidemill.application.validation import may_be_id, stored_json
 from tidemill.domain.batches import is_batch
 from tidemill.domain.errors import (
     Fault,
@@ -131,8 +130,7 @@ def _signal_text(name: str, data: Any) -> str:
     except ValueError as error:
         raise InvalidPayloadError([Fault("/name", str(error))]) from error
     try:
-        text = json.dumps(data, separators=(",", ":"), allow_nan=False)
-        require_shallow(text)
+        text = stored_json(data)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidPayloadError([Fault("", f"the data of a signal must be JSON: {error}")]) from error
     if len(text) > LARGEST_SIGNAL_BYTES:

@@ -1,6 +1,5 @@
 """From the value that a handler returned, or its exception, to an outcome. An unstorable value kills the job."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -9,7 +8,7 @@ from tidemill.application.events import publication
 from tidemill.application.recorded_undo import recorded_undo
 from tidemill.application.submit import Submit
 from tidemill.application.traceback_text import handler_traceback
-from tidemill.application.validation import require_shallow
+from tidemill.application.validation import stored_json
 from tidemill.domain.batches import BatchFailed
 from tidemill.domain.errors import (
     CheckpointTooLargeError,
@@ -66,16 +65,9 @@ def outcome_of_error(error: BaseException) -> Outcome:
     return outcome
 
 
-def encoded(value: Any) -> str:
-    """As compact JSON text in ASCII. Raises `TypeError`, `ValueError` or `RecursionError` if it is not JSON."""
-    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    require_shallow(text)
-    return text
-
-
 def checkpoint_text(state: Any) -> str:
     """As `encoded`. Raises `CheckpointTooLargeError` as well."""
-    text = encoded(state)
+    text = stored_json(state)
     if len(text) > LARGEST_CHECKPOINT_BYTES:
         raise CheckpointTooLargeError(
             f"the checkpoint is {len(text)} bytes; a job may save at most {LARGEST_CHECKPOINT_BYTES}"
@@ -87,7 +79,7 @@ def _done(done: Done, job: Job, submit: Submit) -> Outcome:
     result: str | None = None
     if done.result is not None:
         try:
-            result = encoded(done.result)
+            result = stored_json(done.result)
         except (TypeError, ValueError, RecursionError) as error:
             return _unstorable(f"a result must be JSON: {error}")
         if len(result) > LARGEST_RESULT_BYTES:

@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-from tidemill.application.handler_results import encoded
+from tidemill.application.validation import stored_json
 from tidemill.domain.errors import StepError
 from tidemill.domain.steps import LARGEST_STEP_BYTES
 
@@ -24,7 +24,7 @@ class StepResult:
         try:
             if self._adapter:
                 value = self._adapter.dump_python(value, mode="json", by_alias=True, warnings="error")
-            text = encoded(value)
+            text = stored_json(value)
         except (TypeError, ValueError, RecursionError) as error:
             raise StepError(
                 f"the result of the step {self._name!r} must be JSON, or what the return annotation of its function "

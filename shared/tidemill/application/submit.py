@@ -143,7 +143,7 @@ class Submit:
         if former := self._former(submission, tenant):
             return PendingSubmission(insert=lambda: replay(former, body_hash_of(submission)))
         try:
-            job = self.prepare(submission, tenant=tenant, trace=trace)
+            job = self._prepare(submission, tenant=tenant, trace=trace, new_id=self._new_id)
         except _REFUSALS as refused:
             earlier = partial(self.earlier, submission, tenant=tenant, refused=refused)
             key = submission.key
@@ -192,6 +192,7 @@ class Submit:
         `trace` is unique to this call. With it, the store tells an SDK retry of this write from another submission with
         the same content. Raises `UnknownJobTypeError`, `InvalidPayloadError` or `PayloadTooLargeError`.
         """
+        require_types(submission)
         return self._prepare(submission, tenant=tenant, trace=trace, new_id=self._new_id)
 
     def prepare_follow_up(self, submission: Submission, parent: Job, *, index: int) -> Job:
@@ -202,6 +203,7 @@ class Submit:
             raise InvalidPayloadError([Fault("/batch", "a follow-up job joins no batch")])
         if submission.debounce is not None:
             raise InvalidPayloadError([Fault("/debounce_seconds", "a follow-up job is not debounced")])
+        require_types(submission)
         job = self._prepare(
             submission, tenant=parent.tenant, trace=parent.trace, new_id=lambda: follow_up_id(parent, index)
         )
@@ -303,7 +305,7 @@ class Submit:
         return self.job_types.get(submission.type)
 
     def _prepare(self, submission: Submission, *, tenant: str, trace: str, new_id: NewToken) -> Job:
-        require_types(submission)
+        """Of a submission whose members have their types."""
         job_type = self._type_of(submission)
         now = self._clock()
         payload, value = checked(submission, job_type, now=now)

@@ -132,11 +132,13 @@ def read_payload(payload: Mapping[str, Any], *, under: str = "/payload") -> tupl
     return text, value
 
 
-def require_shallow(text: str) -> None:
-    """Of JSON text. Raises `ValueError` and `RecursionError`."""
+def stored_json(value: Any) -> str:
+    """As compact JSON text in ASCII. Raises `TypeError`, `ValueError` or `RecursionError` if it is not JSON."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     # Most values have fewer objects and lists than levels are allowed.
     if text.count("{") + text.count("[") > DEEPEST_STORED and _nesting(json.loads(text)) > DEEPEST_STORED:
         raise ValueError(f"it is nested deeper than {DEEPEST_STORED} levels")
+    return text
 
 
 def faults(submission: Submission, job_type: JobType, *, now: datetime) -> list[Fault]:

@@ -10,9 +10,10 @@ import pytest
 from tests.support.builders import TENANT, a_job, a_job_type, types_of
 from tests.support.single_job import Clock, tools
 from tidemill.application.event_types import EventType
-from tidemill.application.handler_results import checkpoint_text, encoded, outcome_of_error, outcome_of_value
+from tidemill.application.handler_results import checkpoint_text, outcome_of_error, outcome_of_value
 from tidemill.application.job_types import JobTypes
 from tidemill.application.submit import Submit
+from tidemill.application.validation import stored_json
 from tidemill.domain.batches import BatchFailed
 from tidemill.domain.errors import (
     CancelRequestedError,
@@ -114,7 +115,7 @@ def test_the_largest_result_and_checkpoint_are_stored(value: Any, text: str) -> 
 
 
 def test_json_is_compact_and_ascii() -> None:
-    assert encoded({"a": [1, "é"]}) == '{"a":[1,"\\u00e9"]}'
+    assert stored_json({"a": [1, "é"]}) == '{"a":[1,"\\u00e9"]}'
 
 
 def _then(*submissions: Submission, job: Job = PARENT) -> Sequence[Job]:
