@@ -142,12 +142,12 @@ def test_a_refused_claim_says_why_and_when_the_message_comes_again(
     assert not attempt.is_stray()
 
 
-def letter_of(store: Store, letter: DeadLetter, observer: Observer) -> Attempt:
+def attempt_of_dead_job(store: Store, message: DeadLetter, observer: Observer) -> Attempt:
     context = replace(
         tools(store, types_of(a_job_type()), Clock()),  # type: ignore[arg-type]  # it needs less
         new_token=lambda: "mine",
     )
-    return Attempt(letter, context, deadline=NOW + INVOCATION, observer=observer, worker="w")
+    return Attempt(message, context, deadline=NOW + INVOCATION, observer=observer, worker="w")
 
 
 DEAD = replace(JOB, state=State.DEAD)
@@ -166,7 +166,7 @@ def test_a_message_that_an_operator_moved_back_from_the_dlq_redrives_its_dead_jo
     undo: Exception | None, report: Report
 ) -> None:
     store, observer = Store(DEAD, claim=WriteRefusedError("claim", DEAD), undo=undo), Observer()
-    attempt = letter_of(store, letter_for(DEAD), observer)
+    attempt = attempt_of_dead_job(store, letter_for(DEAD), observer)
 
     assert not attempt.claim(remaining=INVOCATION)
 
@@ -186,7 +186,7 @@ def test_a_message_that_an_operator_moved_back_from_the_dlq_redrives_its_dead_jo
 )
 def test_a_message_from_the_dlq_redrives_nothing_but_a_dead_job(current: Job | None, verdict: Verdict) -> None:
     store = Store(DEAD, claim=WriteRefusedError("claim", current))
-    attempt = letter_of(store, letter_for(DEAD), Observer())
+    attempt = attempt_of_dead_job(store, letter_for(DEAD), Observer())
 
     assert not attempt.claim(remaining=INVOCATION)
 

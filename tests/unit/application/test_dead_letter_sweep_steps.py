@@ -14,8 +14,8 @@ LATE = a_job(id="late", state=State.QUEUED)
 class Stubborn(Queue):
     """Does not delete the messages of these names, for a reason that names each."""
 
-    def __init__(self, letters: Sequence[ReceivedDeadLetter], *stubborn: str) -> None:
-        super().__init__(letters)
+    def __init__(self, messages: Sequence[ReceivedDeadLetter], *stubborn: str) -> None:
+        super().__init__(messages)
         self.stubborn = stubborn
 
     def delete(self, dead_letters: Sequence[ReceivedDeadLetter]) -> Sequence[Refusal]:

@@ -1,6 +1,6 @@
 """Advances and looks of flows: each node does what the rules say, once."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -16,6 +16,18 @@ from tidemill.domain.flows import CANCELLED
 from tidemill.domain.job import Job
 from tidemill.domain.signals import Signal
 from tidemill.domain.states import State
+
+
+def before_the_next_move(flows: InMemoryFlows, act: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Act after a cursor was read and before it is written."""
+    move = flows.move
+
+    def act_then_move(flow: Job, node: int, cursor: Cursor) -> Cursor | None:
+        monkeypatch.setattr(flows, "move", move)
+        act()
+        return move(flow, node, cursor)
+
+    monkeypatch.setattr(flows, "move", act_then_move)
 
 
 def test_a_child_starts_after_its_last_parent_whichever_that_is() -> None:
@@ -55,15 +67,13 @@ def test_a_move_that_crashed_before_its_read_is_repeated_by_the_same_record() ->
 
 def test_the_parent_is_read_after_the_cursor_was_written(monkeypatch: pytest.MonkeyPatch) -> None:
     flows = a_fan_in(2)
-    move = flows.move
 
-    def end_then_move(flow: Job, node: int, cursor: Cursor) -> Cursor | None:
+    def meanwhile() -> None:
         # Its own advance comes before the write, and finds the cursor elsewhere.
         flows.end("p1")
         flows.advance("p1")
-        return move(flow, node, cursor)
 
-    monkeypatch.setattr(flows, "move", end_then_move)
+    before_the_next_move(flows, meanwhile, monkeypatch)
     flows.end("p0")
     assert flows.advance("p0") == ["child"]
 
@@ -72,14 +82,11 @@ def test_a_child_waits_for_the_others_though_the_next_parent_ended_as_the_cursor
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     flows = a_fan_in(3)
-    move = flows.move
 
-    def end_then_move(flow: Job, node: int, cursor: Cursor) -> Cursor | None:
-        monkeypatch.setattr(flows, "move", move)
+    def meanwhile() -> None:
         flows.end("p1")
-        return move(flow, node, cursor)
 
-    monkeypatch.setattr(flows, "move", end_then_move)
+    before_the_next_move(flows, meanwhile, monkeypatch)
     flows.end("p0")
 
     assert (flows.advance("p0"), flows.moved[3].at) == ([], 2)
@@ -87,15 +94,12 @@ def test_a_child_waits_for_the_others_though_the_next_parent_ended_as_the_cursor
 
 def test_an_advance_that_another_one_overtook_reads_the_cursor_again(monkeypatch: pytest.MonkeyPatch) -> None:
     flows = a_fan_in(3)
-    move = flows.move
 
-    def overtaken(flow: Job, node: int, cursor: Cursor) -> Cursor | None:
-        monkeypatch.setattr(flows, "move", move)
+    def meanwhile() -> None:
         # The same record was delivered twice.
         flows.advance("p0")
-        return move(flow, node, cursor)
 
-    monkeypatch.setattr(flows, "move", overtaken)
+    before_the_next_move(flows, meanwhile, monkeypatch)
     flows.end("p0")
     assert flows.advance("p0") == []
     assert (flows.calls["move"], flows.moved[3].at) == (1, 1)
@@ -103,15 +107,12 @@ def test_an_advance_that_another_one_overtook_reads_the_cursor_again(monkeypatch
 
 def test_an_advance_that_was_overtaken_by_further_moves_goes_on_behind_them(monkeypatch: pytest.MonkeyPatch) -> None:
     flows = a_fan_in(3)
-    move = flows.move
 
-    def overtaken(flow: Job, node: int, cursor: Cursor) -> Cursor | None:
-        monkeypatch.setattr(flows, "move", move)
+    def meanwhile() -> None:
         flows.end("p1")
         flows.advance("p0", "p1")
-        return move(flow, node, cursor)
 
-    monkeypatch.setattr(flows, "move", overtaken)
+    before_the_next_move(flows, meanwhile, monkeypatch)
     flows.end("p0")
     assert flows.advance("p0") == []
     assert (flows.calls["move"], flows.moved[3].at) == (1, 2)
@@ -122,14 +123,11 @@ def test_no_parent_before_the_cursor_is_read_again(monkeypatch: pytest.MonkeyPat
     for name in ("p0", "p1"):
         flows.end(name)
     flows.moved[4] = Cursor(at=1, by=0, version="v")
-    move = flows.move
 
-    def end_then_move(flow: Job, node: int, cursor: Cursor) -> Cursor | None:
-        monkeypatch.setattr(flows, "move", move)
+    def meanwhile() -> None:
         flows.end("p2")
-        return move(flow, node, cursor)
 
-    monkeypatch.setattr(flows, "move", end_then_move)
+    before_the_next_move(flows, meanwhile, monkeypatch)
     assert (flows.advance("p1"), flows.moved[4].at) == ([], 3)
     # Those of p1 to p3, and after each move the one at which it stands.
     assert flows.calls["documents"] == 5

@@ -1,13 +1,12 @@
 """Advances of flows while others keep groups of nodes busy: publish must not wait for them."""
 
-import threading
-import time
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from tests.support.in_memory_flows import InMemoryFlows
+from tests.support.one_at_a_time import OneAtATime
 from tidemill.application import flow_advance
 from tidemill.domain.errors import TransactionConflictError
 from tidemill.domain.job import Job
@@ -61,12 +60,10 @@ def test_an_advance_marks_all_nodes_of_one_group() -> None:
 
 def test_nodes_of_one_group_start_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """At once, they would keep each other busy."""
-    insert, under_way = InMemoryFlows.insert_if_absent, threading.Lock()
+    insert, inserting = InMemoryFlows.insert_if_absent, OneAtATime()
 
     def insert_alone(self: InMemoryFlows, job: Job, *, batch: Job | None = None) -> Job:
-        assert under_way.acquire(blocking=False)
-        time.sleep(0.01)
-        under_way.release()
+        inserting.visit()
         return insert(self, job, batch=batch)
 
     flows = Busy(*["g"] * 10)

@@ -1,8 +1,6 @@
 """The graphs of flows that an environment keeps."""
 
 import json
-import threading
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -12,6 +10,7 @@ import pytest
 
 from tests.support.builders import NOW, SECOND, a_job
 from tests.support.in_memory_flows import InMemoryFlows, nodes
+from tests.support.one_at_a_time import OneAtATime
 from tidemill.application.flow_graphs import FlowGraphs, FlowNodes, edges_of
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.flows import Edge, OnFailure
@@ -107,13 +106,11 @@ def test_an_edge_is_the_name_of_a_parent_or_has_a_rule() -> None:
 
 def test_threads_note_the_graphs_that_they_have_used_one_after_another() -> None:
     """Two that let go of the oldest graph at once would fail."""
-    noting = threading.Lock()
+    noting = OneAtATime()
 
     class Known(dict[tuple[str, ...], FlowNodes]):
         def pop(self, key: Any, default: Any = None) -> Any:
-            assert noting.acquire(blocking=False), "another thread does"
-            time.sleep(0.001)
-            noting.release()
+            noting.visit()
             return super().pop(key, default)
 
     store = Loads()

@@ -1,8 +1,6 @@
 """Looks of flows at all their nodes: what no advance has done, and what has become of the flow."""
 
 import json
-import threading
-import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -10,6 +8,7 @@ import pytest
 
 from tests.support.builders import NOW, SECOND, TENANT
 from tests.support.in_memory_flows import FLOW_ID, InMemoryFlows, a_fan_in, nodes
+from tests.support.one_at_a_time import OneAtATime
 from tidemill.application import flow_advance
 from tidemill.application.flow_look import FlowLook, Looked
 from tidemill.application.flow_nodes import NodeDocuments
@@ -178,12 +177,10 @@ def test_a_look_tries_a_busy_group_once(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_nodes_of_one_group_do_not_start_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """They would keep each other busy."""
-    insert, under_way = InMemoryFlows.insert_if_absent, threading.Lock()
+    insert, inserting = InMemoryFlows.insert_if_absent, OneAtATime()
 
     def insert_alone(self: InMemoryFlows, job: Job, *, batch: Job | None = None) -> Job:
-        assert under_way.acquire(blocking=False)
-        time.sleep(0.01)
-        under_way.release()
+        inserting.visit()
         return insert(self, job, batch=batch)
 
     monkeypatch.setattr(InMemoryFlows, "insert_if_absent", insert_alone)

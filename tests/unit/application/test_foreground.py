@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.builders import A_WAIT, MILLISECOND, NOW, SECOND, a_job
 from tests.support.configurations import configured, strained
+from tests.support.one_at_a_time import OneAtATime
 from tests.support.single_job import Clock
 from tidemill.application.configuration import CACHED_FOR
 from tidemill.application.foreground import REPORTS_AFTER, Foreground, Governor, strain_level
@@ -328,6 +329,7 @@ def test_a_thread_waits_for_the_level_that_another_one_reads() -> None:
     class Slow(Store):
         def read(self) -> Governed:
             reading.set()
+            # The other thread asks meanwhile.
             time.sleep(0.05)
             return super().read()
 
@@ -340,12 +342,10 @@ def test_a_thread_waits_for_the_level_that_another_one_reads() -> None:
 
 
 def test_threads_count_their_starts_one_after_another(lane: Lane) -> None:
-    counting = threading.Lock()
+    counting = OneAtATime()
 
     def clock() -> datetime:
-        assert counting.acquire(blocking=False), "another thread counts"
-        time.sleep(0.001)
-        counting.release()
+        counting.visit()
         return NOW
 
     foreground = Foreground(lane.governor, target=TARGET, clock=clock)

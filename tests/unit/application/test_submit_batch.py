@@ -130,6 +130,7 @@ def test_no_more_writes_run_at_once_than_may_overlap() -> None:
     def write(name: str) -> None:
         running.append(name)
         most[0] = max(most[0], len(running))
+        # A third one could begin meanwhile.
         time.sleep(0.003)
         running.remove(name)
 

@@ -352,6 +352,7 @@ def test_an_operator_who_interrupts_a_run_waits_for_no_further_page() -> None:
         begun.append(name)
         if len(begun) == 1:
             raise KeyboardInterrupt
+        # The interrupt comes before all pages are done.
         time.sleep(0.001)
         return True
 

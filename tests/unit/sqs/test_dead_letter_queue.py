@@ -111,7 +111,15 @@ DEAD = letter_for(JOB)
         (messages.encode(DEAD).replace('"schema":1', '"schema":2'), {}, None, True),
         ("rubbish", {}, None, False),
     ],
-    ids=["letter", "reference", "restored", "before the restore", "after a restore", "newer schema", "rubbish"],
+    ids=[
+        "dead-letter message",
+        "reference",
+        "restored",
+        "before the restore",
+        "after a restore",
+        "newer schema",
+        "rubbish",
+    ],
 )
 def test_a_received_message_is_read_with_its_time_and_whether_it_is_newer_than_this_code(
     text: str, own: dict[str, int], body: Any, newer: bool

@@ -176,6 +176,7 @@ def test_no_more_calls_are_made_at_once_than_the_client_has_connections(monkeypa
 
     def answer() -> None:
         threads.add(current_thread().name)
+        # A thread that ends at once would serve all calls alone.
         time.sleep(0.005)
 
     assert lanes(Queues(answers={Lane.BULK: answer})).send([to(Lane.BULK)] * 60) == []

@@ -106,7 +106,7 @@ LETTER = DeadLetter(reference=PLAIN, type="mail", death="permanent", error_class
         (FIRST, 0, f',"first":{{"type":"mail","due":{int(NOW.timestamp() * 1000)}}}'),
         (LETTER, 0, ',"letter":{"type":"mail","death":"permanent","error_class":"ValueError","attempts":2}'),
     ],
-    ids=["reference", "restored", "first run", "letter"],
+    ids=["reference", "restored", "first run", "dead-letter message"],
 )
 def test_the_versions_of_the_code_agree_on_the_form_of_a_message(
     body: Reference | DeadLetter, epoch: int, rest: str
