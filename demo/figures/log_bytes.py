@@ -64,7 +64,7 @@ def measure() -> dict[str, int]:
     with redirect_stdout(output):
         # It keeps the standard output of its first use.
         logger()
-        telemetry.accepted(Accepted(job=_JOB, replayed=False))
+        telemetry.accepted(Accepted(job=_JOB, replayed=False), over_http=True)
         written("accepted")
         telemetry.published(Published(sent=[dispatch]))
         written("dispatched")

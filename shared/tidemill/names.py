@@ -279,17 +279,18 @@ METRIC_NAMESPACE: Final = "Tidemill"
 class Metric(StrEnum):
     """Our own metrics, in `METRIC_NAMESPACE`, dimensions `stage` and `lane`: see docs/reference/metrics.md."""
 
+    #: Over HTTP, and by handlers, schedules and functions that log what they submit.
     SUBMITTED = "JobsSubmitted"
+    ADDED = "JobsAdded"
     REPLAYED = "JobsReplayed"
-    #: Submissions that the store did not accept, and whose caller continued without them.
+    #: The store did not accept them, and their caller continued without them.
     NOT_ACCEPTED = "JobsNotAccepted"
-    #: Submissions over HTTP, alone or in a batch, that the API answered with 5xx by no decision. Their lane may be
-    #: unknown, so the default lane counts them. A function that crashes or is throttled counts none.
+    #: Over HTTP, alone or in a batch, and answered with 5xx by no decision. The default lane counts those of all lanes.
+    #: A function that crashes or is throttled counts none.
     SUBMISSIONS_FAILED = "SubmissionsFailed"
-    #: Submissions in a batch request that were refused, with a status from 400 to 499. Counted in the same lane.
+    #: In a batch request, and answered with a status from 400 to 499. Counted in the same lane.
     ITEMS_REFUSED = "BatchItemsRefused"
-    #: Submissions over HTTP, alone or in a batch, that a decision refused or deferred: under strain, during a pause,
-    #: and above a quota. Counted in the same lane.
+    #: Refused or deferred by a decision: under strain, during a pause, and above a quota. Counted in the same lane.
     SUBMISSIONS_SHED = "SubmissionsShed"
     SUBMISSIONS_DEFERRED = "SubmissionsDeferred"
     SUBMISSIONS_PAUSED = "SubmissionsPaused"
@@ -304,14 +305,13 @@ class Metric(StrEnum):
     CANCELLED = "JobsCancelled"
     #: Jobs that were too old to be of use when a run would have begun.
     EXPIRED = "JobsExpired"
-    #: Runs that ended as snoozed or continued, and runs that were held back for a time.
+    #: Runs that ended so, and runs that were held back for a time.
     SNOOZED = "JobsSnoozed"
     CONTINUED = "JobsContinued"
     HELD = "JobsHeld"
     #: Jobs that were parked (a full limit, a pause, a type that is not loaded), and those that wake released.
     PARKED = "JobsParked"
     UNPARKED = "JobsUnparked"
-    #: Decreases of an adaptive concurrency.
     CONCURRENCY_LOWERED = "ConcurrencyLowered"
     #: The level of strain that the governor has set, each minute.
     STRAIN_LEVEL = "StrainLevel"

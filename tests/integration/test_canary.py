@@ -139,7 +139,7 @@ def test_where_callers_send_tokens_each_lane_gets_a_canary_without_the_api(
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["message"] for line in lines].count("accepted") == 3
     assert sum("CanaryLatency" in line for line in lines) == 1
-    assert not any("JobsSubmitted" in line for line in lines)
+    assert not any("JobsSubmitted" in line or "JobsAdded" in line for line in lines)
 
 
 @pytest.mark.usefixtures("_without_api")

@@ -330,4 +330,4 @@ def test_a_follow_up_job_has_a_line_and_is_counted(mill: Mill, capsys: pytest.Ca
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["message"] for line in lines] == ["claimed", "succeeded", "accepted"]
     assert lines[2]["job_id"] != parent
-    assert lines[2]["JobsSubmitted"] == 1
+    assert lines[2]["JobsAdded"] == 1

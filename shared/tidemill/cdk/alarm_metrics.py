@@ -73,7 +73,7 @@ def server_errors(api: Api) -> cloudwatch.Metric:
 
 
 def failed_submissions(config: StageConfig, submit: JobFunction, window: timedelta) -> AnyMetric:
-    """Percent of the submissions.
+    """Percent of the submissions, without the jobs that are added in other ways: a fan-out may add a hundred for each.
 
     Not the metric `5xx` of the API: it counts what strain and pauses refuse, too, and comes at another time than the
     metrics of the engine, so a difference of the two would fire falsely. A call of `submit` that crashes, times out or
@@ -167,12 +167,17 @@ def idle_worker(lane: LaneConstruct) -> AnyMetric:
 
 
 def idle_publisher(publisher: Publisher) -> AnyMetric:
-    """1 if jobs are submitted and the publisher is not called."""
+    """1 if jobs are submitted or added and the publisher is not called."""
+    made = {
+        f"{metric.name.lower()}_{lane}": tidemill_metric(publisher.config, lane, metric)
+        for metric in (Metric.SUBMITTED, Metric.ADDED)
+        for lane in Lane
+    }
     return math(
-        f"IF({' + '.join(Lane)} > 0 AND FILL(calls, 0) < 1, 1, 0)",
+        f"IF({' + '.join(made)} > 0 AND FILL(calls, 0) < 1, 1, 0)",
         Duration.minutes(5),
         calls=invocations(publisher.function.function),
-        **{lane.value: tidemill_metric(publisher.config, lane, Metric.SUBMITTED) for lane in Lane},
+        **made,
     )
 
 

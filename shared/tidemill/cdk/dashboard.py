@@ -149,8 +149,16 @@ class Dashboard(Construct):
                 *self._counts(name, Metric.RESTED),
             ),
             _graph(
-                f"{name}: in (submitted) and out (succeeded, dead, cancelled, expired)",
-                *self._counts(name, Metric.SUBMITTED, Metric.SUCCEEDED, Metric.DEAD, Metric.CANCELLED, Metric.EXPIRED),
+                f"{name}: in (submitted, added) and out (succeeded, dead, cancelled, expired)",
+                *self._counts(
+                    name,
+                    Metric.SUBMITTED,
+                    Metric.ADDED,
+                    Metric.SUCCEEDED,
+                    Metric.DEAD,
+                    Metric.CANCELLED,
+                    Metric.EXPIRED,
+                ),
             ),
         ]
 

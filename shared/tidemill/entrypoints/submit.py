@@ -244,7 +244,7 @@ def _send_first(accepted: Sequence[Accepted]) -> None:
 def _record(accepted: Sequence[Accepted], problems: Collection[ProblemError] = ()) -> None:
     """Call it in the thread of the invocation: telemetry is not thread-safe."""
     telemetry = composition.telemetry()
-    telemetry.accepted(*accepted)
+    telemetry.accepted(*accepted, over_http=True)
     for each in accepted:
         if each.deferred:
             submission_deferred(each.job)

@@ -16,7 +16,15 @@ WINDOW: Final = timedelta(minutes=5)
 #: The messages that publish sent to a lane, which SQS counts.
 SENT: Final = "MessagesSent"
 #: What enters a lane, and what becomes of it, in the order shown.
-COUNTED: Final = (Metric.SUBMITTED, SENT, Metric.SUCCEEDED, Metric.RETRIED, Metric.DEAD, Metric.CANCELLED)
+COUNTED: Final = (
+    Metric.SUBMITTED,
+    Metric.ADDED,
+    SENT,
+    Metric.SUCCEEDED,
+    Metric.RETRIED,
+    Metric.DEAD,
+    Metric.CANCELLED,
+)
 #: How the runs of a type ended, where the stage measures types.
 COUNTED_BY_TYPE: Final = (Metric.SUCCEEDED, Metric.RETRIED, Metric.DEAD)
 _PERIOD_SECONDS: Final = 60

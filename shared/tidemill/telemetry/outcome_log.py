@@ -165,13 +165,14 @@ class Telemetry:
         """In a function, whose environment names the stage. Make one for each invocation."""
         return cls(stage=setting(Env.STAGE), sample_rate=float(os.environ.get(Env.LOG_SAMPLE_RATE) or 1))
 
-    def accepted(self, *accepted: Accepted) -> None:
+    def accepted(self, *accepted: Accepted, over_http: bool = False) -> None:
         """The jobs of one or more submissions, or follow-up jobs."""
+        new = Metric.SUBMITTED if over_http else Metric.ADDED
         lines, counts = list[_Line](), defaultdict[Lane, Counter[Metric]](Counter)
         for each in accepted:
             job = each.job
             if job.type != CANARY_TYPE:
-                counts[job.lane][Metric.REPLAYED if each.replayed else Metric.SUBMITTED] += 1
+                counts[job.lane][Metric.REPLAYED if each.replayed else new] += 1
             fields = {"job_id": job.id, "generation": job.generation, "trace": job.trace}
             message = "replayed" if each.replayed else "accepted"
             lines.append(_Line(lane=job.lane, message=message, fields=fields, sampled=not each.replayed))

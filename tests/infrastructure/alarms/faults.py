@@ -79,9 +79,20 @@ def _slow_canary(trace: Trace) -> None:
         trace.put(ours("CanaryLatency", Lane.BULK), minute, 90_000.0)
 
 
-def _no_submission(trace: Trace) -> None:
+def accept_none(trace: Trace) -> None:
     for lane in Lane:
         trace.drop(ours(Metric.SUBMITTED, lane), after=BEGIN)
+
+
+def _fail_beside_a_fan_out(trace: Trace) -> None:
+    """Two fifths of the submissions fail, and each of the others makes a hundred follow-up jobs."""
+    for minute in MINUTES:
+        trace.put(ours(Metric.ADDED, Lane.BULK), minute, 1_200.0)
+    _every_minute(ours(Metric.SUBMISSIONS_FAILED), 8.0)(trace)
+
+
+def _no_submission(trace: Trace) -> None:
+    accept_none(trace)
     _every_minute(of_api(), 8.0)(trace)
     _every_minute(ours(Metric.SUBMISSIONS_FAILED), 8.0)(trace)
 
@@ -96,31 +107,27 @@ def refuse(trace: Trace) -> None:
 
 def _unreached_submit(trace: Trace) -> None:
     """The API may not invoke the function."""
-    for lane in Lane:
-        trace.drop(ours(Metric.SUBMITTED, lane), after=BEGIN)
+    accept_none(trace)
     for metric in ("Invocations", "Errors", "Throttles"):
         trace.drop(of_function(metric, "Submit"), after=BEGIN)
     _every_minute(of_api(), 8.0)(trace)
 
 
 def _crashing_submit(trace: Trace) -> None:
-    for lane in Lane:
-        trace.drop(ours(Metric.SUBMITTED, lane), after=BEGIN)
+    accept_none(trace)
     _every_minute(of_api(), 8.0)(trace)
     _every_minute(of_function("Errors", "Submit"), 8.0)(trace)
 
 
 def _throttled_submit(trace: Trace) -> None:
-    for lane in Lane:
-        trace.drop(ours(Metric.SUBMITTED, lane), after=BEGIN)
+    accept_none(trace)
     _every_minute(of_api(), 8.0)(trace)
     _every_minute(of_function("Throttles", "Submit"), 8.0)(trace)
 
 
 def _no_batch_item(trace: Trace) -> None:
     """All submissions come in batch requests, whose response is 200."""
-    for lane in Lane:
-        trace.drop(ours(Metric.SUBMITTED, lane), after=BEGIN)
+    accept_none(trace)
     _every_minute(ours(Metric.SUBMISSIONS_FAILED), 40.0)(trace)
 
 
@@ -239,6 +246,7 @@ PAGES: Final = [
     Fault("LateCanary", "the path of bulk takes 90 s", _slow_canary),
     Fault("FailedSubmissions", NO_SUBMISSION, _no_submission),
     Fault("FailedSubmissions", "no submission of a batch request is decided", _no_batch_item),
+    Fault("FailedSubmissions", "two fifths of the submissions fail, beside a large fan-out", _fail_beside_a_fan_out),
     Fault("FailedSubmissions", "the API may not invoke submit", _unreached_submit),
     Fault("FailedSubmissions", "submit crashes at each call", _crashing_submit),
     Fault("FailedSubmissions", "each call of submit is throttled", _throttled_submit),

@@ -320,8 +320,8 @@ def test_inflow_and_outflow_come_from_our_metrics(cloud: Cloud) -> None:
     )
     lines = run("status").stdout.splitlines()
     titles = next(line for line in lines if line.startswith("LAST 5M"))
-    assert re.split(" {2,}", titles)[1:] == ["SUBMITTED", "SENT", "SUCCEEDED", "RETRIED", "DEAD", "CANCELLED"]
-    assert lines[lines.index(titles) + 1].split() == ["default", "7", "5", "2", "0", "0", "0"]
+    assert re.split(" {2,}", titles)[1:] == ["SUBMITTED", "ADDED", "SENT", "SUCCEEDED", "RETRIED", "DEAD", "CANCELLED"]
+    assert lines[lines.index(titles) + 1].split() == ["default", "7", "0", "5", "2", "0", "0", "0"]
 
 
 def test_types_and_tenants_of_waiting_jobs_come_from_a_sample(cloud: Cloud) -> None:

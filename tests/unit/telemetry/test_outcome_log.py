@@ -24,14 +24,14 @@ def test_a_submission_is_one_line_with_its_metric(said: Said) -> None:
     assert directive == {
         "Namespace": "Tidemill",
         "Dimensions": [["stage", "lane"]],
-        "Metrics": [{"Name": "JobsSubmitted"}],
+        "Metrics": [{"Name": "JobsAdded"}],
     }
-    assert (line["stage"], line["lane"], line["JobsSubmitted"]) == ("test", "default", 1)
+    assert (line["stage"], line["lane"], line["JobsAdded"]) == ("test", "default", 1)
 
 
 def test_the_last_line_of_each_lane_carries_the_metrics(said: Said) -> None:
     jobs = [a_job(lane=lane) for lane in (Lane.BULK, Lane.DEFAULT, Lane.BULK)]
-    Telemetry(stage="test").accepted(*(Accepted(job=job, replayed=job is jobs[0]) for job in jobs))
+    Telemetry(stage="test").accepted(*(Accepted(job=job, replayed=job is jobs[0]) for job in jobs), over_http=True)
 
     replayed, default, bulk = said()
     assert (replayed["message"], "_aws" in replayed) == ("replayed", False)
@@ -87,7 +87,7 @@ def test_a_sample_drops_lines_and_no_metric(said: Said) -> None:
     # The same jobs in both.
     assert names["accepted"] == names["dispatched"]
     assert 50 < len(names["accepted"]) < 150
-    assert sum(line.get("JobsSubmitted", 0) for line in lines) == 200
+    assert sum(line.get("JobsAdded", 0) for line in lines) == 200
 
 
 def test_a_sample_of_nothing_still_has_metrics_replays_and_dead_letters(said: Said) -> None:
@@ -98,7 +98,7 @@ def test_a_sample_of_nothing_still_has_metrics_replays_and_dead_letters(said: Sa
 
     lines = said()
     assert [line["message"] for line in lines] == ["metrics", "replayed", "dead-letter message sent"]
-    assert [line.get("JobsSubmitted") for line in lines] == [1, None, None]
+    assert [line.get("JobsAdded") for line in lines] == [1, None, None]
 
 
 def test_sent_messages_and_failed_records_are_logged(said: Said) -> None:

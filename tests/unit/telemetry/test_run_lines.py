@@ -191,7 +191,7 @@ def test_a_follow_up_job_is_accepted_on_its_lane(said: Said) -> None:
 
     succeeded, accepted = said()
     assert (accepted["message"], accepted["job_id"], accepted["lane"]) == ("accepted", follow_up.id, "bulk")
-    assert (accepted["JobsSubmitted"], "JobsSubmitted" in succeeded) == (1, False)
+    assert (accepted["JobsAdded"], "JobsAdded" in succeeded) == (1, False)
 
 
 def test_types_have_metrics_only_where_the_stage_says_so(said: Said) -> None:
