@@ -15,15 +15,8 @@ from tests.infrastructure.conftest import Resource, Synthesise, Synthesised
 from tidemill.application.owed import LONGEST_PAUSE
 from tidemill.cdk.alarm import PAGE, Heading
 from tidemill.local.alarms import CompositeAlarm, MetricAlarm, read_alarms
-from tidemill.names import (
-    ATTENTION_INDEX,
-    LISTING_INDEX,
-    METRIC_NAMESPACE,
-    RECONCILE_INTERVAL_SECONDS,
-    WAKE_INTERVAL_SECONDS,
-    Lane,
-    Metric,
-)
+from tidemill.metrics import METRIC_NAMESPACE, Metric
+from tidemill.names import ATTENTION_INDEX, LISTING_INDEX, RECONCILE_INTERVAL_SECONDS, WAKE_INTERVAL_SECONDS, Lane
 
 #: The two metrics that count the messages of a queue without delays.
 MESSAGES = {"ApproximateNumberOfMessagesVisible", "ApproximateNumberOfMessagesNotVisible"}

@@ -13,6 +13,7 @@ from tests.support.builders import a_job
 from tidemill.cdk.iam_actions import DESCRIBE_TABLE
 from tidemill.dynamodb import document
 from tidemill.dynamodb.payloads import Place
+from tidemill.metrics import METRIC_NAMESPACE
 from tidemill.names import (
     ATTENTION_INDEX,
     BATCH_PACKAGE,
@@ -23,7 +24,6 @@ from tidemill.names import (
     FLOW_PACKAGE,
     JOB_KEY,
     LISTING_INDEX,
-    METRIC_NAMESPACE,
     MIGRATION_PACKAGE,
     PAYLOADS_PREFIX,
     SCHEDULE_TENANT,

@@ -16,7 +16,7 @@ from tidemill.domain.job import reference_to
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
 from tidemill.local.wait import wait_until
-from tidemill.names import Metric
+from tidemill.metrics import Metric
 
 #: The timeout of `test.quick` and `test.quick_limited`.
 QUICK = timedelta(seconds=0.2)

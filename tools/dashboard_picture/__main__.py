@@ -22,7 +22,8 @@ from tidemill.local.alarms.template import text
 from tidemill.local.lifecycle import App, deployed
 from tidemill.local.terminal_command import run
 from tidemill.local.wait import wait_until
-from tidemill.names import Lane, Metric
+from tidemill.metrics import Metric
+from tidemill.names import Lane
 from tools.dashboard_picture.body import CountByVersion, Graph, Statistic, widgets
 from tools.dashboard_picture.data import Data
 from tools.dashboard_picture.picture import draw

@@ -37,7 +37,8 @@ from tidemill.cdk.lane import Lane
 from tidemill.cdk.publisher import Publisher
 from tidemill.cdk.scheduled_functions import ScheduledFunctions
 from tidemill.cdk.tidemill_metric import tidemill_metric
-from tidemill.names import RECONCILE_INTERVAL_SECONDS, Metric
+from tidemill.metrics import Metric
+from tidemill.names import RECONCILE_INTERVAL_SECONDS
 
 #: Each page fires within this time of its fault.
 PAGE_BOUND: Final = timedelta(minutes=5)

@@ -21,7 +21,8 @@ from tidemill.cdk.lane import Lane as LaneConstruct
 from tidemill.cdk.publisher import Publisher
 from tidemill.cdk.scheduled_functions import ScheduledFunctions
 from tidemill.cdk.tidemill_metric import tidemill_metric
-from tidemill.names import METRIC_NAMESPACE, Lane, Metric
+from tidemill.metrics import METRIC_NAMESPACE, Metric
+from tidemill.names import Lane
 
 #: The latency of a canary without a value.
 SILENT_CANARY_MS: Final = 3_600_000

@@ -18,7 +18,7 @@ from tidemill.cdk.job_table import JobTable
 from tidemill.cdk.lane import Lane
 from tidemill.cdk.publisher import Publisher
 from tidemill.cdk.tidemill_metric import tidemill_metric
-from tidemill.names import Metric
+from tidemill.metrics import Metric
 
 PERIOD: Final = Duration.minutes(1)
 #: A third of a dashboard's 24 columns.

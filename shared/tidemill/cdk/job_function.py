@@ -12,6 +12,7 @@ from constructs import Construct
 from tidemill import names
 from tidemill.cdk.config import NEWEST_TESTED_PYTHON, SNAP_START_PYTHON_VERSIONS, Architecture, StageConfig
 from tidemill.cdk.log_group import log_group
+from tidemill.metrics import METRIC_NAMESPACE
 
 DEFAULT_MEMORY_MB: Final = 512
 #: Without them, a change of a tag would ask Lambda for a new version, and Lambda publishes none for it.
@@ -97,7 +98,7 @@ class JobFunction(Construct):
                 **({} if config.log_sample_rate == 1 else {names.Env.LOG_SAMPLE_RATE: f"{config.log_sample_rate:g}"}),
                 **({names.Env.TRACING: "true"} if config.tracing else {}),
                 "POWERTOOLS_SERVICE_NAME": f"{names.APP}-{verb}",
-                "POWERTOOLS_METRICS_NAMESPACE": names.METRIC_NAMESPACE,
+                "POWERTOOLS_METRICS_NAMESPACE": METRIC_NAMESPACE,
                 **environment,
             },
         )

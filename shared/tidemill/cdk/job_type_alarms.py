@@ -7,7 +7,8 @@ from typing import Final
 from tidemill.cdk import alarm_metrics as metrics
 from tidemill.cdk.alarm import ONCE, ONCE_BOUND, Alarm, Entry, Heading
 from tidemill.cdk.config import StageConfig
-from tidemill.names import OTHER_TYPES, Metric
+from tidemill.metrics import Metric
+from tidemill.names import OTHER_TYPES
 
 #: Above it, a type or what it calls has a fault: most attempts succeed.
 MOST_ATTEMPTS: Final = 1.5

@@ -5,7 +5,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 
 from tidemill import names
 from tidemill.cdk.config import StageConfig
-from tidemill.names import Metric
+from tidemill.metrics import METRIC_NAMESPACE, Metric
 
 
 def tidemill_metric(
@@ -18,7 +18,7 @@ def tidemill_metric(
     period: Duration | None = None,
 ) -> cloudwatch.Metric:
     return cloudwatch.Metric(
-        namespace=names.METRIC_NAMESPACE,
+        namespace=METRIC_NAMESPACE,
         metric_name=metric,
         dimensions_map={"stage": config.label, "lane": lane},
         statistic=statistic,

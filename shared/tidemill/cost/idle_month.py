@@ -12,7 +12,8 @@ from tidemill.cost.bill import Line, Usage, lines
 from tidemill.cost.job_usage import DAY_SECONDS, DAYS_PER_MONTH, of_one_job, with_log_storage
 from tidemill.cost.profile import Profile
 from tidemill.cost.stage_parts import StageParts
-from tidemill.names import Lane, Metric
+from tidemill.metrics import Metric
+from tidemill.names import Lane
 
 #: Read units of one wake of all parts, one query of each shard of each kind, and of one continued call of reconcile.
 WAKE_READ_UNITS: Final = 12

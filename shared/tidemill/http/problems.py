@@ -28,7 +28,7 @@ from tidemill.domain.errors import (
     UnknownJobTypeError,
     UnloadedJobTypeError,
 )
-from tidemill.names import Metric
+from tidemill.metrics import Metric
 from tidemill.telemetry.outcome_log import logger, submission_refused
 
 _PROBLEM_JSON: Final = "application/problem+json"

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tidemill.aws.clients import translated
-from tidemill.names import METRIC_NAMESPACE, Metric
+from tidemill.metrics import METRIC_NAMESPACE, Metric
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch import CloudWatchClient

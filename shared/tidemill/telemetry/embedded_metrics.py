@@ -12,7 +12,8 @@ The metrics of Powertools print a line of their own, with two writes, which line
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tidemill.names import METRIC_NAMESPACE, METRICS_BY_TYPE, Lane, Metric
+from tidemill.metrics import METRIC_NAMESPACE, METRICS_BY_TYPE, Metric
+from tidemill.names import Lane
 from tidemill.system import clock
 
 #: The metrics of one line.

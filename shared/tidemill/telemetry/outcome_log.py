@@ -21,7 +21,8 @@ from tidemill.domain.governor import Governed
 from tidemill.domain.job import DeadLetter, Job, Reference, reference_of
 from tidemill.domain.pauses import Pause
 from tidemill.domain.repair_actions import RepairAction
-from tidemill.names import CANARY_TYPE, Env, Lane, Metric
+from tidemill.metrics import Metric
+from tidemill.names import CANARY_TYPE, Env, Lane
 from tidemill.settings import setting
 from tidemill.telemetry.embedded_metrics import Values, embedded
 from tidemill.telemetry.job_fields import job_fields, reference_fields

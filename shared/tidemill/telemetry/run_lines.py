@@ -14,7 +14,8 @@ from tidemill.application.traceback_text import handler_traceback
 from tidemill.domain.adaptive_limit import Change
 from tidemill.domain.job import Job, Reference
 from tidemill.domain.waiting import Line
-from tidemill.names import OTHER_TYPES, Lane, Metric
+from tidemill.metrics import Metric
+from tidemill.names import OTHER_TYPES, Lane
 from tidemill.telemetry.embedded_metrics import embedded
 from tidemill.telemetry.job_fields import job_fields, reference_fields
 from tidemill.telemetry.outcome_log import Telemetry, logger

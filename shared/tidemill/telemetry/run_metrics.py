@@ -9,7 +9,8 @@ from tidemill.application.attempt_report import Ending, Report
 from tidemill.domain.claim_verdict import Verdict
 from tidemill.domain.error_kinds import ErrorKind, kind_of
 from tidemill.domain.job import DeathReason, Job
-from tidemill.names import CANARY_TYPE, Metric
+from tidemill.metrics import Metric
+from tidemill.names import CANARY_TYPE
 
 _OF_ENDING: Final[Mapping[Ending, Metric]] = {
     Ending.SUCCEEDED: Metric.SUCCEEDED,

@@ -16,7 +16,8 @@ from tests.infrastructure.alarms.installation import (
 )
 from tests.infrastructure.alarms.traces import DAY, HOUR, IDLE_QUEUE_MINUTES, Trace
 from tidemill.local.alarms import MetricKey
-from tidemill.names import Lane, Metric
+from tidemill.metrics import Metric
+from tidemill.names import Lane
 
 #: The fault begins one second after the start of this minute, on a working day at noon. The metrics of the minute are
 #: still healthy, which is the worst case: the fault just missed them.

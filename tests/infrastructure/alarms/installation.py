@@ -8,7 +8,8 @@ from typing import Final
 from tests.infrastructure.conftest import Synthesised
 from tidemill.cdk.alarm import Entry
 from tidemill.local.alarms import CompositeAlarm, MetricAlarm, MetricKey, read_alarms
-from tidemill.names import METRIC_NAMESPACE, Lane, Metric
+from tidemill.metrics import METRIC_NAMESPACE, Metric
+from tidemill.names import Lane
 
 STAGE: Final = "dev"
 

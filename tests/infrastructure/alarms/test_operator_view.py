@@ -11,7 +11,7 @@ from tests.support.builders import NOW, SECOND
 from tests.support.described_alarms import DescribedAlarms
 from tidemill.cdk import alarm as catalogue
 from tidemill.local.alarms.template import text
-from tidemill.names import Metric
+from tidemill.metrics import Metric
 from tidemill.operator import alarm_states, burn_rates
 from tidemill.operator.alarm_states import Severity
 

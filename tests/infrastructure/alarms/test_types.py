@@ -12,7 +12,7 @@ from tests.infrastructure.alarms.traces import Trace
 from tests.infrastructure.conftest import Synthesise
 from tidemill.cdk.alarm import Severity
 from tidemill.local.alarms import MetricKey
-from tidemill.names import METRIC_NAMESPACE, Metric
+from tidemill.metrics import METRIC_NAMESPACE, Metric
 
 #: The first two types of the app by name. The third one, and the canary, have none.
 TYPES: Final = {"click.enrich": "RepeatedRunsTypeclickenrich", "clicks.export": "RepeatedRunsTypeclicksexport"}

@@ -16,7 +16,8 @@ from tests.infrastructure.alarms.installation import (
     worker,
 )
 from tidemill.local.alarms import MetricKey, Series
-from tidemill.names import Lane, Metric
+from tidemill.metrics import Metric
+from tidemill.names import Lane
 
 HOUR: Final = 60
 DAY: Final = 24 * HOUR

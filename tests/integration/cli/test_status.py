@@ -23,6 +23,7 @@ from tidemill.dynamodb.indexes import attention_partition
 from tidemill.dynamodb.limit_item import LINE_SHARDS
 from tidemill.dynamodb.limits import DynamoLimits
 from tidemill.dynamodb.owed_items import owed_partitions
+from tidemill.metrics import Metric
 from tidemill.names import (
     ATTENTION_KEY,
     ATTENTION_SORT_KEY,
@@ -31,7 +32,6 @@ from tidemill.names import (
     INDEX_SHARDS,
     LARGEST_INDEX_SHARDS,
     Lane,
-    Metric,
 )
 from tidemill.operator.system_status import NEWEST_DEAD
 

@@ -11,7 +11,7 @@ import pytest
 from tests.integration.cli.conftest import Cloud, run
 from tests.support.described_alarms import DescribedAlarms
 from tidemill.aws import clients
-from tidemill.names import Metric
+from tidemill.metrics import Metric
 
 PAGE_TOPIC, TICKET_TOPIC = "arn:pages", "arn:tickets"
 

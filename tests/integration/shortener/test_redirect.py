@@ -16,7 +16,8 @@ from tests.support.faulty_client import Fault
 from tidemill import composition
 from tidemill.aws import clients
 from tidemill.domain.states import State
-from tidemill.names import Lane, Metric
+from tidemill.metrics import Metric
+from tidemill.names import Lane
 
 URL = "https://example.com/a"
 #: The network of `SOURCE`.

@@ -9,7 +9,7 @@ from typing import Final
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.sqs_queue import Queue
 from tests.simulation.world.world import World
-from tidemill.names import Metric
+from tidemill.metrics import Metric
 
 #: Each alarm evaluates periods of a minute: see `tidemill.cdk.alarm_catalogue`. That of passed-over records resolves
 #: after so many quiet ones.

@@ -16,7 +16,7 @@ from tests.simulation.world.cloudwatch import Line
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.world import PAYMENTS, World
 from tidemill.application.release import Released
-from tidemill.names import Metric
+from tidemill.metrics import Metric
 
 _ITEM: Final = f"!breaker#{PAYMENTS}"
 _RULE: Final = "wake reports how long a breaker is open"

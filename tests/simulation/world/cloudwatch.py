@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from tests.simulation.world.sqs import SQS
 from tests.simulation.world.task_scheduler import Scheduler
-from tidemill.names import Metric
+from tidemill.metrics import Metric
 
 #: "the metric points at the second-oldest message that hasn't been received more than three times"
 _UNCOUNTED_RECEIVES: Final = 3

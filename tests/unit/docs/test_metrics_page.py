@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tidemill.names import METRICS_BY_TYPE, Metric
+from tidemill.metrics import METRICS_BY_TYPE, Metric
 
 ROOT = Path(__file__).parents[3]
 ROW = re.compile(r"^\| (`[^|]+`) \| [^|]+ \| (yes|) ?\|", re.MULTILINE)

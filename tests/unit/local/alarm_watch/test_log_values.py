@@ -8,7 +8,8 @@ import pytest
 from tidemill.local.alarm_watch.log_lines import Source, values_of
 from tidemill.local.alarm_watch.log_reader import OVERLAP_MS, LogReader
 from tidemill.local.alarms import MetricKey
-from tidemill.names import Lane, Metric
+from tidemill.metrics import Metric
+from tidemill.names import Lane
 from tidemill.telemetry.embedded_metrics import embedded
 
 WORK: Final = Source(log_group="/work", function="app-Work")
