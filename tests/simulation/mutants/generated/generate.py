@@ -122,7 +122,7 @@ def _path_of(module: str) -> Path:
 def _enums() -> dict[str, list[str]]:
     """The members of each enum of the engine."""
     found = {}
-    for path in [*mutated_files(), ENGINE / "names.py"]:
+    for path in [*mutated_files(), ENGINE / "metrics.py", ENGINE / "names.py"]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef) and {getattr(base, "id", "") for base in node.bases} & _ENUM_BASES:
                 found[node.name] = [
