@@ -1,6 +1,6 @@
 """`tidemill schedules`: the periodic types. List them, run one now, disable and enable its schedule."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -45,16 +45,19 @@ def list_(installation: Installation, *, as_json: bool) -> None:
 
     Times are in UTC. The next run of a rate is counted from the last one that no operator asked for. The last run comes
     from the listing index: a stage without it shows none.
+
+    A schedule is paused while its type is, or the lane of its last run, or the tenant of all periodic jobs.
     """
     now = clock.now()
-    pauses = {pause.target: pause for pause in installation.configurator.read().pauses(now)}
+    pauses = installation.configurator.read().pauses(now)
     keeps_listing = installation.keeps_listing
     rows = []
     for type_, expression in sorted(installation.deployment.schedules.items()):
         jobs = _jobs(installation, type_, now) if keeps_listing else iter(())
         last = next(jobs, None)
-        pause = pauses.get(_target(type_))
-        rows.append((type_, expression, _next(expression, last, jobs, now), last, pause))
+        pause = _pause(type_, last, pauses)
+        next_ = None if pause else _next(expression, last, jobs, now)
+        rows.append((type_, expression, next_, last, pause))
     if as_json:
         for row in rows:
             show_json(_as_json(*row), one_line=True)
@@ -176,6 +179,12 @@ def _jobs(installation: Installation, type_: str, now: datetime) -> Iterator[Job
         below = page.end
 
 
+def _pause(type_: str, last: Job | None, pauses: Sequence[Pause]) -> Pause | None:
+    """The pause that stops the schedule, first that of the schedule itself. Only a job tells the lane of a type."""
+    stops = [pause for pause in pauses if pause.target.stops_schedule(type_, last.lane if last else None)]
+    return min(stops, key=lambda pause: pause.target.scope is not Scope.SCHEDULE, default=None)
+
+
 def _next(expression: str, last: Job | None, earlier: Iterator[Job], now: datetime) -> datetime | None:
     """None if it is not known. `earlier` are the jobs before `last`."""
     if (every := period(expression)) is None:
@@ -190,11 +199,19 @@ def _row(type_: str, expression: str, next_: datetime | None, last: Job | None, 
     return (
         type_,
         expression,
-        f"disabled by {pause.by}" if pause else "enabled",
+        _state(pause),
         readable_time(next_) if next_ else DASH,
         f"{readable_time(last.created_at)} {last.state}" if last else DASH,
         last.id if last else DASH,
     )
+
+
+def _state(pause: Pause | None) -> str:
+    if pause is None:
+        return "enabled"
+    if pause.target.scope is Scope.SCHEDULE:
+        return f"disabled by {pause.by}"
+    return f"paused by {pause.by}: {pause.target}"
 
 
 def _as_json(
@@ -205,6 +222,7 @@ def _as_json(
         "schedule": expression,
         "time_zone": "UTC",
         "enabled": pause is None,
+        "stopped_by": pause and str(pause.target),
         "disabled_by": pause and pause.by,
         "since": pause and timestamp(pause.since),
         "until": timestamp(pause.until) if pause and pause.until else None,

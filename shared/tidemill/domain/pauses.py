@@ -81,8 +81,8 @@ class Target:
         """Whether it may be the target of a pause that stops a schedule."""
         return self.scope in {Scope.SCHEDULE, Scope.TYPE, Scope.LANE} or self == _ALL_SCHEDULES
 
-    def stops_schedule(self, type_: str, lane: Lane) -> bool:
-        """Whether its pause stops the schedule of this type, or each of its jobs."""
+    def stops_schedule(self, type_: str, lane: Lane | None) -> bool:
+        """Whether its pause stops the schedule of this type, or each of its jobs. None: the lane is not known."""
         names = {Scope.SCHEDULE: type_, Scope.TYPE: type_, Scope.LANE: lane, Scope.TENANT: SCHEDULE_TENANT}
         return names.get(self.scope) == self.name
 

@@ -16,7 +16,7 @@ from tidemill.aws import clients
 from tidemill.cli.formatting import timestamp
 from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.job_store import DynamoJobStore
-from tidemill.names import LIVE_ALIAS, SCHEDULE_TENANT
+from tidemill.names import LIVE_ALIAS, SCHEDULE_TENANT, Lane
 from tidemill.system import clock
 
 HOURLY, NIGHTLY = "reports.hourly", "reports.nightly"
@@ -98,6 +98,36 @@ def test_a_schedule_is_disabled_and_enabled_with_its_record() -> None:
     again = run("schedules", "enable", NIGHTLY, "--yes")
     assert again.exit_code == 1
     assert f"the schedule of {NIGHTLY} is not disabled" in again.stderr
+
+
+@pytest.mark.parametrize("target", [f"type={HOURLY}", "lane=bulk", "tenant=schedule", f"schedule={HOURLY}"])
+def test_a_paused_schedule_has_no_next_run(cloud: Cloud, target: str) -> None:
+    began = clock.now() - timedelta(minutes=90)
+    store = DynamoJobStore(
+        clients.dynamodb(), table=cloud.table.name, retention=timedelta(days=30), indexes=Indexes(listed=True)
+    )
+    for type_, lane in ((HOURLY, Lane.BULK), (NIGHTLY, Lane.DEFAULT)):
+        job = a_job(tenant=SCHEDULE_TENANT, type=type_, lane=lane, created_at=began, due=began)
+        store.insert_if_absent(job)
+    # The pause of another schedule, and one of a tenant that has none.
+    for other in ("schedule=reports.weekly", "tenant=tenant-a", "lane=critical"):
+        assert run("pause", other, "--yes").exit_code == 0
+    assert all(each["enabled"] and each["next"] and each["stopped_by"] is None for each in listed().values())
+
+    paused = run("pause", target, "--yes", "--reason", "INC-7")
+
+    assert paused.exit_code == 0, paused.stderr
+    stopped = {type_: each["stopped_by"] for type_, each in listed().items() if not each["enabled"]}
+    assert stopped == dict.fromkeys((HOURLY, NIGHTLY) if target.startswith("tenant") else (HOURLY,), target)
+    assert [each["next"] for each in listed().values() if not each["enabled"]] == [None] * len(stopped)
+    state = "disabled by" if target.startswith("schedule") else "paused by"
+    assert f"{state} {listed()[HOURLY]['disabled_by']}" in run("schedules", "list").stdout
+
+
+def test_a_schedule_that_is_disabled_says_so_even_while_its_type_is_paused() -> None:
+    assert run("pause", f"type={NIGHTLY}", "--yes").exit_code == 0
+    assert run("schedules", "disable", NIGHTLY, "--yes").exit_code == 0
+    assert listed()[NIGHTLY]["stopped_by"] == f"schedule={NIGHTLY}"
 
 
 def test_a_run_is_submitted_by_tick_and_audited(monkeypatch: pytest.MonkeyPatch) -> None:
