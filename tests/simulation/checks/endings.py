@@ -16,6 +16,11 @@ from tidemill.names import BATCH_TYPE, EVENT_TYPE, FLOW_TYPE
 #: Types whose handlers end a job in this way.
 _GIVING_UP: Final = frozenset({"sim.give-up", BATCH_TYPE, FLOW_TYPE})
 _PERMANENT: Final = frozenset({"sim.permanent", "sim.repaired", "sim.unstorable", "sim.reordered", *BATCHED})
+#: The times after which no worker may claim a job to run it.
+_NO_RUN_AFTER: Final = {
+    "deadline": "no job runs whose deadline has passed",
+    "useful_until": "no job runs that is too old",
+}
 
 
 class EndingChecks:
@@ -55,8 +60,9 @@ class EndingChecks:
             caused = ran and kind == "sim.asks"
         elif death == "deadline passed":
             caused = "deadline" in after and number_of(after, "deadline") <= self._latest_ms
-        late = "useful_until" in before and number_of(before, "claimed_at") > number_of(before, "useful_until")
-        require(not (ran and late), "no job runs that is too old", f"claimed too late, {state} {death}", key)
+        for limit, check in _NO_RUN_AFTER.items():
+            late = limit in before and number_of(before, "claimed_at") > number_of(before, limit)
+            require(not (ran and late), check, f"claimed too late, {state} {death}", key)
         require(caused, "each ending has a cause", f"{state} {death}, ran: {ran}", key)
 
     def results_are_those_of_the_handler(self, key: str, before: Item, after: Item) -> None:

@@ -174,6 +174,12 @@ PROTOCOL: Final = (
         "job.attempt >= policy.max_attempts + 3",
     ),
     Mutant(
+        "a job runs although its deadline has passed",
+        modules.OUTCOMES,
+        "if job.deadline and job.deadline < now:",
+        "if False:",
+    ),
+    Mutant(
         "a job that is too old runs", modules.OUTCOMES, "if job.useful_until and job.useful_until < now:", "if False:"
     ),
     Mutant(
