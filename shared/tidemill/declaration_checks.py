@@ -125,9 +125,11 @@ def require_callable(name: str, function: object, *arguments: str) -> None:
     """A function that one may call with exactly these arguments, by position. The worker awaits nothing."""
     if not callable(function):
         raise DeclarationError(f"{name} is {function!r}; it must be a function")
-    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+    # An object is called by the method of its class.
+    called = (function, type(function).__call__)
+    if any(inspect.iscoroutinefunction(each) or inspect.isasyncgenfunction(each) for each in called):
         raise DeclarationError(f"{_named(name, function)} is declared with `async def`; declare it with `def`")
-    if inspect.isgeneratorfunction(function):
+    if any(inspect.isgeneratorfunction(each) for each in called):
         raise DeclarationError(
             f"{_named(name, function)} uses `yield`, so a call would run nothing; return a value instead"
         )

@@ -115,13 +115,9 @@ def test_a_type_without_a_schedule_is_not_periodic(tmp_path: Path, source: str) 
     assert _declared(tmp_path, source) == []
 
 
-@pytest.mark.parametrize("file", ["below/__init__.py", "below/deeper.py"])
-def test_the_modules_of_sub_packages_are_read(tmp_path: Path, file: str) -> None:
+@pytest.mark.parametrize("file", ["__init__.py", "below/__init__.py", "below/deeper.py"])
+def test_packages_and_the_modules_of_sub_packages_are_read(tmp_path: Path, file: str) -> None:
     assert _declared(tmp_path, HOURLY, file) == [Periodic("a.b", "rate(1 hour)")]
-
-
-def test_the_package_itself_declares_nothing(tmp_path: Path) -> None:
-    assert _declared(tmp_path, HOURLY, "__init__.py") == []
 
 
 @pytest.mark.parametrize(

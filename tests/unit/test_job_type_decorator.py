@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,15 @@ def test_every_type_in_a_sub_package_is_found(package: Path) -> None:
     assert load([package.name]).names() == ("test.one", "test.two")
 
 
+def test_a_type_in_the_file_of_a_package_is_found(package: Path) -> None:
+    inner = package / "mail"
+    inner.mkdir()
+    _write(package, "__init__", "test.one")
+    _write(inner, "__init__", "test.two")
+
+    assert load([package.name]).names() == ("test.one", "test.two")
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
@@ -179,8 +189,17 @@ def test_a_lane_may_be_spelled() -> None:
 async def _async(payload: Person, run: Run) -> None: ...
 
 
+class _AsyncObject:
+    async def __call__(self, payload: Person, run: Run) -> None: ...
+
+
 def _generator(payload: Person, run: Run) -> Iterator[int]:
     yield 1
+
+
+class _GeneratingObject:
+    def __call__(self, payload: Person, run: Run) -> Iterator[int]:
+        yield 1
 
 
 def _without_run(payload: Person) -> None: ...
@@ -196,7 +215,10 @@ def _named_only(*, payload: Person, run: Run) -> None: ...
     ("handler", "message"),
     [
         (_async, "the handler `_async` is declared with `async def`; declare it with `def`"),
+        (_AsyncObject(), "the handler is declared with `async def`; declare it with `def`"),
+        (partial(_async), "the handler is declared with `async def`; declare it with `def`"),
         (_generator, "the handler `_generator` uses `yield`"),
+        (_GeneratingObject(), "the handler uses `yield`"),
         (
             _without_run,
             "the handler `_without_run` cannot be called with (payload, run): too many positional arguments",

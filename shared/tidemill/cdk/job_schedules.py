@@ -125,7 +125,7 @@ def _all_declared(packages: Iterable[str], root: Path) -> Iterator[_Declaration]
 
 def _modules(folder: Path) -> list[Path]:
     """The files that `job_type_loader` imports: the modules of the package and of its sub-packages."""
-    return sorted({*folder.rglob("*.py")} - {folder / "__init__.py"})
+    return sorted(folder.rglob("*.py"))
 
 
 def _parsed(source: Path, where: str) -> ast.Module:

@@ -15,7 +15,7 @@ from tidemill.domain.limits import Limit
 
 
 def load(packages: Iterable[str]) -> JobTypes:
-    """Import every module below `packages` and collect its module-level job types and event types.
+    """Import `packages` and every module below them, and collect their module-level job types and event types.
 
     Raises `JobFileError`.
     """
@@ -111,13 +111,15 @@ def require_packages(packages: Iterable[str]) -> None:
 
 
 def _modules(package: str, faults: list[JobFileError]) -> Iterator[ModuleType]:
-    """The sound modules below the package. The broken ones, the package among them, are added to `faults`."""
-    root = _sound(package, faults)
-    for child in sorted(pkgutil.iter_modules(root.__path__, prefix=f"{package}."), key=_name) if root else ():
-        if module := _sound(child.name, faults):
+    """The package and the sound modules below it. The broken ones are added to `faults`."""
+    if (root := _sound(package, faults)) is None:
+        return
+    yield root
+    for child in sorted(pkgutil.iter_modules(root.__path__, prefix=f"{package}."), key=_name):
+        if child.ispkg:
+            yield from _modules(child.name, faults)
+        elif module := _sound(child.name, faults):
             yield module
-            if child.ispkg:
-                yield from _modules(child.name, faults)
 
 
 def _sound(name: str, faults: list[JobFileError]) -> ModuleType | None:
