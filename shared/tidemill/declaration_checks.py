@@ -126,10 +126,10 @@ def require_callable(name: str, function: object, *arguments: str) -> None:
     if not callable(function):
         raise DeclarationError(f"{name} is {function!r}; it must be a function")
     # An object is called by the method of its class.
-    called = (function, type(function).__call__)
-    if any(inspect.iscoroutinefunction(each) or inspect.isasyncgenfunction(each) for each in called):
+    bodies = (function, type(function).__call__)
+    if any(inspect.iscoroutinefunction(body) or inspect.isasyncgenfunction(body) for body in bodies):
         raise DeclarationError(f"{_named(name, function)} is declared with `async def`; declare it with `def`")
-    if any(inspect.isgeneratorfunction(each) for each in called):
+    if any(inspect.isgeneratorfunction(body) for body in bodies):
         raise DeclarationError(
             f"{_named(name, function)} uses `yield`, so a call would run nothing; return a value instead"
         )

@@ -29,6 +29,8 @@ def handle(event: object, context: Invocation) -> None:
     reconciler = reconcile_composition.reconciler()
     telemetry.taken(composition.taker().take(lambda: left() > OWED_RESERVE))
     telemetry.reconciled(reconciler.sweep(reconcile_composition.dead_letter_queues(), time_left=left))
+    # The pass may take all the time that is left, and Lambda may end the process in it.
+    telemetry.flush()
     asked = True
     while asked:
         reconciled = reconciler.run(passes, time_left=left)

@@ -87,7 +87,7 @@ def test_any_call_but_that_of_the_scheduler_asks_for_a_pass_and_goes_on_while_on
 ) -> None:
     world = World(monkeypatch, *asked)
     reconcile.handle(event, world)  # type: ignore[arg-type]  # a context has less
-    rest = ["compared 3", "flush", "taken", "swept queue", *["pass"] * passes, "flush"]
+    rest = ["compared 3", "flush", "taken", "swept queue", "flush", *["pass"] * passes, "flush"]
     assert world.did == asks + rest
 
 
