@@ -12,7 +12,12 @@ from tidemill.application.ports import UnreadableItem
 from tidemill.aws.clients import AWS_ERRORS
 from tidemill.cli.formatting import visible, visible_lines
 from tidemill.cli.output import say
-from tidemill.domain.errors import ConfigurationConflictError, NewerSchemaError, TidemillError
+from tidemill.domain.errors import (
+    ConfigurationConflictError,
+    MalformedDocumentError,
+    NewerSchemaError,
+    TidemillError,
+)
 from tidemill.operator.aws_error_advice import remedy
 from tidemill.operator.deployment import DeploymentNotFoundError
 
@@ -109,6 +114,9 @@ def _remedy(error: BaseException) -> str | None:
             "Use the command line of the version that wrote it. If the functions cannot read it either, "
             "`tidemill status` says whether they are rolled back; see `unreadable jobs` in the runbook."
         )
+    # Of its subclasses, the one has a remedy of its own, and the other needs none.
+    if type(error) is MalformedDocumentError:
+        return "It is damaged, or was changed by hand: see `unreadable jobs` in the runbook."
     if isinstance(error, (CommandError, DeploymentNotFoundError)):
         return error.remedy or None
     return remedy(error)

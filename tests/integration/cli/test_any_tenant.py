@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+from unittest.mock import ANY
 
 import click
 import pytest
@@ -13,6 +14,7 @@ from tests.support.builders import NOW, SECOND, a_job, brought_to, stored
 from tidemill.aws import clients
 from tidemill.domain.job import CancelRequest, Job
 from tidemill.domain.states import State
+from tidemill.dynamodb.document import key
 from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.names import LISTING_INDEX
@@ -167,6 +169,25 @@ def test_without_a_listing_the_jobs_of_a_tenant_come_from_a_scan(cloud: Cloud) -
     result = run("list", "--tenant", "a:one", "--json")
     assert [json.loads(line)["id"] for line in result.stdout.splitlines()] == [job.id]
     assert "Read 2 items" in result.stderr
+
+
+@pytest.mark.parametrize("whose", [["--tenant", "a:one"], ["--all-tenants"]])
+def test_a_job_that_cannot_be_read_is_reported_and_the_others_are_listed(cloud: Cloud, whose: list[str]) -> None:
+    cloud = _listed(cloud)
+    job, broken = (_insert(cloud, tenant="a:one") for _ in range(2))
+    cloud.table.client.update_item(
+        TableName=cloud.table.name,
+        Key=key(broken.tenant, broken.id),
+        UpdateExpression="REMOVE lane",
+    )
+    result = run("list", "--json", *whose)
+    assert [json.loads(line)["id"] for line in result.stdout.splitlines()] == [job.id]
+    assert [line for line in result.stderr.splitlines() if line.startswith("Skipped")] == [ANY]
+    assert broken.id in result.stderr
+    for command in (["get", broken.id], ["explain", broken.id]):
+        shown = run(*command, "--tenant", "a:one")
+        assert (shown.exit_code, shown.stdout) == (1, "")
+        assert "see `unreadable jobs` in the runbook" in shown.stderr
 
 
 def test_usage_errors_of_list(cloud: Cloud) -> None:

@@ -44,6 +44,14 @@ def test_each_job_is_a_line(server: Loopback) -> None:
     assert re.split(" {2,}", line) == [ID, "a.b", "running", "bulk", "2", "3 of 10", "2h", "a, b"]
 
 
+def test_a_job_that_cannot_be_read_is_reported_and_the_others_are_listed(server: Loopback) -> None:
+    unreadable = {"id": "broken\x1b[2J", "error": "the document has no type"}
+    server.answers(200, {"jobs": [a_job()], "unreadable": [unreadable], "cursor": None})
+    result = run("list")
+    assert (result.exit_code, len(result.stdout.splitlines())) == (0, 2)
+    assert result.stderr == "Job broken\\x1b[2J cannot be read; an operator must repair it: the document has no type\n"
+
+
 def test_the_filters_go_to_the_api_and_a_duration_counts_back_from_now(server: Loopback) -> None:
     server.answers(200, {"jobs": [], "unreadable": [], "cursor": None})
     times = ("--since", "2h", "--until", "2099-01-31T13:00:00+01:00")
