@@ -1,31 +1,22 @@
 """Each command of the README and the documents is one that the command line and the Makefile accept."""
 
 import re
-import shlex
-from collections.abc import Iterator
 from contextlib import suppress
+from datetime import timedelta
 from itertools import takewhile
 from pathlib import Path
+from typing import Final
 
 import click
 import pytest
 
+from tests.support.document_blocks import DOCUMENTS, ROOT
+from tests.support.document_commands import TIME_AHEAD, Command, all_commands, commands_of
 from tidemill.cli.main import tidemill
+from tidemill.system import clock
 
-ROOT = Path(__file__).parents[3]
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))]
 #: A word of a command that stands for any one or more of the user's own.
-ANYTHING = re.compile(r"…|COMMAND")
-
-
-def _commands(page: Path, program: str) -> Iterator[str]:
-    """The commands in code spans, and in the lines of code blocks that are not Python."""
-    text = page.read_text()
-    for block in re.findall(r"^```(?!python|mermaid).*?\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
-        joined = re.sub(r"\\\n\s*", " ", block)
-        yield from re.findall(rf"^(?:\$ )?({program} .+)$", joined, re.MULTILINE)
-    prose = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
-    yield from (" ".join(span.split()) for span in re.findall(rf"`({program} [^`]+)`", prose))
+ANYTHING: Final = frozenset({"…", "COMMAND"})
 
 
 def _parse(command: click.Command, words: list[str], parent: click.Context | None = None) -> None:
@@ -37,16 +28,28 @@ def _parse(command: click.Command, words: list[str], parent: click.Context | Non
             _parse(found, rest, context)
 
 
-TIDEMILL = sorted({command for page in DOCUMENTS for command in _commands(page, "tidemill")})
-MAKE = sorted({command for page in DOCUMENTS for command in _commands(page, "make")})
+def test_each_line_of_a_block_that_begins_with_a_command_is_checked() -> None:
+    """Finds the lines in another way: each line with a fence begins a block or ends one."""
+    lines = set()
+    for path in DOCUMENTS:
+        within = False
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            within ^= line.lstrip().startswith("```")
+            if within and re.match(r"\s*(\$ )?(tidemill|make) (?!=)", line):
+                lines.add((path.relative_to(ROOT).as_posix(), number))
+
+    checked = {(command.page, command.line) for command in all_commands() if command.words[0] in {"tidemill", "make"}}
+    assert lines
+    assert lines <= checked
 
 
-@pytest.mark.parametrize("command", TIDEMILL)
-def test_the_command_line_accepts_it(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("command", commands_of("tidemill"), ids=str)
+def test_the_command_line_accepts_it(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "jobs.jsonl").touch()
-    words = shlex.split(re.split(r"[|<>]", command)[0], comments=True)[1:]
-    given = list(takewhile(lambda word: not ANYTHING.search(word), words))
+    tomorrow = f"{clock.now() + timedelta(days=1):%FT%TZ}"
+    words = [word.replace(TIME_AHEAD, tomorrow) for word in command.words[1:]]
+    given = list(takewhile(lambda word: word not in ANYTHING, words))
     if given != words or given[1:] == []:
         # The text names the command, or leaves out what it takes.
         given += ["--help"]
@@ -55,12 +58,12 @@ def test_the_command_line_accepts_it(command: str, tmp_path: Path, monkeypatch: 
         _parse(tidemill, given)
 
 
-@pytest.mark.parametrize("command", MAKE)
-def test_the_makefile_has_it(command: str) -> None:
+@pytest.mark.parametrize("command", commands_of("make"), ids=str)
+def test_the_makefile_has_it(command: Command) -> None:
     makefile = (ROOT / "Makefile").read_text()
     targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
     variables = set(re.findall(r"^([A-Z]+) \?=", makefile, re.MULTILINE))
 
-    for word in shlex.split(re.split(r"&&|;|\|", command)[0], comments=True)[1:]:
+    for word in command.words[1:]:
         name, is_variable, _ = word.partition("=")
-        assert name in (variables if is_variable else targets), command
+        assert name in (variables if is_variable else targets), str(command)
