@@ -10,7 +10,7 @@ import pytest
 from tests.support.api_gateway import request
 from tests.support.builders import SECOND
 from tests.support.deployed_functions import Mill
-from tests.support.documented_job_types import job_types_of
+from tests.support.documented_job_types import job_types_of, run_example
 from tests.support.http_events import ROLE, Answer
 from tidemill import Done, MissingInput, PermanentJobError, WaitFor
 from tidemill.application.job_types import Run
@@ -286,15 +286,10 @@ def test_a_redrive_keeps_the_signals_and_forgets_the_wait(mill: Mill, waiting: s
 
 def test_the_job_type_of_the_page_waits_and_ends_as_the_page_says() -> None:
     with job_types_of("signals.md") as known:
+        run_example("signals.md", "from functions.jobs")
         ship = known.get("order.ship")
-    order = {"number": "7", "address": "Main St 1", "euros": 5000}
 
-    drive = Drive(ship, order)
-    assert drive.run().state is State.PARKED
-    drive.signal("approval", {"by": "ada"})
-    assert drive.run().state is State.SUCCEEDED
-
-    late = Drive(ship, order)
+    late = Drive(ship, {"number": "7", "address": "Main St 1", "euros": 5000})
     late.run()
     assert late.run().job.death == "gave up"
 

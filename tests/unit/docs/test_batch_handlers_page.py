@@ -1,25 +1,15 @@
 """The examples of `docs/guides/batch-handlers.md` work."""
 
-import re
-import sys
-from types import ModuleType
 from typing import Any
 
-import pytest
-
-from tests.support.documented_job_types import GUIDES, job_types_of
+from tests.support.documented_job_types import job_types_of, run_example
 
 PAGE = "batch-handlers.md"
 
 
-def test_the_test_of_the_guide_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    (example,) = re.findall(r"```python\n(from functions.+?)```", (GUIDES / PAGE).read_text(), re.DOTALL)
+def test_the_test_of_the_guide_passes() -> None:
     with job_types_of(PAGE) as known:
-        file: Any = ModuleType("functions.jobs.meter")
-        file.reading = known.get("meter.reading")
-        monkeypatch.setitem(sys.modules, "functions.jobs.meter", file)
-        names: dict[str, Any] = {}
-        exec(example, names)
+        run_example(PAGE, "from functions.jobs")["test_a_broken_meter_stops_no_other"]()
 
-        names["test_a_broken_meter_stops_no_other"]()
-        assert file.reading.batch == 100
+        reading: Any = known.get("meter.reading")
+        assert reading.batch == 100

@@ -23,10 +23,3 @@ def test_no_line_of_help_is_truncated() -> None:
 def test_the_help_and_the_table_list_the_same_exit_codes() -> None:
     in_help = re.findall(r"^    (\d+) ", CliRunner().invoke(tidemill, ["--help"]).output, re.MULTILINE)
     assert in_help == re.findall(r"^\| (\d+) \|", REFERENCE.read_text(), re.MULTILINE)
-
-
-def test_every_command_in_a_recipe_exists() -> None:
-    (recipes,) = re.findall(r"## Recipes\n\n```\n(.+?)```", REFERENCE.read_text(), re.DOTALL)
-    commands = re.findall(r"tidemill (\w+)", recipes)
-    assert commands
-    assert set(commands) <= set(tidemill.commands)

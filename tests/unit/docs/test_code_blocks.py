@@ -1,17 +1,20 @@
 """A test runs each block of Python in the README and the documents."""
 
-import re
+import ast
+from collections import Counter
+from contextvars import ContextVar
 from datetime import timedelta
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, Final
 
 import pytest
 
-from tests.support.documented_job_types import job_types_of
+from tests.support.document_blocks import ROOT, all_blocks, python_blocks
+from tests.support.documented_job_types import GUIDES, job_types_of, run_example
 from tidemill import Adaptive
 from tidemill.testing import State, run_job
 
-ROOT = Path(__file__).parents[3]
 #: The blocks of Python of each page, and the test that runs them all.
 RUN_BY: Final[dict[str, tuple[int, str]]] = {
     "README.md": (1, "tests/unit/docs/test_readme.py"),
@@ -20,7 +23,7 @@ RUN_BY: Final[dict[str, tuple[int, str]]] = {
     "docs/guides/batch-handlers.md": (2, "tests/unit/docs/test_batch_handlers_page.py"),
     "docs/guides/batches.md": (1, "tests/integration/test_batches.py"),
     "docs/guides/breakers.md": (1, "tests/unit/docs/test_code_blocks.py"),
-    "docs/guides/compensation.md": (1, "tests/integration/test_compensation.py"),
+    "docs/guides/compensation.md": (2, "tests/integration/test_compensation.py"),
     "docs/guides/debounce.md": (2, "tests/integration/test_debounce.py"),
     "docs/guides/delays-and-schedules.md": (1, "tests/unit/docs/test_code_blocks.py"),
     "docs/guides/event-sources.md": (4, "tests/infrastructure/test_event_sources.py"),
@@ -28,9 +31,11 @@ RUN_BY: Final[dict[str, tuple[int, str]]] = {
     "docs/guides/from-python.md": (6, "tests/unit/test_client.py"),
     "docs/guides/grouped-commit.md": (1, "tests/unit/docs/test_code_blocks.py"),
     "docs/guides/limits.md": (2, "tests/unit/dynamodb/test_limits.py"),
+    "docs/guides/logs.md": (1, "tests/unit/docs/test_code_blocks.py"),
     "docs/guides/long-jobs.md": (1, "tests/integration/test_long_jobs.py"),
+    "docs/guides/migrations.md": (1, "tests/unit/docs/test_code_blocks.py"),
     "docs/guides/outcomes.md": (1, "tests/integration/test_outcomes.py"),
-    "docs/guides/signals.md": (1, "tests/integration/test_signals.py"),
+    "docs/guides/signals.md": (2, "tests/integration/test_signals.py"),
     "docs/guides/steps.md": (2, "tests/integration/test_steps.py"),
     "docs/operations/runtime-configuration.md": (1, "tests/unit/docs/test_code_blocks.py"),
     "docs/reference/settings.md": (1, "tests/infrastructure/test_guides.py"),
@@ -42,12 +47,29 @@ RUN_BY: Final[dict[str, tuple[int, str]]] = {
 
 
 def test_every_block_is_run_by_a_test() -> None:
-    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")]
-    blocks = {page.relative_to(ROOT).as_posix(): len(re.findall("```python\n", page.read_text())) for page in pages}
+    blocks = Counter(block.page for block in all_blocks() if block.tag == "python")
 
-    assert {page: number for page, number in blocks.items() if number} == {
-        page: number for page, (number, _) in RUN_BY.items()
-    }
+    assert blocks == {page: number for page, (number, _) in RUN_BY.items()}
+
+
+def _is_python(text: str) -> bool:
+    """Whether it is Python, and more than one value, which JSON may be as well."""
+    try:
+        parsed = ast.parse(text).body
+    except SyntaxError:
+        return False
+    return len(parsed) > 1 or not all(isinstance(each, ast.Expr) for each in parsed)
+
+
+def test_each_block_of_python_is_tagged_as_python() -> None:
+    assert not [str(block) for block in all_blocks() if block.tag != "python" and _is_python(block.text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_python"), [("def a(b):\n    return b\n", True), ("a(1)\na(2)\n", True), ('{"a": 1}\n', False)]
+)
+def test_code_is_told_from_a_value(text: str, is_python: bool) -> None:
+    assert _is_python(text) is is_python
 
 
 @pytest.mark.parametrize(("page", "test"), [(page, test) for page, (_, test) in RUN_BY.items()])
@@ -129,3 +151,25 @@ def test_the_type_that_grows_too_old_runs_in_time() -> None:
 
         assert remind.max_age == timedelta(minutes=10)
         assert run_job(remind, {"id": "m-7"}).state is State.SUCCEEDED
+
+
+def test_the_migration_of_the_guide_takes_payloads_in_both_forms() -> None:
+    add_locale = run_example("migrations.md", "def add_locale")["add_locale"]
+
+    new = add_locale({"address": "ada@example.com"})
+
+    assert new == {"locale": "en", "address": "ada@example.com"}
+    assert add_locale(new) == new
+    assert add_locale({"locale": "de"}) == {"locale": "de"}
+
+
+def test_the_threads_of_the_guide_have_the_context_of_the_handler() -> None:
+    (example,) = python_blocks(GUIDES / "logs.md")
+    job: ContextVar[str] = ContextVar("job", default="none")
+    fetched: SimpleQueue[tuple[str, str]] = SimpleQueue()
+    token = job.set("j-1")
+
+    exec(example, {"fetch": lambda url: fetched.put((url, job.get())), "url": "/a"})
+
+    job.reset(token)
+    assert [fetched.get(timeout=10) for _ in range(2)] == [("/a", "j-1")] * 2

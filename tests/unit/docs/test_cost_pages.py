@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.benchmarks import payload_places
+from tests.support.document_blocks import page_of
 from tidemill.cli.main import tidemill
 from tidemill.cost import list_prices, measured
 from tidemill.cost.profile import Profile
@@ -33,7 +34,8 @@ def printed(options: str) -> str:
 
 def test_the_page_shows_the_output_of_its_command() -> None:
     (options,) = re.findall(r"^\$ tidemill cost (.+)$", COST, re.MULTILINE)
-    (shown,) = re.findall(r"^```text\n(A MILLION JOBS.+?)^```", COST, re.DOTALL | re.MULTILINE)
+    blocks = page_of(ROOT / "docs" / "operations" / "cost.md").blocks
+    (shown,) = [block.text for block in blocks if block.text.startswith("A MILLION JOBS")]
 
     assert shown == printed(options)
 

@@ -10,6 +10,7 @@ import pytest
 
 from stacks.applications.shortener import Shortener
 from tests.support.builders import NOW, SECOND, TENANT
+from tests.support.document_blocks import python_blocks
 from tidemill.application.job_types import JobType, Run
 from tidemill.cdk.settings import SETTINGS
 from tidemill.domain.errors import InvalidPayloadError, PermanentJobError
@@ -32,7 +33,8 @@ RUN = Run(
 @pytest.fixture
 def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[JobType]:
     """The file that the README tells a newcomer to write, in a package of its own."""
-    found = re.search(r"```python\n# functions/jobs/(\w+)\.py\n(.+?)```", README.read_text(), re.DOTALL)
+    (block,) = python_blocks(README)
+    found = re.match(r"# functions/jobs/(\w+)\.py\n(.+)", block, re.DOTALL)
     assert found is not None
     package = tmp_path / "readme_jobs"
     package.mkdir()
