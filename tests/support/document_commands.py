@@ -34,7 +34,11 @@ class Command:
 
 def commands_of(program: str) -> Sequence[Command]:
     """Each command of `program`; those with the same words once, in the order of the documents."""
-    found = {command.words: command for command in reversed(all_commands()) if command.words[0] == program}
+    found = {
+        command.words: command
+        for command in reversed(all_commands())
+        if command.words[0] == program and command.words[1:]
+    }
     return list(reversed(found.values()))
 
 
