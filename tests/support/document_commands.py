@@ -44,7 +44,7 @@ def commands_of(program: str) -> Sequence[Command]:
 
 @cache
 def all_commands() -> Sequence[Command]:
-    """Text that is no command is among them, too: each line of output begins with a word."""
+    """Lines of output are among them, too, since each begins with a word."""
     return list(_all_commands())
 
 

@@ -68,7 +68,7 @@ def test_each_block_of_python_is_tagged_as_python() -> None:
 @pytest.mark.parametrize(
     ("text", "is_python"), [("def a(b):\n    return b\n", True), ("a(1)\na(2)\n", True), ('{"a": 1}\n', False)]
 )
-def test_code_is_told_from_a_value(text: str, is_python: bool) -> None:
+def test_code_is_python_and_a_value_is_not(text: str, is_python: bool) -> None:
     assert _is_python(text) is is_python
 
 
