@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from tidemill.application.flow_advance import FlowAdvance
     from tidemill.application.flow_graphs import FlowGraphs
     from tidemill.application.flow_nodes import FlowParts
-    from tidemill.application.health import HealthChecks
     from tidemill.application.migration import Migrator
     from tidemill.application.owed import Taker
     from tidemill.application.publish import Publisher
@@ -176,19 +175,6 @@ def governor() -> Governor | None:
         clock=clock.now,
         configuration=configuration().current,
         changed=strain_changed,
-    )
-
-
-@cache
-def health() -> "HealthChecks":
-    from tidemill.application.health import HealthChecks
-    from tidemill.dynamodb import canary_marks
-
-    return HealthChecks(
-        canaries=lambda: canary_marks.submitted(dynamodb(), table=setting(Env.JOBS_TABLE)),
-        lanes=tuple(Lane) if os.environ.get(Env.CANARY) else (),
-        broken_job_files=len(known_job_types().faults),
-        clock=clock.now,
     )
 
 

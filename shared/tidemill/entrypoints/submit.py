@@ -165,7 +165,7 @@ def _app() -> APIGatewayHttpResolver:
 
     @app.get("/health")
     def health() -> Response[str]:
-        found = composition.health().read()
+        found = submit_composition.health().read()
         body = {
             "ok": found.ok,
             "checked_at": found.checked_at.isoformat(timespec="milliseconds"),
