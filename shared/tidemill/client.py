@@ -19,6 +19,7 @@ from tidemill.application.flow_graphs import FlowGraphs
 from tidemill.application.flow_nodes import FlowParts
 from tidemill.application.flows import FlowControl, start_flow
 from tidemill.application.job_types import JobTypes
+from tidemill.application.owing_payloads import OwingPayloads
 from tidemill.application.submit import Accepted, Submit
 from tidemill.application.submit_batch import Answer, submit_all
 from tidemill.application.superseding import Superseder
@@ -61,6 +62,8 @@ from tidemill.system.open_telemetry import current_traceparent
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+
+    from tidemill.application.owed import OwedWork
 
 __all__ = [
     "Accepted",
@@ -115,7 +118,11 @@ class Tidemill:
         if not is_tenant(tenant):
             rule = f"use 1 to {LONGEST_TENANT} visible ASCII characters, and do not start with '!'"
             raise TenantError(f"invalid tenant {tenant!r}: {rule}")
-        self._payloads = DynamoPayloads(client, table=table, bucket=bucket, new_token=ids.new_token)
+        self._payloads = OwingPayloads(
+            DynamoPayloads(client, table=table, bucket=bucket, new_token=ids.new_token),
+            owed=lambda: _owed_work(client, table=table),
+            clock=clock.now,
+        )
         store = DynamoJobStore(client, table=table, retention=retention, indexes=indexes)
         self._control = Control(store=store, clock=clock.now, new_token=ids.new_token)
         self._members = MemberListing(DynamoBatchPages(client, table=table), read=store.get_many)
@@ -337,6 +344,12 @@ class Tidemill:
         # it.
         stored = self._payloads.put_away(job)
         return own("Put", job_writes.insert(stored, indexes=self._indexes), table=self._table).write
+
+
+def _owed_work(client: "DynamoDBClient", *, table: str) -> "OwedWork":
+    from tidemill.dynamodb.owed_items import DynamoOwedWork  # noqa: PLC0415 - only after a failed deletion
+
+    return DynamoOwedWork(client, table=table)
 
 
 def _sound_job_types(packages: Sequence[str]) -> JobTypes:

@@ -17,6 +17,7 @@ from tidemill.application.control import Control
 from tidemill.application.debouncing import Debouncer
 from tidemill.application.foreground import Governor
 from tidemill.application.job_types import JobTypes
+from tidemill.application.owing_payloads import OwingPayloads
 from tidemill.application.release import Releaser
 from tidemill.application.submit import Admit, Submit, admit_all
 from tidemill.application.superseding import Superseder
@@ -84,7 +85,13 @@ def store() -> DynamoJobStore:
 
 
 @cache
-def payloads() -> DynamoPayloads:
+def payloads() -> OwingPayloads:
+    return OwingPayloads(payloads_alone(), owed=owed_work, clock=clock.now)
+
+
+@cache
+def payloads_alone() -> DynamoPayloads:
+    """For publish and the taker of owed work, which see to a failed deletion themselves."""
     return DynamoPayloads(
         dynamodb(),
         table=setting(Env.JOBS_TABLE),
@@ -282,7 +289,7 @@ def publisher() -> "Publisher":
 
     return Publisher(
         store=store(),
-        payloads=payloads(),
+        payloads=payloads_alone(),
         lanes=lanes(),
         owed=owed_work(),
         clock=clock.now,
@@ -303,7 +310,8 @@ def owed_work() -> "DynamoOwedWork":
 def taker() -> "Taker":
     from tidemill.application.owed import Taker
 
-    return Taker(owed=owed_work(), store=store(), payloads=payloads(), clock=clock.now, ask=flow_advance().ask_to_look)
+    alone, ask = payloads_alone(), flow_advance().ask_to_look
+    return Taker(owed=owed_work(), store=store(), payloads=alone, clock=clock.now, ask=ask)
 
 
 def migrator(*, rate: int, read_units: int) -> "Migrator":

@@ -175,6 +175,7 @@ LARGEST_INDEX_SHARDS: Final = 16
 #: Prefix of the key of a payload that has an item of its own; a JSON list of tenant, job id and location follows. A
 #: tenant never begins with it, so it is never the prefix of a job's key.
 PAYLOAD_PREFIX: Final = "!payload#"
+OWED_PREFIX: Final = "!owed#"  #: The same, of an item of owed work; a JSON list of its kind and tenant begins it.
 BURST_PREFIX: Final = "!burst#"  #: The same, of the item that leads from a debounce key to its job.
 #: The key of the item with the runtime configuration. No tenant begins with it, so no item key of a job does.
 CONFIGURATION_KEY: Final = "!config"

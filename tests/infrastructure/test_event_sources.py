@@ -1,7 +1,9 @@
 """The constructs of sources and of the sink: queues, rights, retries and alarms; and faults of a synthesis."""
 
+import fnmatch
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +19,7 @@ from stacks.composition import ROOT
 from stacks.stages import STAGES
 from tests.support.documented_job_types import job_types_of
 from tidemill.application.job_types import JobTypes
+from tidemill.application.owed import Kind, Work
 from tidemill.cdk.alarm import Heading
 from tidemill.cdk.bus_sink import BusSink
 from tidemill.cdk.event_source import TRIES
@@ -28,7 +31,8 @@ from tidemill.cdk.sns_source import SnsSource
 from tidemill.cdk.source_declarations import SourceError
 from tidemill.cdk.synth_errors import SynthError
 from tidemill.cdk.table_source import TableSource
-from tidemill.names import Env, Lane
+from tidemill.dynamodb.owed_items import owed_key
+from tidemill.names import JOB_KEY, Env, Lane
 from tidemill.system.event_checks import require_consumers, require_sources
 
 Resources = dict[str, dict[str, Any]]
@@ -139,6 +143,21 @@ def test_a_source_may_write_only_jobs_of_its_tenant(everything: Resources, sourc
     keys = statement["Condition"]["ForAllValues:StringLike"]["dynamodb:LeadingKeys"]
     assert keys == ["shop#*", '!payload#["shop",*']
     assert not [one for one in statements if one["Resource"] == "*"]
+
+
+@pytest.mark.parametrize("source", ["payments", "uploads", "topic", "items"])
+def test_a_source_may_owe_only_the_deletions_of_payloads_of_its_tenant(everything: Resources, source: str) -> None:
+    policies = of_type(everything, "IAM::Policy", source)
+    statements = [one for each in policies.values() for one in each["PolicyDocument"]["Statement"]]
+
+    (statement,) = (one for one in statements if "dynamodb:UpdateItem" in one["Action"])
+    (pattern,) = statement["Condition"]["ForAllValues:StringLike"]["dynamodb:LeadingKeys"]
+    assert statement["Action"] == "dynamodb:UpdateItem"
+    assert statement["Condition"]["Null"] == {"dynamodb:LeadingKeys": "false"}
+    its_own = Work(kind=Kind.DELETE_PAYLOAD, tenant="shop", name="job", payload_at="file/token")
+    others = [replace(its_own, tenant="shop2"), replace(its_own, kind=Kind.DISPATCH, payload_at=None)]
+    keys = [owed_key(work)[JOB_KEY]["S"] for work in (its_own, *others)]
+    assert fnmatch.filter(keys, pattern.replace("[", "[[]")) == keys[:1]
 
 
 @pytest.mark.parametrize("source", ["payments", "uploads", "topic", "items"])

@@ -182,9 +182,11 @@ class Migrator:
             self._payloads.delete(job.tenant, job.id, stored.payload_at)
             return False
         except TransactionConflictError:
-            # The SDK may have sent the write twice, and the first may be applied. Reconcile deletes an orphan.
+            # The SDK may have sent the write twice, and the first may be applied. So the payload stays. If it is an
+            # orphan, reconcile deletes an item, and the bucket's own rule of age a file.
             return False
         # No run has it: a claim would have refused the write. A reader that read the document before may miss it.
+        # A repeat skips the job, so it would not delete what stays now.
         self._payloads.delete(job.tenant, job.id, job.payload_at)
         return True
 

@@ -1,5 +1,7 @@
 """Owed work: what publish could not do at its stream record. It is stored, so that the record blocks no others.
 
+The other callers that delete a payload owe that, too, if it fails: see `OwingPayloads`.
+
 Wake and reconcile do the work: each minute at first, then less often. The first failure of each work is kept, so that
 it is reported when it fails for too long, however late the stream was. Any number of callers may do it at once.
 """
@@ -40,7 +42,8 @@ class Kind(StrEnum):
     FLOW = "flow"
     #: Bring a job on its way whose stream record could not be read, or whose message SQS refused.
     DISPATCH = "dispatch"
-    #: Delete the payload of a job that is deleted.
+    #: Delete a payload that no document names: its job is deleted, or never came into being, or has another one. Also
+    #: owed by the callers whose own deletion failed.
     DELETE_PAYLOAD = "delete payload"
 
 

@@ -105,7 +105,10 @@ class Payloads(Protocol):
         """The payload as JSON text. Raises `MalformedDocumentError` if it is gone."""
 
     def delete(self, tenant: str, job_id: str, location: str | None) -> None:
-        """Delete the payload of that job at `location`, as `Job.payload_at`. No-op if it is None or gone."""
+        """Delete the payload of that job at `location`, as `Job.payload_at`. No-op if it is None or gone.
+
+        Only if no document names it, nor will: see `OwingPayloads`.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -189,7 +189,7 @@ class Settler:
     def _delete_payloads(self, jobs: Sequence[Job]) -> None:
         """Best effort: no document names them, and no failure here may change a result that is settled already.
 
-        Reconcile deletes each item that stays, and the bucket's own rule of age each file.
+        If one can neither be deleted nor owed, reconcile deletes an item, and the bucket's own rule of age a file.
         """
         for job in jobs:
             with contextlib.suppress(Exception):

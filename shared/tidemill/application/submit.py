@@ -250,7 +250,7 @@ class Submit:
                 # The first send may have succeeded: the SDK's retry then conflicts with the settle of the job's first
                 # run. The payload must stay.
                 raise
-            # Nothing was written. If the payload cannot be deleted now, it belongs to no job, and reconcile deletes it.
+            # Nothing was written, so the payload belongs to no job.
             with contextlib.suppress(StoreUnavailableError):
                 self._payloads.delete(stored.tenant, stored.id, stored.payload_at)
             if isinstance(refused, WriteRefusedError) and refused.current:

@@ -10,8 +10,8 @@ from tidemill.domain.job import Job
 def delete_unnamed(stored: Job | None, written: Job | None, payloads: Payloads) -> None:
     """Delete the payload of `stored`, unless `written`, the document of the job now, names it after all.
 
-    A write may be refused although an earlier send of it was applied. A payload that cannot be deleted now belongs to
-    no job: reconcile deletes an item, and the lifecycle of the bucket a file.
+    A write may be refused although an earlier send of it was applied. If the payload can neither be deleted now nor
+    owed, reconcile deletes an item, and the lifecycle of the bucket a file.
     """
     if stored is None or (written is not None and written.payload_at == stored.payload_at):
         return

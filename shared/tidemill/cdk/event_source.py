@@ -85,6 +85,7 @@ class EventSource(Construct):
         pipeline.allow_submitting(self.function, tenant=tenant)
         # The data of an event may be larger than an item.
         pipeline.storage.files.allow(self.function, [PUT_FILE, DELETE_FILE], of=[PAYLOADS_PREFIX])
+        pipeline.storage.allow_owing(self.function, tenant=tenant)
         self.function.allow(CONSUME, [self.queue.queue_arn])
         mapping = lambda_.EventSourceMapping(
             self,

@@ -20,7 +20,9 @@ UNFINISHED_UPLOADS_DAYS: Final = 7
 
 
 class FilesBucket(Construct):
-    """The publisher deletes a payload when its job is deleted; wake tries again. The lifecycle rule removes the rest.
+    """The publisher deletes a payload when its job is deleted. A writer deletes one that no job came to need.
+
+    Wake tries again. The lifecycle rule removes the rest, such as the files of writers that died.
 
     CloudFormation cannot delete a bucket that is not empty, and no function empties it. In a stage that is not
     protected, the operator empties the bucket before deleting the stack.

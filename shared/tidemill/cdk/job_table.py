@@ -8,6 +8,7 @@ from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct
 
 from tidemill import names
+from tidemill.application.owed import Kind
 from tidemill.cdk.config import StageConfig
 from tidemill.cdk.on_demand_table import insights, on_demand_table, warm
 
@@ -94,6 +95,12 @@ def items_of(tenant: str) -> Mapping[str, Any]:
 def bursts_of(tenant: str) -> Mapping[str, Any]:
     """As `items_of`, for the jobs of `tenant` and the items of its debounce keys."""
     return items_like(f"{tenant}#*", f'{names.BURST_PREFIX}["{tenant}",*')
+
+
+def deletions_owed_to(tenant: str | None) -> str:
+    """The keys of owed deletions of payloads, of this tenant or of all."""
+    of_tenant = "" if tenant is None else f'"{tenant}",'
+    return f'{names.OWED_PREFIX}["{Kind.DELETE_PAYLOAD}",{of_tenant}*'
 
 
 def items_like(*keys: str) -> Mapping[str, Any]:

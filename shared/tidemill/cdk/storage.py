@@ -9,7 +9,7 @@ from tidemill.cdk.config import StageConfig
 from tidemill.cdk.files_bucket import FilesBucket
 from tidemill.cdk.iam_actions import GET, UPDATE
 from tidemill.cdk.job_function import JobFunction
-from tidemill.cdk.job_table import JobTable, bursts_of, items_like, items_of
+from tidemill.cdk.job_table import JobTable, bursts_of, deletions_owed_to, items_like, items_of
 from tidemill.names import CONFIGURATION_KEY, PAYLOAD_ITEM_BYTES, Env
 
 
@@ -62,6 +62,13 @@ class Storage:
         """Allow a function that may accept jobs to debounce them, too. With `tenant`, those of this tenant only."""
         only_if = None if tenant is None else bursts_of(tenant)
         function.allow([GET, UPDATE], [self.jobs.table.table_arn], only_if=only_if)
+
+    def allow_owing(self, function: JobFunction, *, tenant: str | None = None) -> None:
+        """Allow a function that writes the files of payloads to owe the deletion of one that it could not delete.
+
+        Reconcile finds an item without it. With `tenant`, the deletions of the payloads of this tenant only.
+        """
+        function.allow([UPDATE], [self.jobs.table.table_arn], only_if=items_like(deletions_owed_to(tenant)))
 
     def allow_configuration(self, function: JobFunction) -> None:
         """Allow a function that may not read the whole table to read the runtime configuration."""

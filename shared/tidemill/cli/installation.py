@@ -19,6 +19,7 @@ from tidemill.application.flow_nodes import FlowParts
 from tidemill.application.job_search import JobSearch
 from tidemill.application.job_types import JobTypes
 from tidemill.application.owed import Taker
+from tidemill.application.owing_payloads import OwingPayloads
 from tidemill.application.pace import MOST_WRITES_PER_SECOND, Pace
 from tidemill.application.purge import Purger
 from tidemill.application.reconcile import Reconciler
@@ -179,7 +180,11 @@ class Installation:
         )
 
     @cached_property
-    def payloads(self) -> DynamoPayloads:
+    def payloads(self) -> OwingPayloads:
+        return OwingPayloads(self._payloads_alone, owed=lambda: self._owed, clock=clock.now)
+
+    @cached_property
+    def _payloads_alone(self) -> DynamoPayloads:
         return DynamoPayloads(
             clients.dynamodb(),
             table=self.deployment.jobs_table,
@@ -192,10 +197,12 @@ class Installation:
         return DynamoLimits(clients.dynamodb(), table=self.deployment.jobs_table)
 
     @property
+    def _owed(self) -> DynamoOwedWork:
+        return DynamoOwedWork(clients.dynamodb(), table=self.deployment.jobs_table)
+
+    @property
     def taker(self) -> Taker:
-        table = self.deployment.jobs_table
-        owed = DynamoOwedWork(clients.dynamodb(), table=table)
-        return Taker(owed=owed, store=self.store, payloads=self.payloads, clock=clock.now)
+        return Taker(owed=self._owed, store=self.store, payloads=self._payloads_alone, clock=clock.now)
 
     def reconciler(self, limit: timedelta) -> Reconciler:
         """`limit` is the time that a job may be overdue. The delay of each lane is read once."""

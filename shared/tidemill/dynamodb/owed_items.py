@@ -19,14 +19,12 @@ from tidemill.dynamodb.attention_index import entry_pages
 from tidemill.dynamodb.document import from_milliseconds
 from tidemill.dynamodb.item_keys import prefixed_key
 from tidemill.dynamodb.update_requests import update
-from tidemill.names import ATTENTION_KEY, ATTENTION_SORT_KEY, JOB_KEY
+from tidemill.names import ATTENTION_KEY, ATTENTION_SORT_KEY, JOB_KEY, OWED_PREFIX
 from tidemill.system import ids
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-#: A tenant never begins with it, so it is never the prefix of a job's key.
-OWED_PREFIX: Final = "!owed#"
 #: The kind of these items in the attention index, sorted there by the time of the next try.
 _ATTENTION_KIND: Final = "owed"
 #: The partitions of owed work, which is rare: publish writes it only for work that failed.

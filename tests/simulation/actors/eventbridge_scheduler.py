@@ -18,12 +18,12 @@ from tidemill.cdk.schedule_retries import DELIVERY_SECONDS, PROMPT_SECONDS
 from tidemill.domain.states import State
 from tidemill.dynamodb import pass_items
 from tidemill.dynamodb.limit_item import PAUSE_PREFIX, TYPE_PREFIX
-from tidemill.dynamodb.owed_items import OWED_PREFIX
 from tidemill.dynamodb.pass_items import PASS_KEY
 from tidemill.names import (
     ATTENTION_SORT_KEY,
     CONTINUE,
     JOB_KEY,
+    OWED_PREFIX,
     RECONCILE_INTERVAL_SECONDS,
     STRAIN_KEY,
     TICK_SCHEDULED_AT,

@@ -26,8 +26,7 @@ from tidemill.application.attempt_report import Ending
 from tidemill.domain.claim_verdict import Verdict
 from tidemill.domain.job import NO_ATTEMPT_LEFT, DeathReason
 from tidemill.domain.states import TERMINAL, State
-from tidemill.dynamodb.owed_items import OWED_PREFIX
-from tidemill.names import BATCH_TYPE, EVENT_TYPE, FLOW_TYPE, LARGEST_MAX_ATTEMPTS
+from tidemill.names import BATCH_TYPE, EVENT_TYPE, FLOW_TYPE, LARGEST_MAX_ATTEMPTS, OWED_PREFIX
 
 #: Types whose success writes no effect.
 _WITHOUT_EFFECT: Final = frozenset(

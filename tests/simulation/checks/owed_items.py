@@ -1,4 +1,7 @@
-"""Checks of each write of the items of owed work: publish keeps what is known of it, and each try is counted."""
+"""Checks of each write of the items of owed work: who owes it keeps what is known of it, and each try is counted.
+
+Publish owes work of each kind, and every caller that deletes payloads owes a deletion.
+"""
 
 import json
 from collections.abc import Iterator
@@ -17,6 +20,7 @@ from tidemill.names import JOB_KEY
 
 _PREFIX: Final = "!owed#"
 _CHECK: Final = "owed work says since when and how often it was tried"
+_PUBLISH: Final = "publish"
 _NOT_LOST: Final = "owed work is done before it ends"
 _PARTITIONS: Final = frozenset(f"owed#{shard}" for shard in range(4))
 #: The pause after a try in vain. It doubles from the first to the longest.
@@ -61,7 +65,7 @@ class OwedItemChecks:
         since_ms = self._written_ms.get(key, 0)
         self._written_ms[key] = self._world.scheduler.now_ms
         if after is None:
-            require(not by.startswith("publish"), _CHECK, f"{by} deleted it", key)
+            require(not by.startswith(_PUBLISH), _CHECK, f"{by} deleted it", key)
             self._not_dropped(key, before or {}, since_ms)
             return
         version = (text_of(after, "version"), number_of(after, "failures"))
@@ -73,12 +77,12 @@ class OwedItemChecks:
         require(bool(version[0]) and fresh, _CHECK, f"version {version} is not fresh", key)
         self._versions.setdefault(version, by)
         require(text_of(after, "attention") in _PARTITIONS, _CHECK, f"{after.get('attention')} has no work", key)
-        self._counts_failures(key, before, after, by)
+        owes = self._owes(key, before, after, by)
         if before is None:
             self._begins(key, after, now_ms)
-        elif by.startswith("publish"):
+        elif owes:
             kept = [name for name in ("since", "tries", "attention_at") if after.get(name) != before.get(name)]
-            require(not kept and "resent" not in after, _CHECK, f"publish changed {kept}", key)
+            require(not kept and "resent" not in after, _CHECK, f"{by} changed {kept}", key)
         else:
             self._put_off(key, before, after, now_ms)
             self._sent_again(key, before, after, since_ms)
@@ -98,9 +102,12 @@ class OwedItemChecks:
         late_ms = number_of(after, "attention_at") - now_ms - pause_ms
         require(self._is_present(late_ms), _CHECK, f"put off for {pause_ms + late_ms} ms after {tries} tries", key)
 
-    def _counts_failures(self, key: str, before: Item | None, after: Item, by: str) -> None:
+    def _owes(self, key: str, before: Item | None, after: Item, by: str) -> bool:
+        """Whether the write owes the work, and so counts one failure more. Other writes count none."""
         step = number_of(after, "failures") - number_of(before, "failures")
-        require(step == int(by.startswith("publish")), _CHECK, f"{by} counted {step} failures", key)
+        may = {1} if by.startswith(_PUBLISH) else {0, 1} if _kind(key) == Kind.DELETE_PAYLOAD else {0}
+        require(step in may, _CHECK, f"{by} counted {step} failures", key)
+        return step == 1
 
     def _sent_again(self, key: str, before: Item, after: Item, since_ms: int) -> None:
         """Work is marked as sent again after the write to the job that makes publish send it, and not without."""
@@ -125,6 +132,10 @@ class OwedItemChecks:
     def _is_present(self, difference_ms: int) -> bool:
         frozen = self._world.faults.counted[Fault.FROZEN_MID_CALL] > 0
         return -_CALLS_TAKE_MS <= difference_ms <= 0 or frozen
+
+
+def _kind(key: str) -> str:
+    return str(json.loads(key.removeprefix(_PREFIX))[0])
 
 
 def _job_key(key: str) -> str:

@@ -1,0 +1,54 @@
+"""Payloads as most callers get them: a deletion that fails is owed, and wake does it a minute later.
+
+Without that a file stays until the bucket's rule of age deletes it, after three years: no scan finds files. Publish and
+the taker of owed work have the payloads without this. They report a failure, and the taker's is owed already.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from tidemill.application.ports import Clock, Payloads
+from tidemill.domain.errors import error_text
+from tidemill.domain.job import Job
+
+if TYPE_CHECKING:
+    from tidemill.application.owed import OwedWork
+
+
+class OwingPayloads:
+    """`Payloads` over others. `owed` is called when a deletion has failed."""
+
+    def __init__(self, payloads: Payloads, *, owed: "Callable[[], OwedWork]", clock: Clock) -> None:
+        self._payloads = payloads
+        self._owed = owed
+        self._clock = clock
+
+    def put_away(self, job: Job, *, now: datetime | None = None) -> Job:
+        return self._payloads.put_away(job, now=now)
+
+    def stays_inline(self, job: Job) -> bool:
+        return self._payloads.stays_inline(job)
+
+    def load(self, job: Job) -> str:
+        return self._payloads.load(job)
+
+    def delete(self, tenant: str, job_id: str, location: str | None) -> None:
+        """Delete it, or owe that. Raises why the deletion failed only if it cannot be owed either.
+
+        The caller has made sure that no document names the location, and no document ever will: no location is given
+        twice. So wake deletes it without another look.
+        """
+        try:
+            self._payloads.delete(tenant, job_id, location)
+        except Exception as failed:  # noqa: BLE001 - also a denied call: it is reported when it stays denied
+            self._owe(tenant, job_id, location, failed)
+
+    def _owe(self, tenant: str, job_id: str, location: str | None, failed: Exception) -> None:
+        from tidemill.application.owed import Kind, Work  # noqa: PLC0415 - seldom, and imports are most of a cold start
+
+        work = Work(kind=Kind.DELETE_PAYLOAD, tenant=tenant, name=job_id, payload_at=location)
+        try:
+            self._owed().owe(work, now=self._clock(), error=error_text(failed))
+        except Exception:  # noqa: BLE001 - the caller knows what the failure of its deletion means
+            raise failed from None
