@@ -1,14 +1,17 @@
 """Checks of payloads stored beside their documents: each lives as long as its job, and none stays for ever."""
 
 import json
+from base64 import urlsafe_b64decode
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
-from tests.simulation.checks.violation import require, require_in_task, text_of
+from tests.simulation.checks.violation import number_of, require, require_in_task, text_of
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import LOSSES, Fault
 from tests.simulation.world.world import World
 from tidemill.application.attempt_report import Ending
+from tidemill.dynamodb.document import SCHEMA_VERSION
 from tidemill.names import FLOW_TYPE, PAYLOADS_PREFIX
 
 #: Prefixes of an item and a file, as `tidemill.dynamodb.payloads` writes them.
@@ -16,16 +19,30 @@ _ITEM: Final = "!payload#"
 _FILE: Final = "file/"
 
 
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """The process that wrote a file, for which job, when, and its calls without response by then."""
+
+    process: str
+    job_key: str
+    at_ms: int
+    unanswered: int
+
+
 class PayloadChecks:
     """Watches the jobs table and the bucket of one world."""
 
     def __init__(self, world: World) -> None:
         self._world = world
-        #: Payload places that a document has ever named.
-        #: By place, the key of the job that named it.
+        #: By place that a document has ever named, the key of the job that named it.
         self._named: dict[str, str] = {}
+        #: By place of a file.
+        self._writers: dict[str, _Writer] = {}
+        #: Keys of jobs whose document the next version of the code has written.
+        self._newer: set[str] = set()
         world.jobs.watchers.append(self._changed)
-        world.s3.watchers.append(lambda path: self._deleted(_FILE + path.rpartition("/")[2]))
+        world.s3.watchers.append(lambda path: self._deleted(_place_of(path)))
+        world.s3.put_watchers.append(self._written)
 
     def at_rest(self) -> bool:
         """Whether only files remain that no document names: a lifecycle rule of the bucket deletes those."""
@@ -42,15 +59,36 @@ class PayloadChecks:
                 continue
             self._world.faults.count(Fault.PAYLOAD_ORPHANED)
             if place not in self._named:
-                # Its writer died, got no response or lost its lease between storing it and writing the document.
-                fenced = any(report.ending is Ending.FENCED for _, _, report in self._world.reports)
-                excused = bool(self._world.scheduler.interrupted or self._world.sdk.gave_up or fenced)
+                excused = self._is_left_by_its_writer(place)
             else:
                 # The record of the deleted job was lost or unreadable.
                 tenant, _, job_id = self._named[place].rpartition("#")
                 excused = lost or (tenant, job_id) in self._world.unread_changes
             stays = place.startswith(_FILE) and excused
             require(stays, "no payload is orphaned", f"{place} still exists", "*")
+
+    def _is_left_by_its_writer(self, place: str) -> bool:
+        """Whether the process that wrote a file that no document named may have left it.
+
+        It died, got no response or lost its lease between storing it and writing the document. A deletion that got none
+        is owed, so it excuses nothing.
+        """
+        writer = self._writers.get(place)
+        if writer is None:
+            return False
+        fenced = any(
+            by == writer.process and at_ms >= writer.at_ms and report.ending is Ending.FENCED
+            for at_ms, by, report in self._world.reports
+        )
+        unanswered = self._unanswered(writer.process) > writer.unanswered
+        # A document that it cannot read has refused the write. It may name the file, after a try that got no response.
+        unread = writer.job_key in self._newer
+        return unanswered or fenced or unread or writer.process in self._world.scheduler.interrupted
+
+    def _unanswered(self, process: str) -> int:
+        """The calls of the process that got no response, except deletions of files."""
+        sdk = self._world.sdk
+        return sdk.gave_up[process] - sdk.gave_up_on[process, "DeleteObject"]
 
     def _is_in_use(self, place: str) -> bool:
         """By a job that came so late that it has not expired: its caller sent it again for days."""
@@ -64,10 +102,19 @@ class PayloadChecks:
 
     def _changed(self, record: Record) -> None:
         key, after = record.keys["pk"]["S"], record.after
+        if after is not None and number_of(after, "schema") > SCHEMA_VERSION:
+            self._newer.add(key)
         if after is not None and "payload_at" in after:
             self._named[text_of(after, "payload_at")] = key
         if after is None and key.startswith(_ITEM):
             self._deleted(json.loads(key.removeprefix(_ITEM))[2])
+
+    def _written(self, path: str) -> None:
+        if path.startswith(PAYLOADS_PREFIX) and (task := self._world.scheduler.current):
+            process, now_ms = task.process.name, self._world.scheduler.now_ms
+            _, tenant, job_id, _ = path.split("/")
+            job_key = f"{urlsafe_b64decode(tenant + '===').decode()}#{job_id}"
+            self._writers[_place_of(path)] = _Writer(process, job_key, now_ms, self._unanswered(process))
 
     def _deleted(self, place: str) -> None:
         for (key,), item in self._world.jobs.items.items():
@@ -86,4 +133,9 @@ class PayloadChecks:
                 yield json.loads(key.removeprefix(_ITEM))[2]
         for _, path in self._world.s3.objects:
             if path.startswith(PAYLOADS_PREFIX):
-                yield _FILE + path.rpartition("/")[2]
+                yield _place_of(path)
+
+
+def _place_of(path: str) -> str:
+    """Of a file."""
+    return _FILE + path.rpartition("/")[2]

@@ -157,6 +157,12 @@ OPERATION: Final = (
         "self._payloads.delete(owed.work.tenant, owed.work.name, owed.work.payload_at)",
         "pass",
     ),
+    Mutant(
+        "only publish owes the deletion of a payload",
+        modules.OWING_PAYLOADS,
+        "            self._owe(tenant, job_id, location, failed)\n",
+        "            raise\n",
+    ),
     # Limits.
     Mutant(
         "a slot has no end",

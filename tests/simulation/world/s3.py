@@ -23,10 +23,14 @@ class S3:
         self.objects: dict[tuple[str, str], bytes] = {}
         #: Called with each deleted key.
         self.watchers: list[Callable[[str], None]] = []
+        #: Called with each key that is put, in the task of the call.
+        self.put_watchers: list[Callable[[str], None]] = []
 
     def put_object(self, request: Request) -> dict[str, Any]:
         body = request["Body"]
         self.objects[request["Bucket"], request["Key"]] = body.encode() if isinstance(body, str) else bytes(body)
+        for watch in self.put_watchers:
+            watch(request["Key"])
         return {}
 
     def get_object(self, request: Request) -> dict[str, Any]:

@@ -72,6 +72,8 @@ class Sdk:
         self.answer_watchers: list[Callable[[], None]] = []
         #: By process, the number of calls that failed after all retries with a service or network error.
         self.gave_up: Counter[str] = Counter()
+        #: The same by process and operation.
+        self.gave_up_on: Counter[tuple[str, str]] = Counter()
 
     def call(self, client: BaseClient, operation: str, request: Mapping[str, Any]) -> Answer:
         """As `_make_api_call`."""
@@ -85,13 +87,13 @@ class Sdk:
                 answer = self._tried(client, service, operation, request, unanswered=unanswered)
             except (ConnectTimeoutError, ReadTimeoutError):
                 if attempt == tries - 1:
-                    self._give_up()
+                    self._give_up(operation)
                     raise
             except ServiceError as error:
                 passing = error.code in RETRYABLE or error.status >= _SERVER_ERROR
                 if not passing or attempt == tries - 1:
                     if passing:
-                        self._give_up()
+                        self._give_up(operation)
                     elif error.code != _CONFLICT:
                         _notify(self.answer_watchers)
                     raise _client_error(client, error, operation) from None
@@ -163,9 +165,11 @@ class Sdk:
             self._trace.log(self._scheduler.now_ms, service, f"*is out for {outage_ms} ms")
         return not self._faults.stopped and self._scheduler.now_ms < self._out_until_ms.get(service, 0)
 
-    def _give_up(self) -> None:
+    def _give_up(self, operation: str) -> None:
         if self._scheduler.current:
-            self.gave_up[self._scheduler.current.process.name] += 1
+            process = self._scheduler.current.process.name
+            self.gave_up[process] += 1
+            self.gave_up_on[process, operation] += 1
 
     def _latency_ms(self) -> int:
         if self._faults.occurs(Fault.SLOW_CALL):
