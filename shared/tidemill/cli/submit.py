@@ -30,7 +30,9 @@ _LANES: Final = click.Choice(list(map(str, Lane)))
     "--lane", type=_LANES, metavar="LANE", help="A less urgent lane than that of the type: critical, default, bulk."
 )
 @click.option("--delay", type=DURATION, metavar="DURATION", help="Earliest start, from now: 30s, 15m, 2h, 7d.")
-@click.option("--run-at", type=TIMESTAMP, metavar="TIME", help="Earliest start, at most 366 days ahead: YYYY-MM-DDTHH:MM:SSZ.")
+@click.option(
+    "--run-at", type=TIMESTAMP, metavar="TIME", help="Earliest start, at most 366 days ahead: YYYY-MM-DDTHH:MM:SSZ."
+)
 @click.option("--group", metavar="GROUP", help="Jobs of one group run one at a time, in the order accepted.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="A label to find the job by; up to five times.")
 @click.option("--deadline", type=TIMESTAMP, metavar="TIME", help="The job dies if no run has begun by this time.")

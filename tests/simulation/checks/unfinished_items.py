@@ -7,7 +7,7 @@ from tests.simulation.checks.violation import text_of
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.world import World
 from tidemill.domain.states import TERMINAL
-from tidemill.dynamodb.owed_items import OWED_PREFIX
+from tidemill.names import OWED_PREFIX
 
 
 class UnfinishedItems:

@@ -19,8 +19,8 @@ from tidemill.application.release import Released
 from tidemill.application.wake import Woken
 from tidemill.domain.repair_actions import RepairAction
 from tidemill.domain.states import State
-from tidemill.dynamodb.owed_items import OWED_PREFIX, owed_key
-from tidemill.names import JOB_KEY
+from tidemill.dynamodb.owed_items import owed_key
+from tidemill.names import JOB_KEY, OWED_PREFIX
 
 #: After these, a function cannot know whether it or another one wrote the document.
 _UNKNOWN: Final = (Fault.ANSWER_LOST, Fault.UNANSWERED)

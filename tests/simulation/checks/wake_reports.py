@@ -16,8 +16,8 @@ from tidemill.application.owed import Kind, Taken
 from tidemill.application.release import Released
 from tidemill.application.wake import Woken
 from tidemill.domain.states import State
-from tidemill.dynamodb.owed_items import OWED_PREFIX, owed_key
-from tidemill.names import ATTENTION_SORT_KEY, JOB_KEY
+from tidemill.dynamodb.owed_items import owed_key
+from tidemill.names import ATTENTION_SORT_KEY, JOB_KEY, OWED_PREFIX
 
 _MINUTE_MS: Final = 60_000
 #: The pause after a failure doubles from a minute to a quarter of an hour.
