@@ -180,7 +180,7 @@ def test_only_what_reaches_the_block_of_a_mutant_is_played(line: int, plays: lis
     assert ReachedPlays(blocks, every=["a", "b", 0, 1, 2]).of(mutant, most_seeds=1) == plays
 
 
-@pytest.mark.slow
+@pytest.mark.mutant
 def test_a_run_of_the_unbroken_engine_notes_which_plays_reach_what(tmp_path: Path) -> None:
     script = (
         "import sys\n"
@@ -201,7 +201,7 @@ def test_a_run_of_the_unbroken_engine_notes_which_plays_reach_what(tmp_path: Pat
     assert "a-job-that-succeeds" in ends_runs
 
 
-@pytest.mark.slow
+@pytest.mark.mutant
 def test_a_mutant_is_simulated_until_a_check_or_a_story_fails() -> None:
     script = (
         "from tests.simulation.mutants.generated.generate import mutant_named\n"
@@ -219,7 +219,7 @@ def test_a_mutant_is_simulated_until_a_check_or_a_story_fails() -> None:
     assert passed == "None"
 
 
-@pytest.mark.slow
+@pytest.mark.mutant
 def test_a_mutant_meets_the_tests_that_reach_it(tmp_path: Path) -> None:
     script = (
         "import sys\n"
