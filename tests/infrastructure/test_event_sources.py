@@ -17,6 +17,7 @@ from aws_cdk import aws_sns as sns
 from stacks.application import Application
 from stacks.composition import ROOT
 from stacks.stages import STAGES
+from tests.support.document_blocks import code_of
 from tests.support.documented_job_types import job_types_of
 from tidemill.application.job_types import JobTypes
 from tidemill.application.owed import Kind, Work
@@ -357,12 +358,8 @@ def test_a_fifo_topic_is_refused(synthesis: Synthesis, imported: bool) -> None:
         SnsSource(synthesis.functions, "topic", pipeline=synthesis.pipeline, tenant="shop", topic=topic)
 
 
-_GUIDE: Final = (ROOT / "docs" / "guides" / "event-sources.md").read_text()
-
-
 def _block(name: str) -> str:
-    (code,) = re.findall(rf"```python\n# {re.escape(name)}\n(.+?)```", _GUIDE, re.DOTALL)
-    return str(code)
+    return code_of(ROOT / "docs" / "guides" / "event-sources.md", name)
 
 
 def _application(name: str) -> type[Application]:

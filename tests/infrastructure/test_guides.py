@@ -15,6 +15,7 @@ from stacks.application import Application
 from stacks.composition import ROOT
 from stacks.stages import STAGES
 from tests.infrastructure.conftest import without_digests
+from tests.support.document_blocks import code_of
 from tidemill.cdk import asset as asset_module
 from tidemill.cdk.pipeline import Pipeline
 
@@ -32,15 +33,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _code(page: str, name: str) -> str:
-    """The block of `page` that begins with the name of its file."""
-    (code,) = re.findall(rf"```python\n# {re.escape(name)}\n(.+?)```", (ROOT / page).read_text(), re.DOTALL)
-    return str(code)
-
-
 def _application(page: str, name: str) -> type[Application]:
     scope: dict[str, Any] = {"__name__": name}
-    exec(compile(_code(page, name), name, "exec"), scope)
+    exec(compile(code_of(ROOT / page, name), name, "exec"), scope)
     (found,) = (value for value in scope.values() if isinstance(value, type) and value.__module__ == name)
     assert issubclass(found, Application)
     return found
@@ -73,7 +68,7 @@ def test_the_app_of_the_install_guide_has_the_logical_ids_of_this_app(
     monkeypatch.setattr(asset_module, "build", lambda _config, _code: folder / "asset")
     monkeypatch.setattr(aws_cdk, "App", partial(App, outdir=str(folder / "cdk.out"), analytics_reporting=False))
     script = folder / "app.py"
-    script.write_text(_code("docs/start/install-the-engine.md", "app.py"))
+    script.write_text(code_of(ROOT / "docs/start/install-the-engine.md", "app.py"))
     app = runpy.run_path(str(script))["app"]
     template = _template(app, "Tidemill-dev-Pipeline")
 

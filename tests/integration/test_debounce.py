@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.builders import TENANT
 from tests.support.deployed_functions import Mill, forget
+from tests.support.document_blocks import python_blocks
 from tests.support.documented_job_types import GUIDES, job_types_of
 from tests.support.http_events import Answer
 from tidemill import composition
@@ -195,8 +196,7 @@ def test_a_transaction_of_a_caller_cannot_have_a_debounced_job(mill: Mill) -> No
 
 
 def test_the_code_of_the_guide_runs(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = (GUIDES / "debounce.md").read_text(encoding="utf-8")
-    _, submit = re.findall(r"```python\n(.+?)```", page, re.DOTALL)
+    _, submit = python_blocks(GUIDES / "debounce.md")
     defined: dict[str, Any] = {}
     exec(submit, defined)
     mill.stop_clock()

@@ -1,6 +1,5 @@
 """A recorded step does not run again: after a failure, a crash and a redrive; and the page that describes it."""
 
-import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,6 +11,7 @@ import pytest
 from pydantic import BaseModel, Field, computed_field
 
 from tests.support.builders import NOW
+from tests.support.document_blocks import python_blocks
 from tests.support.documented_job_types import GUIDES
 from tidemill import Continue, RetryAfter, Run, Snooze, StepError, StepsChangedError, WaitFor, job_type
 from tidemill.domain.job import DeathReason, Job
@@ -315,7 +315,7 @@ def test_outside_of_a_worker_a_step_is_a_plain_call() -> None:
 
 
 def test_the_test_of_the_page_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    source, test = re.findall("```python\n(.+?)```", (GUIDES / "steps.md").read_text(), re.DOTALL)
+    source, test = python_blocks(GUIDES / "steps.md")
     module = ModuleType("functions.jobs.order_fulfil")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     exec(source, module.__dict__)

@@ -72,5 +72,11 @@ def python_blocks(path: Path) -> Sequence[str]:
     return [block.text for block in page_of(path).blocks if block.tag == "python"]
 
 
+def code_of(path: Path, file: str) -> str:
+    """The code of the block of Python that begins with a comment with this name of a file."""
+    (found,) = [block for block in python_blocks(path) if block.startswith(f"# {file}\n")]
+    return found
+
+
 def all_blocks() -> Sequence[Block]:
     return [block for path in DOCUMENTS for block in page_of(path).blocks]

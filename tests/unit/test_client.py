@@ -16,6 +16,7 @@ from botocore.exceptions import ClientError
 
 from tests.support.builders import TENANT
 from tests.support.deployed_functions import forget
+from tests.support.document_blocks import python_blocks
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import REGION, Table
 from tests.support.job_tables import client as aws
@@ -365,8 +366,7 @@ def examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callab
     monkeypatch.syspath_prepend(tmp_path)
 
     def of(page: Path) -> list[str]:
-        text = page.read_text().replace("functions.jobs", "page_jobs")
-        job_types, *rest = re.findall(r"```python\n(.+?)```", text, re.DOTALL)
+        job_types, *rest = (block.replace("functions.jobs", "page_jobs") for block in python_blocks(page))
         (package / "mail_welcome.py").write_text(job_types)
         return rest
 

@@ -66,7 +66,7 @@ def outcome_of_error(error: BaseException) -> Outcome:
 
 
 def checkpoint_text(state: Any) -> str:
-    """As `encoded`. Raises `CheckpointTooLargeError` as well."""
+    """As `stored_json`. Raises `CheckpointTooLargeError` as well."""
     text = stored_json(state)
     if len(text) > LARGEST_CHECKPOINT_BYTES:
         raise CheckpointTooLargeError(

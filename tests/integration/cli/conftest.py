@@ -24,6 +24,7 @@ from tidemill.aws import clients
 from tidemill.cli.main import tidemill
 from tidemill.domain.job import DeadLetter, Job, Reference
 from tidemill.domain.states import State
+from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.http.cursors import Cursors
 from tidemill.sqs import messages
@@ -144,6 +145,13 @@ class Cloud:
     queue: str
     dead_letters: str
     resources: CalledFunctions
+
+    def listed(self) -> "Cloud":
+        """The same table. Jobs that are inserted from now on are in the listing index."""
+        store = DynamoJobStore(
+            clients.dynamodb(), table=self.table.name, retention=timedelta(days=30), indexes=Indexes(listed=True)
+        )
+        return replace(self, store=store)
 
     def dead_job(self, *, dead_letter: bool = True, **changes: Any) -> Job:
         job = brought_to(self.store, State.DEAD, **changes)

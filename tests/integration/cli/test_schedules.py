@@ -12,10 +12,7 @@ import pytest
 from tests.integration.cli.conftest import Cloud, run
 from tests.support.builders import a_job
 from tidemill.application.periodic import REQUESTED_TAG
-from tidemill.aws import clients
 from tidemill.cli.formatting import timestamp
-from tidemill.dynamodb.indexes import Indexes
-from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.names import LIVE_ALIAS, SCHEDULE_TENANT, Lane
 from tidemill.system import clock
 
@@ -52,9 +49,7 @@ def listed() -> dict[str, Any]:
 
 def test_each_schedule_has_its_times_and_its_last_job(cloud: Cloud) -> None:
     began = clock.now() - timedelta(minutes=90)
-    store = DynamoJobStore(
-        clients.dynamodb(), table=cloud.table.name, retention=timedelta(days=30), indexes=Indexes(listed=True)
-    )
+    store = cloud.listed().store
     last = store.insert_if_absent(a_job(tenant=SCHEDULE_TENANT, type=HOURLY, created_at=began, due=began))
 
     shown = listed()
@@ -71,9 +66,7 @@ def test_each_schedule_has_its_times_and_its_last_job(cloud: Cloud) -> None:
 def test_the_next_run_of_a_rate_does_not_count_from_a_run_that_an_operator_asked_for(cloud: Cloud) -> None:
     began = clock.now() - timedelta(minutes=50)
     asked = began + timedelta(minutes=30)
-    store = DynamoJobStore(
-        clients.dynamodb(), table=cloud.table.name, retention=timedelta(days=30), indexes=Indexes(listed=True)
-    )
+    store = cloud.listed().store
     for at, tags in ((began, ()), (asked, (REQUESTED_TAG,))):
         last = store.insert_if_absent(a_job(tenant=SCHEDULE_TENANT, type=HOURLY, created_at=at, due=at, tags=tags))
 
@@ -103,9 +96,7 @@ def test_a_schedule_is_disabled_and_enabled_with_its_record() -> None:
 @pytest.mark.parametrize("target", [f"type={HOURLY}", "lane=bulk", "tenant=schedule", f"schedule={HOURLY}"])
 def test_a_paused_schedule_has_no_next_run(cloud: Cloud, target: str) -> None:
     began = clock.now() - timedelta(minutes=90)
-    store = DynamoJobStore(
-        clients.dynamodb(), table=cloud.table.name, retention=timedelta(days=30), indexes=Indexes(listed=True)
-    )
+    store = cloud.listed().store
     for type_, lane in ((HOURLY, Lane.BULK), (NIGHTLY, Lane.DEFAULT)):
         job = a_job(tenant=SCHEDULE_TENANT, type=type_, lane=lane, created_at=began, due=began)
         store.insert_if_absent(job)
@@ -175,9 +166,7 @@ def test_a_change_needs_a_confirmation(command: str) -> None:
 def test_a_last_job_behind_many_of_other_types_is_found(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tidemill.dynamodb.listing.MOST_READ", 1)
     monkeypatch.setattr("tidemill.dynamodb.listing._BATCH", 1)
-    store = DynamoJobStore(
-        clients.dynamodb(), table=cloud.table.name, retention=timedelta(days=30), indexes=Indexes(listed=True)
-    )
+    store = cloud.listed().store
     began = clock.now() - timedelta(hours=2)
     last = store.insert_if_absent(a_job(tenant=SCHEDULE_TENANT, type=HOURLY, created_at=began, due=began))
     for minutes in range(1, 4):

@@ -105,7 +105,7 @@ class OwedItemChecks:
     def _owes(self, key: str, before: Item | None, after: Item, by: str) -> bool:
         """Whether the write owes the work, and so counts one failure more. Other writes count none."""
         step = number_of(after, "failures") - number_of(before, "failures")
-        may = {1} if by.startswith(_PUBLISH) else {0, 1} if _kind(key) == Kind.DELETE_PAYLOAD else {0}
+        may = {1} if by.startswith(_PUBLISH) else {0, 1} if _work(key)[0] == Kind.DELETE_PAYLOAD else {0}
         require(step in may, _CHECK, f"{by} counted {step} failures", key)
         return step == 1
 
@@ -134,13 +134,15 @@ class OwedItemChecks:
         return -_CALLS_TAKE_MS <= difference_ms <= 0 or frozen
 
 
-def _kind(key: str) -> str:
-    return str(json.loads(key.removeprefix(_PREFIX))[0])
+def _work(key: str) -> tuple[str, str, str]:
+    """Kind, tenant and name."""
+    kind, tenant, name, *_ = json.loads(key.removeprefix(_PREFIX))
+    return kind, tenant, name
 
 
 def _job_key(key: str) -> str:
     """Of the job whose message is owed. Empty for other work."""
-    kind, tenant, name, *_ = json.loads(key.removeprefix(_PREFIX))
+    kind, tenant, name = _work(key)
     return f"{tenant}#{name}" if kind == Kind.DISPATCH else ""
 
 

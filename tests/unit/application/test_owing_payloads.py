@@ -207,7 +207,7 @@ class Owing(Stored):
 
     def __init__(self, world: World) -> None:
         super().__init__()
-        self.delete = world.payloads.delete  # type: ignore[method-assign]
+        self.delete = world.payloads.delete  # type: ignore[method-assign]  # of this object alone
 
 
 def _migrated(world: World, error: Exception | None = None) -> None:

@@ -1,16 +1,16 @@
 """The limits against a model."""
 
-import re
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.builders import LEASE, MILLISECOND, NOW, SECOND, TENANT, fresh_token
+from tests.support.document_blocks import python_blocks
+from tests.support.documented_job_types import GUIDES
 from tests.support.faulty_client import FaultyClient
 from tests.support.job_tables import Table, table_on_moto
 from tidemill.application.ports import Entered, LimitSlot
@@ -92,12 +92,9 @@ def test_a_slot_is_given_exactly_when_the_limits_leave_room(limit: Limit, steps:
 
 
 def test_the_example_of_the_page_about_limits_is_a_job_type() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "guides" / "limits.md").read_text()
-    example = re.search(r"```python\n(.+?)```", page, re.DOTALL)
-    assert example is not None
     found: dict[str, Any] = {}
 
-    exec(example[1], found)
+    exec(python_blocks(GUIDES / "limits.md")[0], found)
 
     job_type = found["sync"]
     assert job_type.limit == Limit(concurrency=2, rate=Rate(count=30, period=timedelta(minutes=1)))
@@ -105,10 +102,9 @@ def test_the_example_of_the_page_about_limits_is_a_job_type() -> None:
 
 
 def test_the_types_of_the_page_about_limits_share_one() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "guides" / "limits.md").read_text()
     found: dict[str, Any] = {}
 
-    exec(re.findall(r"```python\n(.+?)```", page, re.DOTALL)[1], found)
+    exec(python_blocks(GUIDES / "limits.md")[1], found)
 
     lines = {
         found[name].limit_line(found["Order"](account="a"), tenant="t", lane="bulk") for name in ("charge", "refund")
