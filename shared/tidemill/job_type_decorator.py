@@ -167,6 +167,17 @@ def job_type(
             checks.require_callable("the handler", handler, "payload", "run")
         else:
             require_handler(handler, payload=payload)
+        _require_own_function(name, handler)
         return declared(handler=handler)
 
     return declare
+
+
+def _require_own_function(name: str, handler: Handler[Any]) -> None:
+    """A module has one value under each name, so a second function of that name would hide the type of the first."""
+    first = getattr(handler, "__globals__", {}).get(getattr(handler, "__qualname__", ""))
+    if isinstance(first, JobType) and first.name != name:
+        raise DeclarationError(
+            f"the function {handler.__qualname__} already declares job type {first.name!r}, which {name!r} would "
+            "replace: give this function another name"
+        )

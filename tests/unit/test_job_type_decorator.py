@@ -1,5 +1,6 @@
 """How job types are declared and found."""
 
+import importlib
 import re
 import sys
 from collections.abc import Iterator
@@ -251,6 +252,28 @@ def test_two_types_with_one_name_are_refused(package: Path) -> None:
         DuplicateJobTypeError, match=rf"{there}: job type 'test\.same' .* in {package.name}/one\.py, line 8"
     ):
         load([package.name])
+
+
+def test_a_function_that_would_hide_the_type_of_another_is_refused(package: Path) -> None:
+    (package / "tests.py").write_text(
+        "".join(MODULE.format(name=f"test.{n}", function="handle") for n in ("one", "two"))
+    )
+
+    message = (
+        r"tests\.py, line 18: DeclarationError: the function handle already declares job type 'test\.one', which "
+        r"'test\.two' would replace: give this function another name$"
+    )
+    with pytest.raises(JobFileError, match=message):
+        load([package.name])
+
+
+def test_a_module_may_be_imported_again(package: Path) -> None:
+    _write(package, "one", "test.one")
+    load([package.name])
+
+    importlib.reload(sys.modules[f"{package.name}.one"])
+
+    assert load([package.name]).names() == ("test.one",)
 
 
 def test_the_error_of_a_module_names_the_line_of_its_package_that_failed(package: Path) -> None:
