@@ -51,11 +51,12 @@ class PassReport:
     table_pass: TablePass
     #: The time since the last complete pass began.
     age: timedelta
+    #: Segments that the pass has read to their ends.
+    done: int
     #: Whether another run holds the pass. This run did not work then.
     busy: bool = False
     #: Whether this run read the pass to its end.
     completed: bool = False
-    done: int = 0
     failed: int = 0
     unfinished: int = 0
     #: Items that this run read, and items that the pass has read so far.

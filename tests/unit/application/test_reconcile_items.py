@@ -95,7 +95,7 @@ class World:
             self.results = [work(item) for item in self.items]
         except TimeoutError:
             self.ended = True
-        return PassReport(table_pass=first_pass(NOW), age=timedelta(0), failed=self.failed)
+        return PassReport(table_pass=first_pass(NOW), age=timedelta(0), done=0, failed=self.failed)
 
     def reconciled(self, *, left: timedelta = INVOCATION, paced: bool = True) -> Reconciled:
         reconciler = Reconciler(
@@ -139,7 +139,7 @@ def test_each_job_and_group_that_needs_it_is_repaired_and_paid_for(
     assert world.results == [True] * len(world.items)
     assert world.spent == [(1, INVOCATION - RESERVE)] * sum(actions.values())
     assert world.late_by == LIMIT
-    assert reconciled.progress == PassReport(table_pass=first_pass(NOW), age=timedelta(0))
+    assert reconciled.progress == PassReport(table_pass=first_pass(NOW), age=timedelta(0), done=0)
 
 
 @pytest.mark.parametrize(
