@@ -26,7 +26,7 @@ class Env(StrEnum):
     EPOCH = "TIDEMILL_EPOCH"
     #: JSON object with the members of `powertools.app_config.Place`. Absent where the jobs table is the source.
     APP_CONFIG = "TIDEMILL_APP_CONFIG"
-    #: JSON object: lane name to `{"queue": url, "dead_letters": url}`. Read by publish.
+    #: JSON object: lane name to `{"queue": url, "dead_letters": url}`.
     LANES = "TIDEMILL_LANES"
     #: Comma-separated packages that hold job types, e.g. `functions.jobs`.
     JOB_PACKAGES = "TIDEMILL_JOB_PACKAGES"
@@ -137,7 +137,7 @@ APP: Final = "tidemill"
 JOB_KEY: Final = "pk"
 TTL_ATTRIBUTE: Final = "expires_at"
 STATE_ATTRIBUTE: Final = "state"
-#: States in which a job may need a message. The stream sends publish no other changes.
+#: States in which a job may need a message. `cdk/stream_settings.py` has the patterns of what publish gets.
 DISPATCHED_STATES: Final = ("queued", "retrying", "dead")
 #: Only jobs of a group have it. The stream also sends publish their other ends, since the next job may start, and those
 #: that begin to wait, since the group may have become idle at that moment.

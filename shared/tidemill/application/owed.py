@@ -1,6 +1,6 @@
 """Owed work: what publish could not do at its stream record. It is stored, so that the record blocks no others.
 
-The other callers that delete a payload owe that, too, if it fails: see `OwingPayloads`.
+If another caller fails to delete a payload, that deletion becomes owed work, too: see `OwingPayloads`.
 
 Wake and reconcile do the work: each minute at first, then less often. The first failure of each work is kept, so that
 it is reported when it fails for too long, however late the stream was. Any number of callers may do it at once.

@@ -114,7 +114,7 @@ class Releaser:
                 leaving = self._vacated(line, leaving, change, tell)
                 continue
             if not waiting:
-                # The jobs of a newer version can be released by that version alone, which finds them by the mark.
+                # Only a newer version can release its own jobs. It finds them by the mark, so keep that for a while.
                 if times and state.marked and not unread and parked is None and state.last_at < now - LISTED_AT_LEAST:
                     self._limits.clear(line, state)
                 break

@@ -137,7 +137,7 @@ class Submit:
 
         Raises `PayloadTooLargeError`, and what `Admit` raises for a submission without idempotency key or `unique`.
         `PendingSubmission.insert` raises the other refusals, because it first looks for the job of an earlier
-        submission with the same one.
+        submission with the same idempotency key or unique key.
         """
         require_types(submission)
         if former := self._former(submission, tenant):

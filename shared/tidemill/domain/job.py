@@ -184,7 +184,8 @@ class Job:
     holds: int = 0
     #: None without holds, and for the holds of another version.
     hold_cause: HoldCause | None = None
-    #: What the job waits for while parked, and what it waited for until its next run ends. Set and cleared by settle.
+    #: What the job waits for while parked, and what it waited for until its next run ends. Set by settle and
+    #: park, cleared by settle and cancel. A job that waits in no line loses it when it is queued.
     wait: Wait | None = None
     #: The signals that it got, in order. Signals add to them, and settle marks those that were used. Kept by redrive.
     signals: tuple[Signal, ...] = ()

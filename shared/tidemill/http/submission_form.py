@@ -103,7 +103,7 @@ def _span(seconds: float | None) -> timedelta | None:
 
 
 class BatchedForm(SubmissionForm):
-    """A job of a batch. It has no headers, so its idempotency key is a member."""
+    """One job of `POST /jobs/batch`. It has no headers, so its idempotency key is a member."""
 
     idempotency_key: Key | None = None
 

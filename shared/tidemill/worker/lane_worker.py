@@ -43,6 +43,7 @@ class Worker:
             measured_types=self.measured_types,
         )
         batch = Batch(self.settings, invocation, run_lines)
+        # As Powertools has it: the call gives it the records, and `process` calls the handler for each.
         with batch(records=event["Records"], handler=batch.require_done):
             batch.process()
         strays = [stray for message in batch.strays() if (stray := message.stray)]
