@@ -14,9 +14,9 @@ from tidemill.domain.setting import Setting
 from tidemill.dynamodb.attention_counts import Counted
 from tidemill.dynamodb.job_sample import Sample
 from tidemill.operator.deployment import Deployment
-from tidemill.operator.flow_metrics import WINDOW
 from tidemill.operator.resource_states import ResourceState
 from tidemill.operator.system_status import AlarmsNow, LaneStatus, SystemStatus, Unread
+from tidemill.operator.throughput_metrics import WINDOW
 
 
 def as_json_object(status: SystemStatus, deployment: Deployment) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def as_json_object(status: SystemStatus, deployment: Deployment) -> dict[str, An
         if isinstance(status.resources, Unread)
         else [_resource(state) for state in status.resources if isinstance(state, ResourceState)],
         "lanes": [_lane(name, lane) for name, lane in status.lanes.items() if isinstance(lane, LaneStatus)],
-        "flow": _flow(status),
+        "flow": _throughput(status),
         **_counted("scheduled_jobs", status.scheduled),
         **_counted("parked_jobs", None if isinstance(status.parked, Unread) else status.parked.total),
         "pauses": None
@@ -175,19 +175,19 @@ def _burn_rates(alarms: AlarmsNow | Unread) -> list[dict[str, Any]] | None:
     ]
 
 
-def _flow(status: SystemStatus) -> dict[str, Any] | None:
-    flow = status.flow
-    if flow is None or isinstance(flow, Unread):
+def _throughput(status: SystemStatus) -> dict[str, Any] | None:
+    throughput = status.throughput
+    if throughput is None or isinstance(throughput, Unread):
         return None
     return {
         "seconds": WINDOW.total_seconds(),
-        "lanes": flow.lanes,
+        "lanes": throughput.lanes,
         "types": {
             name: {str(metric): number for metric, number in each.counts.items()}
             | {"longest_wait_seconds": None if each.longest_wait is None else each.longest_wait.total_seconds()}
-            for name, each in flow.types.items()
+            for name, each in throughput.types.items()
         },
-        "publish_lag_seconds": None if flow.publish_lag is None else flow.publish_lag.total_seconds(),
+        "publish_lag_seconds": None if throughput.publish_lag is None else throughput.publish_lag.total_seconds(),
     }
 
 

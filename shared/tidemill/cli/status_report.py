@@ -22,9 +22,9 @@ from tidemill.dynamodb.attention_counts import Counted, ParkedJobs
 from tidemill.dynamodb.job_sample import Sample
 from tidemill.names import Lane
 from tidemill.operator.deployment import Deployment
-from tidemill.operator.flow_metrics import COUNTED, COUNTED_BY_TYPE, WINDOW, Flow, TypeFlow
 from tidemill.operator.resource_states import MISSING, ResourceState
 from tidemill.operator.system_status import AlarmsNow, LaneStatus, RolledBack, SystemStatus, Unread
+from tidemill.operator.throughput_metrics import COUNTED, COUNTED_BY_TYPE, WINDOW, Throughput, TypeThroughput
 
 #: The most lines of each ranking.
 _RANKED: Final = 5
@@ -52,7 +52,7 @@ def report(status: SystemStatus, deployment: Deployment) -> Iterator[Block]:
         yield status_alarms.summary(status.alarms.alarms, now=status.at)
         yield from status_alarms.burn_table(status.alarms.burn_rates)
     yield _lanes(status.lanes)
-    yield from _flow(status.flow)
+    yield from _throughput(status.throughput)
     yield Line(_counted(status.scheduled, "scheduled job"))
     yield from _parked(status.parked)
     yield from _dead(status)
@@ -171,27 +171,27 @@ def _lane(name: str, lane: LaneStatus | Unread) -> tuple[str, ...]:
     return (name, *numbers, age(lane.oldest), str(lane.dlq_messages))
 
 
-def _flow(flow: Flow | Unread | None) -> Iterator[Block]:
-    if isinstance(flow, Unread):
-        yield Line(f"Metrics: not read: {flow.error}", RED)
-    elif flow is None:
+def _throughput(throughput: Throughput | Unread | None) -> Iterator[Block]:
+    if isinstance(throughput, Unread):
+        yield Line(f"Metrics: not read: {throughput.error}", RED)
+    elif throughput is None:
         yield Line("No metrics here: CloudWatch has none of this installation, so flows and burn rates are unknown.")
     else:
         titles = (f"LAST {age(WINDOW).upper()}", *(_title(each) for each in COUNTED))
-        rows = [(lane, *(str(numbers[metric]) for metric in COUNTED)) for lane, numbers in flow.lanes.items()]
+        rows = [(lane, *(str(numbers[metric]) for metric in COUNTED)) for lane, numbers in throughput.lanes.items()]
         yield Table(titles, rows, numbers=range(1, len(titles)))
-        lag = DASH if flow.publish_lag is None else age(flow.publish_lag)
-        yield Line(f"publish lags behind by {lag}" + (" (it was not called)" if flow.publish_lag is None else ""))
-        yield from _types(flow.types)
+        lag = DASH if throughput.publish_lag is None else age(throughput.publish_lag)
+        yield Line(f"publish lags behind by {lag}" + (" (it was not called)" if throughput.publish_lag is None else ""))
+        yield from _types(throughput.types)
 
 
 def _title(counted: str) -> str:
     return counted.removeprefix("Jobs").removeprefix("Messages").upper()
 
 
-def _types(types: Mapping[str, TypeFlow]) -> Iterator[Table]:
+def _types(types: Mapping[str, TypeThroughput]) -> Iterator[Table]:
     """Those that fail most, and of equal ones those that wait longest."""
-    ran = [(name, flow) for name, flow in types.items() if flow.longest_wait is not None or any(flow.counts.values())]
+    ran = [(name, each) for name, each in types.items() if each.longest_wait is not None or any(each.counts.values())]
     ran.sort(key=lambda entry: (-entry[1].failures, -(entry[1].longest_wait or timedelta()), entry[0]))
     if ran:
         titles = (
@@ -200,8 +200,8 @@ def _types(types: Mapping[str, TypeFlow]) -> Iterator[Table]:
             "LONGEST WAIT",
         )
         rows = [
-            (name, *(str(flow.counts[metric]) for metric in COUNTED_BY_TYPE), age(flow.longest_wait))
-            for name, flow in ran[:_RANKED]
+            (name, *(str(each.counts[metric]) for metric in COUNTED_BY_TYPE), age(each.longest_wait))
+            for name, each in ran[:_RANKED]
         ]
         yield Table(titles, rows, numbers=range(1, len(titles)))
 

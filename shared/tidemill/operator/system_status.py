@@ -31,19 +31,19 @@ from tidemill.operator import (
     alarm_states,
     burn_rates,
     expected_state,
-    flow_metrics,
     function_versions,
     held_lines,
     resource_states,
+    throughput_metrics,
 )
 from tidemill.operator.alarm_states import Alarms
 from tidemill.operator.burn_rates import BurnRate
 from tidemill.operator.configuration_source import configuration_store
 from tidemill.operator.deployment import Deployment, function_stacks, stacks_of
 from tidemill.operator.expected_resource import Expected
-from tidemill.operator.flow_metrics import Flow
 from tidemill.operator.held_lines import BreakerStatus, LoweredLimit
 from tidemill.operator.resource_states import ResourceState
+from tidemill.operator.throughput_metrics import Throughput
 from tidemill.sqs.lanes import LaneUrls
 from tidemill.sqs.queue_depth import Backlog, backlog, oldest_age
 
@@ -106,7 +106,7 @@ class SystemStatus:
     resources: tuple[ResourceState | Unread, ...] | Unread
     alarms: AlarmsNow | Unread
     #: None on an installation without metrics.
-    flow: Flow | Unread | None
+    throughput: Throughput | Unread | None
     scheduled: Counted | Unread
     dead: DeadJobs | Unread
     owed: Counted | Unread
@@ -137,11 +137,11 @@ class SystemStatus:
                 f"resource {number}": state
                 for number, state in enumerate(self.resources if isinstance(self.resources, tuple) else (), 1)
             },
+            "alarms": self.alarms,
+            "flow": self.throughput,
             **{
                 name: getattr(self, name)
                 for name in (
-                    "alarms",
-                    "flow",
                     "scheduled",
                     "dead",
                     "owed",
@@ -173,7 +173,7 @@ def read(deployment: Deployment, *, now: datetime) -> SystemStatus:
         lanes = {lane: begin(partial(_lane, urls, now)) for lane, urls in deployment.lanes.items()}
         resources = begin(partial(_resources, deployment))
         alarms = begin(partial(_alarms, deployment, now))
-        flow = begin(partial(_flow, deployment, now))
+        throughput = begin(partial(_throughput, deployment, now))
         scheduled = begin(partial(counts.jobs, State.SCHEDULED))
         dead = begin(partial(_dead, counts, table, now))
         owed = begin(counts.owed)
@@ -192,7 +192,7 @@ def read(deployment: Deployment, *, now: datetime) -> SystemStatus:
             lanes={lane: future.result() for lane, future in lanes.items()},
             resources=resources.result(),
             alarms=alarms.result(),
-            flow=flow.result(),
+            throughput=throughput.result(),
             scheduled=scheduled.result(),
             dead=dead.result(),
             owed=owed.result(),
@@ -314,8 +314,8 @@ def _alarms(deployment: Deployment, now: datetime) -> AlarmsNow:
     return AlarmsNow(alarms=alarms, burn_rates=_attempt(lambda: burn_rates.read(clients.cloudwatch(), alarms, now=now)))
 
 
-def _flow(deployment: Deployment, now: datetime) -> Flow | None:
-    return flow_metrics.read(
+def _throughput(deployment: Deployment, now: datetime) -> Throughput | None:
+    return throughput_metrics.read(
         clients.cloudwatch(),
         stage=deployment.stage,
         lanes={lane: urls.queue.rpartition("/")[2] for lane, urls in deployment.lanes.items()},

@@ -36,7 +36,7 @@ _Key = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TypeFlow:
+class TypeThroughput:
     """One type, or `other`: all types that the stage does not measure by themselves."""
 
     counts: Mapping[Metric, int]
@@ -49,20 +49,20 @@ class TypeFlow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Flow:
+class Throughput:
     """The last `WINDOW`. A metric without a point is 0."""
 
     #: By lane, then by name, as in `COUNTED`.
     lanes: Mapping[str, Mapping[str, int]]
     #: By type. Empty if the stage does not measure types.
-    types: Mapping[str, TypeFlow]
+    types: Mapping[str, TypeThroughput]
     #: The age of the oldest stream record that publish got last. None without a recent point: publish was not called.
     publish_lag: timedelta | None
 
 
 def read(
     client: "CloudWatchClient", *, stage: str, lanes: Mapping[str, str], publisher: str, now: datetime
-) -> Flow | None:
+) -> Throughput | None:
     """None if this installation wrote no metric in the last two weeks, as on the embedded AWS.
 
     `lanes` has the name of each lane's queue.
@@ -91,10 +91,12 @@ def read(
         return {each: round(sum(values[kind, name, each])) for each in metrics}
 
     lag = values["lag",]
-    return Flow(
+    return Throughput(
         lanes={lane: counts("lane", lane, COUNTED) for lane in lanes},
         types={
-            name: TypeFlow(counts=counts("type", name, COUNTED_BY_TYPE), longest_wait=_longest(values["wait", name]))
+            name: TypeThroughput(
+                counts=counts("type", name, COUNTED_BY_TYPE), longest_wait=_longest(values["wait", name])
+            )
             for name in types
         },
         publish_lag=timedelta(milliseconds=lag[0]) if lag else None,
