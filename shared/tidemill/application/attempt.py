@@ -20,7 +20,7 @@ from tidemill.application.new_run import new_run
 from tidemill.application.settle import AttemptContext, Settler, put_back_time
 from tidemill.application.skipped_work import SkippedWork
 from tidemill.application.steps import Steps
-from tidemill.domain.claim_verdict import Verdict, judge
+from tidemill.domain.claim_verdict import ClaimVerdict, judge
 from tidemill.domain.dead_letters import DeadLetterAction, dead_letter_action
 from tidemill.domain.errors import (
     BatchCallError,
@@ -389,5 +389,5 @@ class Attempt:
         try:
             job = self._context.store.redrive(job, token=self._context.new_token(), now=now, by="queue redrive")
         except WriteRefusedError as refused:
-            return Report(ending=Ending.REFUSED, job=refused.current, verdict=Verdict.STALE)
+            return Report(ending=Ending.REFUSED, job=refused.current, verdict=ClaimVerdict.STALE)
         return Report(ending=Ending.REDRIVEN, job=job)

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from tidemill.domain.adaptive_limit import Change
-from tidemill.domain.claim_verdict import Verdict
+from tidemill.domain.claim_verdict import ClaimVerdict
 from tidemill.domain.job import AttemptError, DeathReason, Job, Reference
 from tidemill.domain.waiting import Line
 
@@ -52,7 +52,7 @@ class Report:
 
     ending: Ending
     job: Job | None = None
-    verdict: Verdict | None = None
+    verdict: ClaimVerdict | None = None
     error: str | None = None
     #: Why the job died, with the ending `DEAD`.
     death: DeathReason | None = None

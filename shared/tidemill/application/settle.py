@@ -26,7 +26,7 @@ from tidemill.application.ports import AttemptStore, Clock, Draw, Limits, NewTok
 from tidemill.application.release import Releaser
 from tidemill.application.submit import Submit
 from tidemill.application.superseding import Superseder
-from tidemill.domain.claim_verdict import Verdict, judge
+from tidemill.domain.claim_verdict import ClaimVerdict, judge
 from tidemill.domain.errors import (
     EffectRefusedError,
     KeyReusedError,
@@ -257,9 +257,9 @@ def _instead(job: Job, outcome: Outcome, written: Settlement, current: Job | Non
     return None
 
 
-def put_back_time(verdict: Verdict, current: Job | None, now: datetime) -> datetime:
+def put_back_time(verdict: ClaimVerdict, current: Job | None, now: datetime) -> datetime:
     """When a claim from the message can succeed at the earliest."""
-    return current.due if current and current.due and verdict is not Verdict.AHEAD else now + AHEAD_DELAY
+    return current.due if current and current.due and verdict is not ClaimVerdict.AHEAD else now + AHEAD_DELAY
 
 
 def _report(job: Job, outcome: Outcome, written: Settlement, now: datetime, *, existed: Sequence[Job]) -> Report:

@@ -9,7 +9,7 @@ from itertools import chain, islice
 from tidemill.application.group_order import in_group_order
 from tidemill.application.job_filter import JobFilter
 from tidemill.application.pace import MOST_WRITES_PER_SECOND
-from tidemill.application.probes import Probe, Probes, Verdict, cause_of
+from tidemill.application.redrive_probes import Probe, Probes, ProbeVerdict, cause_of
 from tidemill.cli.errors import CommandError, report_unreadable
 from tidemill.cli.formatting import count, visible
 from tidemill.cli.installation import Installation
@@ -103,7 +103,7 @@ class RedriveRun:
         for job in writes.left:
             say_skipped(job.id, f"other writes keep its group {job.group} busy")
         if self.probes and not (self.probes.all_succeeded and not self.probes.held):
-            failed = sum(probe.verdict is not Verdict.SUCCEEDED for probe in self.probes.probes.values())
+            failed = sum(probe.verdict is not ProbeVerdict.SUCCEEDED for probe in self.probes.probes.values())
             raise CommandError(
                 f"{count(self.probes.held, 'job')} stayed dead: the probe of their error did not succeed, or an "
                 "earlier job of their group stayed dead"
@@ -141,7 +141,7 @@ class RedriveRun:
 
 def _say_verdict(probe: Probe) -> None:
     type_, error = cause_of(probe.job)
-    style = "" if probe.verdict is Verdict.SUCCEEDED else "bold yellow"
+    style = "" if probe.verdict is ProbeVerdict.SUCCEEDED else "bold yellow"
     say(visible(f"Probe {probe.job.id} {probe.verdict}: {type_}, {error}"), style=style)
 
 

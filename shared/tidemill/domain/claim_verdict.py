@@ -5,7 +5,7 @@ from enum import StrEnum
 from tidemill.domain.job import Job, Reference
 
 
-class Verdict(StrEnum):
+class ClaimVerdict(StrEnum):
     """Why a claim was refused."""
 
     #: The document expired or was never written. Acknowledge and count.
@@ -23,17 +23,17 @@ class Verdict(StrEnum):
 
     @property
     def acknowledged(self) -> bool:
-        return self in {Verdict.GONE, Verdict.DUPLICATE, Verdict.STALE}
+        return self in {ClaimVerdict.GONE, ClaimVerdict.DUPLICATE, ClaimVerdict.STALE}
 
 
-def judge(reference: Reference, current: Job | None) -> Verdict:
+def judge(reference: Reference, current: Job | None) -> ClaimVerdict:
     """`current` is the document that refused the claim."""
     if current is None:
-        return Verdict.GONE
+        return ClaimVerdict.GONE
     if current.state.terminal:
-        return Verdict.DUPLICATE
+        return ClaimVerdict.DUPLICATE
     if current.generation > reference.generation:
-        return Verdict.STALE
+        return ClaimVerdict.STALE
     if current.generation < reference.generation:
-        return Verdict.AHEAD
-    return Verdict.EARLY if current.owner is None else Verdict.LEASED
+        return ClaimVerdict.AHEAD
+    return ClaimVerdict.EARLY if current.owner is None else ClaimVerdict.LEASED

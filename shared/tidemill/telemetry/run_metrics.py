@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Final
 
 from tidemill.application.attempt_report import Ending, Report
-from tidemill.domain.claim_verdict import Verdict
+from tidemill.domain.claim_verdict import ClaimVerdict
 from tidemill.domain.error_kinds import ErrorKind, kind_of
 from tidemill.domain.job import DeathReason, Job
 from tidemill.metrics import Metric
@@ -47,7 +47,7 @@ _ATTEMPTED: Final = frozenset(
 #: Deaths that the handler or the caller asked for.
 _INTENDED_DEATHS: Final = frozenset({DeathReason.GAVE_UP, DeathReason.DEADLINE})
 #: Verdicts on a message whose job another run has, or had.
-_DUPLICATE: Final = frozenset({Verdict.DUPLICATE, Verdict.STALE, Verdict.LEASED})
+_DUPLICATE: Final = frozenset({ClaimVerdict.DUPLICATE, ClaimVerdict.STALE, ClaimVerdict.LEASED})
 
 
 def run_metrics(report: Report) -> dict[Metric, float]:

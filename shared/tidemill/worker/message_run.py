@@ -13,7 +13,7 @@ from tidemill.application.first_messages import FirstMessages
 from tidemill.application.handler_context import HandlerScope, SettleScope
 from tidemill.application.joint_calls import Seat
 from tidemill.application.settle import AHEAD_DELAY, AttemptContext
-from tidemill.domain.claim_verdict import Verdict
+from tidemill.domain.claim_verdict import ClaimVerdict
 from tidemill.domain.errors import JobTimeoutError, MalformedDocumentError, NewerSchemaError, OtherEpochError
 from tidemill.domain.job import Job, Reference, reference_to
 from tidemill.domain.states import State
@@ -134,11 +134,11 @@ class MessageRun:
                 # This worker has the table from before the restore. One with the restored table will take the message.
                 until = settings.context.clock() + AHEAD_DELAY
                 self._unread = Report(
-                    ending=Ending.REFUSED, verdict=Verdict.AHEAD, error=str(error), put_back_until=until
+                    ending=Ending.REFUSED, verdict=ClaimVerdict.AHEAD, error=str(error), put_back_until=until
                 )
             else:
                 # The recovery dispatched every restored job anew, so the job has a message of this epoch.
-                self._unread = Report(ending=Ending.REFUSED, verdict=Verdict.STALE, error=str(error))
+                self._unread = Report(ending=Ending.REFUSED, verdict=ClaimVerdict.STALE, error=str(error))
         except MalformedDocumentError as error:
             # No accepted job is lost with the message: each accepted job is a document.
             self._unread = Report(ending=Ending.MALFORMED, error=str(error))

@@ -16,7 +16,7 @@ from tests.support.faulty_client import Fault, KilledError
 from tidemill import StoreUnavailableError, Submission, composition
 from tidemill.application.attempt_report import Ending
 from tidemill.aws import clients
-from tidemill.domain.claim_verdict import Verdict
+from tidemill.domain.claim_verdict import ClaimVerdict
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.states import State
 
@@ -108,7 +108,7 @@ def test_a_click_without_address_or_site_is_counted(world: World, referrer: str)
 def test_a_message_that_is_delivered_twice_counts_once(world: World, click: Job) -> None:
     world.run(click)
     report = world.run(click)
-    assert (report.verdict, counted(world)) == (Verdict.DUPLICATE, 1)
+    assert (report.verdict, counted(world)) == (ClaimVerdict.DUPLICATE, 1)
 
 
 def test_a_worker_whose_lease_was_lost_counts_nothing(world: World, click: Job) -> None:

@@ -17,7 +17,7 @@ from tests.simulation.world.world import World
 from tidemill import composition
 from tidemill.application.group_order import in_group_order
 from tidemill.application.job_filter import ANY_JOB
-from tidemill.application.probes import Cause, Probe, Probes, Verdict, cause_of
+from tidemill.application.redrive_probes import Cause, Probe, Probes, ProbeVerdict, cause_of
 from tidemill.application.validation import read_payload
 from tidemill.domain.errors import TransactionConflictError
 from tidemill.domain.job import Job
@@ -84,7 +84,7 @@ class ProbingOperators:
             self._world.log("eve", f"probes {probe.job.id}, which {probe.verdict}")
             item = self._world.jobs.items.get((f"{probe.job.tenant}#{probe.job.id}",))
             really = item is not None and item["state"]["S"] == State.SUCCEEDED
-            claimed = probe.verdict is Verdict.SUCCEEDED
+            claimed = probe.verdict is ProbeVerdict.SUCCEEDED
             self._require(really or not claimed, f"the probe {probe.job.id} has not succeeded", probe.job)
             if claimed:
                 succeeded.add(cause_of(probe.job))

@@ -23,7 +23,7 @@ from tests.simulation.jobs.odd_values import ODD_VALUES
 from tests.simulation.world.faults import LOSSES, Fault
 from tests.simulation.world.world import World
 from tidemill.application.attempt_report import Ending
-from tidemill.domain.claim_verdict import Verdict
+from tidemill.domain.claim_verdict import ClaimVerdict
 from tidemill.domain.job import NO_ATTEMPT_LEFT, DeathReason
 from tidemill.domain.states import TERMINAL, State
 from tidemill.names import BATCH_TYPE, EVENT_TYPE, FLOW_TYPE, LARGEST_MAX_ATTEMPTS, OWED_PREFIX
@@ -196,7 +196,7 @@ class AtRestChecks:
                 # A document records only its last owner, so an earlier settle may look like a takeover.
                 since = [ms for ms, other in self._documents.settled.values() if other == key and ms > settled[0]]
                 # A thread that was frozen for a day may find that its document expired, and a new job with its id.
-                forgotten = report.verdict is Verdict.GONE or self._documents.inserted[key] > 1
+                forgotten = report.verdict is ClaimVerdict.GONE or self._documents.inserted[key] > 1
                 require(
                     forgotten or any(ms <= at_ms for ms in since),
                     "reports match the documents",

@@ -12,7 +12,7 @@ from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import RAISED
 from tests.simulation.world.world import World
 from tidemill.application.attempt_report import Ending
-from tidemill.domain.claim_verdict import Verdict
+from tidemill.domain.claim_verdict import ClaimVerdict
 from tidemill.domain.errors import NewerSchemaError, TidemillError
 from tidemill.domain.states import State
 
@@ -73,15 +73,17 @@ class AttemptChecks:
             # An earlier job of the same key left the message. Its own comes once the group has reached the job.
             waiting = job is not None and job.state is State.WAITING
             fits = {
-                Verdict.GONE: job is None,
-                Verdict.DUPLICATE: job is not None and job.state.terminal,
-                Verdict.STALE: job is not None and job.generation > reference.generation,
-                Verdict.AHEAD: job is not None and job.generation < reference.generation,
-                Verdict.LEASED: job is not None and job.owner is not None,
-                Verdict.EARLY: job is not None and job.owner is None and (waiting or job.due is not None),
+                ClaimVerdict.GONE: job is None,
+                ClaimVerdict.DUPLICATE: job is not None and job.state.terminal,
+                ClaimVerdict.STALE: job is not None and job.generation > reference.generation,
+                ClaimVerdict.AHEAD: job is not None and job.generation < reference.generation,
+                ClaimVerdict.LEASED: job is not None and job.owner is not None,
+                ClaimVerdict.EARLY: job is not None and job.owner is None and (waiting or job.due is not None),
             }[verdict]
             # The message returns when the lease ends or the job is due.
-            waits = waiting or verdict not in {Verdict.LEASED, Verdict.EARLY} or report.put_back_until == job.due
+            waits = (
+                waiting or verdict not in {ClaimVerdict.LEASED, ClaimVerdict.EARLY} or report.put_back_until == job.due
+            )
             what = f"{verdict} for {job and job.state}, put back until {report.put_back_until}"
             require(fits and waits, "a refusal says why", what, f"{reference.tenant}#{reference.job_id}")
 

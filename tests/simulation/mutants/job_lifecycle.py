@@ -216,19 +216,19 @@ PROTOCOL: Final = (
     Mutant(
         "a lease held elsewhere is acknowledged",
         modules.VERDICT,
-        "{Verdict.GONE, Verdict.DUPLICATE, Verdict.STALE}",
-        "{Verdict.GONE, Verdict.DUPLICATE, Verdict.STALE, Verdict.LEASED}",
+        "{ClaimVerdict.GONE, ClaimVerdict.DUPLICATE, ClaimVerdict.STALE}",
+        "{ClaimVerdict.GONE, ClaimVerdict.DUPLICATE, ClaimVerdict.STALE, ClaimVerdict.LEASED}",
     ),
     Mutant(
         "an early message is acknowledged",
         modules.VERDICT,
-        "{Verdict.GONE, Verdict.DUPLICATE, Verdict.STALE}",
-        "{Verdict.GONE, Verdict.DUPLICATE, Verdict.STALE, Verdict.EARLY}",
+        "{ClaimVerdict.GONE, ClaimVerdict.DUPLICATE, ClaimVerdict.STALE}",
+        "{ClaimVerdict.GONE, ClaimVerdict.DUPLICATE, ClaimVerdict.STALE, ClaimVerdict.EARLY}",
     ),
     Mutant(
         "every message is put back",
         modules.VERDICT,
-        "return self in {Verdict.GONE, Verdict.DUPLICATE, Verdict.STALE}",
+        "return self in {ClaimVerdict.GONE, ClaimVerdict.DUPLICATE, ClaimVerdict.STALE}",
         "return False",
     ),
     # Stray threads.

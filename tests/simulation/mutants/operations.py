@@ -67,14 +67,14 @@ OPERATION: Final = (
     # Redrives with probes.
     Mutant(
         "a probe that died again counts as a success",
-        "tidemill.application.probes",
+        "tidemill.application.redrive_probes",
         "    if current.state is State.SUCCEEDED:\n",
         "    if current.state.terminal:\n",
     ),
     Mutant(
         "jobs follow a probe that did not succeed",
-        "tidemill.application.probes",
-        "if probe and probe.verdict is Verdict.SUCCEEDED and (",
+        "tidemill.application.redrive_probes",
+        "if probe and probe.verdict is ProbeVerdict.SUCCEEDED and (",
         "if probe and (",
     ),
     # Groups.

@@ -62,8 +62,8 @@ SHOWN: Final = (
     Mutant(
         "a lease is reported as early",
         modules.VERDICT,
-        "return Verdict.EARLY if current.owner is None else Verdict.LEASED",
-        "return Verdict.EARLY",
+        "return ClaimVerdict.EARLY if current.owner is None else ClaimVerdict.LEASED",
+        "return ClaimVerdict.EARLY",
     ),
     Mutant(
         "each job is cancelled before it runs",

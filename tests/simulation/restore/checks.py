@@ -7,7 +7,7 @@ from typing import Any, Final
 from tests.simulation.checks.violation import Violation
 from tests.simulation.restore.restore_state import Restore, Result
 from tidemill.application.recover import Fate
-from tidemill.domain.claim_verdict import Verdict
+from tidemill.domain.claim_verdict import ClaimVerdict
 
 _FINAL: Final = frozenset({"succeeded", "cancelled", "expired"})
 _ENDED: Final = _FINAL | {"dead"}
@@ -99,7 +99,7 @@ def _messages(restore: Restore) -> None:
     """Each message is about the table of its worker, and each job that is dead at rest has a message of its epoch."""
     for reference, report in restore.world.reports_by_message:
         about = f"{reference.tenant}#{reference.job_id}" if reference else "*"
-        refused = report.verdict in {Verdict.AHEAD, Verdict.GONE} and report.error is None
+        refused = report.verdict in {ClaimVerdict.AHEAD, ClaimVerdict.GONE} and report.error is None
         _require(not refused or about in restore.damaged, "each message has its document", str(report.verdict), about)
     letters = {
         (body["tenant"], body["id"], body["generation"])

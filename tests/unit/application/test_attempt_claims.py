@@ -12,7 +12,7 @@ from tests.support.single_job import Clock, carried_out, tools
 from tidemill.application.attempt import Attempt
 from tidemill.application.attempt_report import Ending, Report, Unobserved
 from tidemill.application.settle import AHEAD_DELAY
-from tidemill.domain.claim_verdict import Verdict
+from tidemill.domain.claim_verdict import ClaimVerdict
 from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError, WriteRefusedError
 from tidemill.domain.job import DeadLetter, Job, Reference
 from tidemill.domain.states import State
@@ -119,17 +119,17 @@ def test_a_claim_that_may_have_been_applied_is_taken_back(
 @pytest.mark.parametrize(
     ("current", "verdict", "until"),
     [
-        (None, Verdict.GONE, None),
-        (replace(JOB, state=State.SUCCEEDED), Verdict.DUPLICATE, None),
-        (replace(JOB, generation=2), Verdict.STALE, None),
-        (replace(JOB, generation=0), Verdict.AHEAD, NOW + AHEAD_DELAY),
-        (replace(JOB, due=NOW + SECOND), Verdict.EARLY, NOW + SECOND),
-        (replace(JOB, state=State.RUNNING, owner="another", due=NOW + SECOND), Verdict.LEASED, NOW + SECOND),
-        (replace(JOB, state=State.DEAD), Verdict.DUPLICATE, None),
+        (None, ClaimVerdict.GONE, None),
+        (replace(JOB, state=State.SUCCEEDED), ClaimVerdict.DUPLICATE, None),
+        (replace(JOB, generation=2), ClaimVerdict.STALE, None),
+        (replace(JOB, generation=0), ClaimVerdict.AHEAD, NOW + AHEAD_DELAY),
+        (replace(JOB, due=NOW + SECOND), ClaimVerdict.EARLY, NOW + SECOND),
+        (replace(JOB, state=State.RUNNING, owner="another", due=NOW + SECOND), ClaimVerdict.LEASED, NOW + SECOND),
+        (replace(JOB, state=State.DEAD), ClaimVerdict.DUPLICATE, None),
     ],
 )
 def test_a_refused_claim_says_why_and_when_the_message_comes_again(
-    clock: Clock, current: Job | None, verdict: Verdict, until: datetime | None
+    clock: Clock, current: Job | None, verdict: ClaimVerdict, until: datetime | None
 ) -> None:
     store, observer = Store(claim=WriteRefusedError("claim", current)), Observer()
     attempt = claim_of(store, clock, observer=observer)
@@ -158,8 +158,8 @@ REDRIVE = ("redrive", "j", {"token": "mine", "now": NOW, "by": "queue redrive"})
     ("undo", "report"),
     [
         (None, Report(ending=Ending.REDRIVEN, job=replace(DEAD, state=State.QUEUED))),
-        (WriteRefusedError("redrive", JOB), Report(ending=Ending.REFUSED, job=JOB, verdict=Verdict.STALE)),
-        (WriteRefusedError("redrive", None), Report(ending=Ending.REFUSED, job=None, verdict=Verdict.STALE)),
+        (WriteRefusedError("redrive", JOB), Report(ending=Ending.REFUSED, job=JOB, verdict=ClaimVerdict.STALE)),
+        (WriteRefusedError("redrive", None), Report(ending=Ending.REFUSED, job=None, verdict=ClaimVerdict.STALE)),
     ],
 )
 def test_a_message_that_an_operator_moved_back_from_the_dlq_redrives_its_dead_job(
@@ -177,14 +177,14 @@ def test_a_message_that_an_operator_moved_back_from_the_dlq_redrives_its_dead_jo
 @pytest.mark.parametrize(
     ("current", "verdict"),
     [
-        (None, Verdict.GONE),
+        (None, ClaimVerdict.GONE),
         # It was redriven since, and may run.
-        (replace(JOB, generation=2), Verdict.STALE),
-        (replace(JOB, state=State.SUCCEEDED), Verdict.DUPLICATE),
-        (replace(DEAD, expires_at=NOW), Verdict.DUPLICATE),
+        (replace(JOB, generation=2), ClaimVerdict.STALE),
+        (replace(JOB, state=State.SUCCEEDED), ClaimVerdict.DUPLICATE),
+        (replace(DEAD, expires_at=NOW), ClaimVerdict.DUPLICATE),
     ],
 )
-def test_a_message_from_the_dlq_redrives_nothing_but_a_dead_job(current: Job | None, verdict: Verdict) -> None:
+def test_a_message_from_the_dlq_redrives_nothing_but_a_dead_job(current: Job | None, verdict: ClaimVerdict) -> None:
     store = Store(DEAD, claim=WriteRefusedError("claim", current))
     attempt = attempt_of_dead_job(store, letter_for(DEAD), Observer())
 
@@ -262,7 +262,7 @@ def test_nothing_is_settled_before_a_claim(clock: Clock) -> None:
     attempt = claim_of(store, clock)
     with pytest.raises(AssertionError, match="an attempt runs only after its claim"):
         attempt.run()
-    assert carried_out(attempt).verdict is Verdict.GONE
+    assert carried_out(attempt).verdict is ClaimVerdict.GONE
 
 
 @pytest.mark.parametrize("after", [timedelta(0), SECOND])

@@ -22,7 +22,7 @@ from tests.unit.conftest import Carry
 from tidemill.application.attempt_report import Ending, Report
 from tidemill.application.job_types import JobType, Run
 from tidemill.application.settle import AHEAD_DELAY, MOST_RELEASES, SETTLE_TRIES
-from tidemill.domain.claim_verdict import Verdict
+from tidemill.domain.claim_verdict import ClaimVerdict
 from tidemill.domain.errors import EffectRefusedError, TransactionConflictError
 from tidemill.domain.job import Job
 from tidemill.domain.return_values import Done
@@ -114,7 +114,7 @@ def test_an_attempt_that_lost_its_lease_while_it_met_conflicts_writes_nothing(
 
     report = carry(queued, a_job_type(stall))
 
-    assert (report.ending, report.verdict, report.put_back_until) == (Ending.FENCED, Verdict.LEASED, taken[0].due)
+    assert (report.ending, report.verdict, report.put_back_until) == (Ending.FENCED, ClaimVerdict.LEASED, taken[0].due)
     assert stored(store, queued) == taken[0]
 
 
@@ -127,30 +127,30 @@ def test_an_attempt_is_fenced_for_good_when_another_has_settled_the_job(
 
     report = carry(queued, a_job_type(stall))
 
-    assert (report.ending, report.verdict, report.put_back_until) == (Ending.FENCED, Verdict.STALE, None)
+    assert (report.ending, report.verdict, report.put_back_until) == (Ending.FENCED, ClaimVerdict.STALE, None)
 
 
 @pytest.mark.parametrize("state", [State.SUCCEEDED, State.DEAD])
 def test_a_message_for_a_finished_job_is_acknowledged(carry: Carry, store: DynamoJobStore, state: State) -> None:
     job = brought_to(store, state)
 
-    assert carry(job) == Report(ending=Ending.REFUSED, job=job, verdict=Verdict.DUPLICATE)
+    assert carry(job) == Report(ending=Ending.REFUSED, job=job, verdict=ClaimVerdict.DUPLICATE)
 
 
 def test_a_message_of_an_earlier_dispatch_is_acknowledged(carry: Carry, store: DynamoJobStore) -> None:
     job = brought_to(store, State.RETRYING)
 
-    assert carry(job, generation=1) == Report(ending=Ending.REFUSED, job=job, verdict=Verdict.STALE)
+    assert carry(job, generation=1) == Report(ending=Ending.REFUSED, job=job, verdict=ClaimVerdict.STALE)
 
 
 def test_a_message_for_no_job_is_acknowledged(carry: Carry) -> None:
-    assert carry(a_job()) == Report(ending=Ending.REFUSED, verdict=Verdict.GONE)
+    assert carry(a_job()) == Report(ending=Ending.REFUSED, verdict=ClaimVerdict.GONE)
 
 
 def test_a_message_is_put_back_until_the_lease_of_another_ends(carry: Carry, store: DynamoJobStore) -> None:
     job = brought_to(store, State.RUNNING)
 
-    assert carry(job) == Report(ending=Ending.REFUSED, job=job, verdict=Verdict.LEASED, put_back_until=NOW + LEASE)
+    assert carry(job) == Report(ending=Ending.REFUSED, job=job, verdict=ClaimVerdict.LEASED, put_back_until=NOW + LEASE)
 
 
 def test_a_message_is_put_back_until_its_job_is_due(carry: Carry, store: DynamoJobStore) -> None:
@@ -162,4 +162,4 @@ def test_a_message_is_put_back_until_its_job_is_due(carry: Carry, store: DynamoJ
 def test_a_message_ahead_of_its_document_waits_for_it(carry: Carry, store: DynamoJobStore, queued: Job) -> None:
     report = carry(queued, generation=2)
 
-    assert (report.verdict, report.put_back_until) == (Verdict.AHEAD, NOW + AHEAD_DELAY)
+    assert (report.verdict, report.put_back_until) == (ClaimVerdict.AHEAD, NOW + AHEAD_DELAY)

@@ -24,7 +24,7 @@ from tidemill.application.attempt import Attempt
 from tidemill.application.attempt_report import Ending, Report
 from tidemill.application.job_types import Run
 from tidemill.application.settle import SETTLE_TRIES
-from tidemill.domain.claim_verdict import Verdict
+from tidemill.domain.claim_verdict import ClaimVerdict
 from tidemill.domain.errors import JobTimeoutError, StoreUnavailableError, TransactionConflictError, WriteRefusedError
 from tidemill.domain.history import Why
 from tidemill.domain.job import DeadLetter, Job, Reference
@@ -113,7 +113,7 @@ def test_an_attempt_that_has_ended_does_not_expire(attempt_at: Take, queued: Job
 
     assert attempt.report is report
     refused = attempt_at(reference_to(queued))
-    assert carried_out(refused).verdict is Verdict.DUPLICATE
+    assert carried_out(refused).verdict is ClaimVerdict.DUPLICATE
     refused.expire()
     assert refused.report is not None
     assert refused.report.ending is Ending.REFUSED
@@ -262,7 +262,7 @@ def test_a_dead_letter_message_whose_job_is_redriven_at_this_moment_is_acknowled
 
     report = carried_out(attempt_at(letter_for(dead)))
 
-    assert (report.ending, report.verdict, report.put_back_until) == (Ending.REFUSED, Verdict.STALE, None)
+    assert (report.ending, report.verdict, report.put_back_until) == (Ending.REFUSED, ClaimVerdict.STALE, None)
     assert [entry.by for entry in stored(store, dead).redrives] == ["ada"]
 
 
@@ -272,7 +272,7 @@ def test_a_dead_letter_message_from_before_a_redrive_is_acknowledged(attempt_at:
 
     report = carried_out(attempt_at(letter_for(dead)))
 
-    assert (report.verdict, report.put_back_until) == (Verdict.STALE, None)
+    assert (report.verdict, report.put_back_until) == (ClaimVerdict.STALE, None)
     assert stored(store, dead) == queued
 
 
@@ -282,7 +282,7 @@ def test_a_dead_letter_message_of_an_expired_job_redrives_nothing(
     dead = brought_to(store, State.DEAD)
     clock.now += RETENTION + SECOND
 
-    assert carried_out(attempt_at(letter_for(dead))).verdict is Verdict.DUPLICATE
+    assert carried_out(attempt_at(letter_for(dead))).verdict is ClaimVerdict.DUPLICATE
     assert stored(store, dead) == dead
 
 

@@ -19,7 +19,7 @@ from tidemill.application.settle import (
     Settler,
     put_back_time,
 )
-from tidemill.domain.claim_verdict import Verdict
+from tidemill.domain.claim_verdict import ClaimVerdict
 from tidemill.domain.errors import (
     EffectRefusedError,
     KeyReusedError,
@@ -191,7 +191,7 @@ def test_a_run_that_was_taken_over_is_not_given_back() -> None:
     world = World(*[CONFLICT] * SETTLE_TRIES)
     world.refuse_release = WriteRefusedError("release", replace(RUNNING, owner="other", due=LATER))
     report = world.settle(Succeeded())
-    assert (report.ending, report.verdict, report.put_back_until) == (Ending.FENCED, Verdict.LEASED, LATER)
+    assert (report.ending, report.verdict, report.put_back_until) == (Ending.FENCED, ClaimVerdict.LEASED, LATER)
 
 
 @pytest.mark.parametrize(
@@ -208,17 +208,17 @@ def test_an_effect_that_can_never_be_written_fails_the_run(error: Exception) -> 
 @pytest.mark.parametrize(
     ("current", "verdict", "until"),
     [
-        (None, Verdict.GONE, None),
-        (replace(RUNNING, state=State.SUCCEEDED, owner=None), Verdict.DUPLICATE, None),
-        (replace(RUNNING, owner="other", generation=5), Verdict.STALE, None),
-        (replace(RUNNING, owner="other", due=LATER), Verdict.LEASED, LATER),
-        (replace(RUNNING, owner="other", due=None), Verdict.LEASED, NOW + AHEAD_DELAY),
-        (replace(RUNNING, owner=None, state=State.QUEUED, due=LATER), Verdict.EARLY, LATER),
-        (replace(RUNNING, owner="other", generation=3, due=LATER), Verdict.AHEAD, NOW + AHEAD_DELAY),
+        (None, ClaimVerdict.GONE, None),
+        (replace(RUNNING, state=State.SUCCEEDED, owner=None), ClaimVerdict.DUPLICATE, None),
+        (replace(RUNNING, owner="other", generation=5), ClaimVerdict.STALE, None),
+        (replace(RUNNING, owner="other", due=LATER), ClaimVerdict.LEASED, LATER),
+        (replace(RUNNING, owner="other", due=None), ClaimVerdict.LEASED, NOW + AHEAD_DELAY),
+        (replace(RUNNING, owner=None, state=State.QUEUED, due=LATER), ClaimVerdict.EARLY, LATER),
+        (replace(RUNNING, owner="other", generation=3, due=LATER), ClaimVerdict.AHEAD, NOW + AHEAD_DELAY),
     ],
 )
 def test_a_run_that_no_longer_holds_its_job_leaves_the_message_to_the_document(
-    current: Job | None, verdict: Verdict, until: datetime | None
+    current: Job | None, verdict: ClaimVerdict, until: datetime | None
 ) -> None:
     world = World(WriteRefusedError("settle", current))
     report = world.settle(Succeeded())

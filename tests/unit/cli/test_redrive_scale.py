@@ -18,8 +18,8 @@ import pytest
 from tests.support.builders import NOW, TENANT, a_job
 from tidemill.application.group_order import in_group_order
 from tidemill.application.job_filter import ANY_JOB
-from tidemill.application.probes import Probes
 from tidemill.application.redrive import Redriver
+from tidemill.application.redrive_probes import Probes
 from tidemill.cli.parallel_writes import ParallelWrites
 from tidemill.domain.job import AttemptError, DeathReason, Job
 from tidemill.domain.states import State

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.support.builders import NOW, SECOND, a_job, reference_to
-from tidemill.domain.claim_verdict import Verdict, judge
+from tidemill.domain.claim_verdict import ClaimVerdict, judge
 from tidemill.domain.dead_letters import DeadLetterAction, dead_letter_action
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
@@ -19,26 +19,26 @@ SUCCEEDED = replace(DEAD, state=State.SUCCEEDED)
 @pytest.mark.parametrize(
     ("current", "verdict"),
     [
-        (None, Verdict.GONE),
-        (SUCCEEDED, Verdict.DUPLICATE),
-        (DEAD, Verdict.DUPLICATE),
-        (replace(SUCCEEDED, generation=4), Verdict.DUPLICATE),
-        (replace(JOB, generation=6), Verdict.STALE),
-        (replace(RUNNING, generation=6), Verdict.STALE),
-        (replace(JOB, generation=4), Verdict.AHEAD),
-        (RUNNING, Verdict.LEASED),
-        (JOB, Verdict.EARLY),
-        (replace(JOB, state=State.RETRYING), Verdict.EARLY),
+        (None, ClaimVerdict.GONE),
+        (SUCCEEDED, ClaimVerdict.DUPLICATE),
+        (DEAD, ClaimVerdict.DUPLICATE),
+        (replace(SUCCEEDED, generation=4), ClaimVerdict.DUPLICATE),
+        (replace(JOB, generation=6), ClaimVerdict.STALE),
+        (replace(RUNNING, generation=6), ClaimVerdict.STALE),
+        (replace(JOB, generation=4), ClaimVerdict.AHEAD),
+        (RUNNING, ClaimVerdict.LEASED),
+        (JOB, ClaimVerdict.EARLY),
+        (replace(JOB, state=State.RETRYING), ClaimVerdict.EARLY),
     ],
 )
-def test_a_verdict_comes_from_the_document_that_refused(current: Job | None, verdict: Verdict) -> None:
+def test_a_verdict_comes_from_the_document_that_refused(current: Job | None, verdict: ClaimVerdict) -> None:
     assert judge(reference_to(JOB), current) is verdict
 
 
 def test_a_message_is_acknowledged_only_when_its_document_no_longer_needs_it() -> None:
-    acknowledged = {verdict for verdict in Verdict if verdict.acknowledged}
+    acknowledged = {verdict for verdict in ClaimVerdict if verdict.acknowledged}
 
-    assert acknowledged == {Verdict.GONE, Verdict.DUPLICATE, Verdict.STALE}
+    assert acknowledged == {ClaimVerdict.GONE, ClaimVerdict.DUPLICATE, ClaimVerdict.STALE}
 
 
 @pytest.mark.parametrize(

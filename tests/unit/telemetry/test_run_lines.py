@@ -15,7 +15,7 @@ from tidemill.application.ports import UnreadableItem
 from tidemill.application.reconcile import Reconciled
 from tidemill.application.submit import Accepted
 from tidemill.domain.adaptive_limit import Adapted, Change, Sample, Trouble
-from tidemill.domain.claim_verdict import Verdict
+from tidemill.domain.claim_verdict import ClaimVerdict
 from tidemill.domain.errors import JobTimeoutError, MalformedDocumentError
 from tidemill.domain.job import CRASHED, DEADLINE_PASSED, AttemptError, DeathReason, Job
 from tidemill.domain.limit_key import LimitKey
@@ -155,14 +155,14 @@ def test_a_failure_says_when_it_is_tried_again(said: Said) -> None:
         (Report(ending=Ending.DEAD, job=JOB, death=DeathReason.DEADLINE), "ERROR", {"JobsDead"}),
         (Report(ending=Ending.MALFORMED, error="no JSON"), "ERROR", {"MessagesDropped"}),
         (Report(ending=Ending.RELEASED, job=JOB, error="conflict"), "WARNING", {"JobsReleased"}),
-        (Report(ending=Ending.FENCED, job=JOB, verdict=Verdict.STALE), "INFO", {"RunsFenced"}),
+        (Report(ending=Ending.FENCED, job=JOB, verdict=ClaimVerdict.STALE), "INFO", {"RunsFenced"}),
         (
-            Report(ending=Ending.REFUSED, job=JOB, verdict=Verdict.STALE),
+            Report(ending=Ending.REFUSED, job=JOB, verdict=ClaimVerdict.STALE),
             "INFO",
             {"MessagesRefused", "MessagesDuplicate"},
         ),
         (
-            Report(ending=Ending.REFUSED, verdict=Verdict.EARLY, put_back_until=NOW + SECOND),
+            Report(ending=Ending.REFUSED, verdict=ClaimVerdict.EARLY, put_back_until=NOW + SECOND),
             "INFO",
             {"MessagesRefused", "MessagesPutBack"},
         ),

@@ -16,7 +16,7 @@ from tidemill.application.attempt_report import Ending, Report, Unobserved
 from tidemill.application.handler_context import HandlerContext
 from tidemill.application.joint_calls import OwnSeat
 from tidemill.application.settle import AHEAD_DELAY
-from tidemill.domain.claim_verdict import Verdict
+from tidemill.domain.claim_verdict import ClaimVerdict
 from tidemill.domain.job import Job, Reference, reference_to
 from tidemill.domain.states import State
 from tidemill.in_memory.single_job import OneJob
@@ -104,13 +104,13 @@ def of_epoch(epoch: int) -> str:
     [
         ("{", Ending.MALFORMED, None, None),
         (json.dumps({"schema": 99}), Ending.UNAVAILABLE, None, AHEAD_DELAY),
-        (of_epoch(3), Ending.REFUSED, Verdict.AHEAD, AHEAD_DELAY),
-        (of_epoch(1), Ending.REFUSED, Verdict.STALE, None),
+        (of_epoch(3), Ending.REFUSED, ClaimVerdict.AHEAD, AHEAD_DELAY),
+        (of_epoch(1), Ending.REFUSED, ClaimVerdict.STALE, None),
     ],
     ids=["malformed", "newer schema", "after a restore", "from before a restore"],
 )
 def test_a_message_that_its_worker_cannot_read_ends_at_once_with_one_report(
-    body: str, ending: Ending, verdict: Verdict | None, later: timedelta | None
+    body: str, ending: Ending, verdict: ClaimVerdict | None, later: timedelta | None
 ) -> None:
     observer, seat = Observer(), Seat()
     message = a_message(body, observer=observer, seat=seat)

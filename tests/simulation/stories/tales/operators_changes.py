@@ -19,7 +19,7 @@ from tidemill.application.job_filter import ANY_JOB, JobFilter
 from tidemill.application.job_search import JobSearch
 from tidemill.application.migration import Migration, Progress
 from tidemill.application.pace import Pace
-from tidemill.application.probes import Probes, cause_of
+from tidemill.application.redrive_probes import Probes, cause_of
 from tidemill.aws import clients
 from tidemill.domain.job import DeathReason
 from tidemill.domain.states import State

@@ -23,7 +23,7 @@ _LOOK_EVERY_SECONDS: Final = 1.0
 Cause = tuple[str, str]
 
 
-class Verdict(StrEnum):
+class ProbeVerdict(StrEnum):
     """What became of a probe."""
 
     SUCCEEDED = "succeeded"
@@ -44,7 +44,7 @@ class Probe:
     job: Job
     redriven: bool = False
     #: None until it is known.
-    verdict: Verdict | None = None
+    verdict: ProbeVerdict | None = None
 
 
 @dataclass(slots=True)
@@ -90,7 +90,7 @@ class Probes:
         The probes are ordinary jobs: they go on if the wait is interrupted.
         """
         until = self.clock() + self.timeout
-        self._judge([probe for probe in self.probes.values() if not probe.redriven], Verdict.NOT_REDRIVEN, ended)
+        self._judge([probe for probe in self.probes.values() if not probe.redriven], ProbeVerdict.NOT_REDRIVEN, ended)
         while waiting := [probe for probe in self.probes.values() if probe.verdict is None]:
             found = self.store.get_many([(probe.job.tenant, probe.job.id) for probe in waiting])
             current = {(job.tenant, job.id): job for job in found}
@@ -99,7 +99,7 @@ class Probes:
                 if verdict is not None:
                     self._judge([probe], verdict, ended)
             if self.clock() >= until:
-                self._judge([probe for probe in waiting if probe.verdict is None], Verdict.UNFINISHED, ended)
+                self._judge([probe for probe in waiting if probe.verdict is None], ProbeVerdict.UNFINISHED, ended)
             elif any(probe.verdict is None for probe in waiting):
                 self.pause(_LOOK_EVERY_SECONDS)
 
@@ -108,10 +108,10 @@ class Probes:
 
         A job of a group that stays dead keeps the later ones of its group dead, so that they do not overtake it.
         """
-        stopped = {group_of(probe.job) for probe in self.probes.values() if probe.verdict is not Verdict.SUCCEEDED}
+        stopped = {group_of(probe.job) for probe in self.probes.values() if probe.verdict is not ProbeVerdict.SUCCEEDED}
         for job in jobs:
             probe, group = self.probes.get(cause_of(job)), group_of(job)
-            if probe and probe.verdict is Verdict.SUCCEEDED and (group is None or group not in stopped):
+            if probe and probe.verdict is ProbeVerdict.SUCCEEDED and (group is None or group not in stopped):
                 yield job
             else:
                 stopped.add(group)
@@ -119,10 +119,10 @@ class Probes:
 
     @property
     def all_succeeded(self) -> bool:
-        return all(probe.verdict is Verdict.SUCCEEDED for probe in self.probes.values())
+        return all(probe.verdict is ProbeVerdict.SUCCEEDED for probe in self.probes.values())
 
     @staticmethod
-    def _judge(probes: Iterable[Probe], verdict: Verdict, ended: Callable[[Probe], object]) -> None:
+    def _judge(probes: Iterable[Probe], verdict: ProbeVerdict, ended: Callable[[Probe], object]) -> None:
         for probe in probes:
             probe.verdict = verdict
             ended(probe)
@@ -132,16 +132,16 @@ def cause_of(job: Job) -> Cause:
     return job.type, job_fingerprint(job)
 
 
-def verdict_of(probe: Job, current: Job | None) -> Verdict | None:
+def verdict_of(probe: Job, current: Job | None) -> ProbeVerdict | None:
     """None while the job may still succeed. `probe` is the dead job, as it was before its redrive."""
     if current is None or current.created_at != probe.created_at or current.state is State.CANCELLED:
-        return Verdict.GONE
+        return ProbeVerdict.GONE
     if current.state is State.SUCCEEDED:
-        return Verdict.SUCCEEDED
+        return ProbeVerdict.SUCCEEDED
     before = {_attempt(error) for error in probe.known_errors}
     new = [error for error in current.known_errors if _attempt(error) not in before]
     same = any(fingerprint(error.error_class, error.message) == job_fingerprint(probe) for error in new)
-    return Verdict.FAILED if current.state is State.DEAD or same else None
+    return ProbeVerdict.FAILED if current.state is State.DEAD or same else None
 
 
 def _attempt(error: AttemptError) -> tuple[int, object]:

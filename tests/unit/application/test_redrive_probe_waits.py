@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import NOW, SECOND, a_job, an_error
-from tidemill.application.probes import MOST_PROBES, Probe, Probes, Verdict
+from tidemill.application.redrive_probes import MOST_PROBES, Probe, Probes, ProbeVerdict
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 
@@ -26,7 +26,7 @@ class World:
         self.looks: list[list[str]] = []
         self.jobs = {name: dead(name) for name in ends}
         self.ends = ends
-        self.said: list[tuple[str, Verdict | None]] = []
+        self.said: list[tuple[str, ProbeVerdict | None]] = []
         store: Any = self
         self.probes = Probes(store=store, clock=lambda: self.now, pause=self.pause, timeout=timedelta(seconds=timeout))
         self.probes.choose(self.jobs.values())
@@ -52,7 +52,7 @@ class World:
         self.probes.wait(ended)
 
 
-GOOD, LATE, NOT = Verdict.SUCCEEDED, Verdict.UNFINISHED, Verdict.NOT_REDRIVEN
+GOOD, LATE, NOT = ProbeVerdict.SUCCEEDED, ProbeVerdict.UNFINISHED, ProbeVerdict.NOT_REDRIVEN
 
 
 @pytest.mark.parametrize(
@@ -83,12 +83,12 @@ def test_each_second_the_probes_are_looked_at_whose_end_is_not_known(
     assert world.probes.all_succeeded is ({verdict for _, verdict in said} == {GOOD})
 
 
-@pytest.mark.parametrize("verdict", [*Verdict, None])
-def test_all_have_succeeded_only_if_each_has(verdict: Verdict | None) -> None:
+@pytest.mark.parametrize("verdict", [*ProbeVerdict, None])
+def test_all_have_succeeded_only_if_each_has(verdict: ProbeVerdict | None) -> None:
     world = World({"a": 0, "b": 0})
     first, second = world.probes.probes.values()
-    first.verdict, second.verdict = Verdict.SUCCEEDED, verdict
-    assert world.probes.all_succeeded is (verdict is Verdict.SUCCEEDED)
+    first.verdict, second.verdict = ProbeVerdict.SUCCEEDED, verdict
+    assert world.probes.all_succeeded is (verdict is ProbeVerdict.SUCCEEDED)
 
 
 def chosen(*jobs: Job) -> list[str]:

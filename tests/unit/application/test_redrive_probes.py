@@ -9,9 +9,9 @@ import pytest
 
 from tests.support.builders import NOW, SECOND, SETTLEMENTS, a_job, brought_to, claimed, stored
 from tests.support.single_job import Clock
-from tidemill.application import probes as module
+from tidemill.application import redrive_probes as module
 from tidemill.application.ports import JobStore
-from tidemill.application.probes import Cause, Probe, Probes, Verdict, verdict_of
+from tidemill.application.redrive_probes import Cause, Probe, Probes, ProbeVerdict, verdict_of
 from tidemill.domain.job import AttemptError, Job
 from tidemill.domain.states import State
 
@@ -57,7 +57,7 @@ def test_the_number_of_probes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
     probes = _probes()
 
     assert probes.choose(jobs) == jobs[:2]
-    _settle(probes, Verdict.SUCCEEDED)
+    _settle(probes, ProbeVerdict.SUCCEEDED)
     assert list(probes.approved(jobs[2:])) == [jobs[3]]
     assert probes.held == 1
 
@@ -69,31 +69,31 @@ def _redriven(job: Job, **changes: Any) -> Job:
 @pytest.mark.parametrize(
     ("changes", "verdict"),
     [
-        ({"state": State.SUCCEEDED}, Verdict.SUCCEEDED),
-        ({"state": State.DEAD}, Verdict.FAILED),
-        ({"state": State.CANCELLED}, Verdict.GONE),
-        ({"created_at": NOW + SECOND}, Verdict.GONE),
+        ({"state": State.SUCCEEDED}, ProbeVerdict.SUCCEEDED),
+        ({"state": State.DEAD}, ProbeVerdict.FAILED),
+        ({"state": State.CANCELLED}, ProbeVerdict.GONE),
+        ({"created_at": NOW + SECOND}, ProbeVerdict.GONE),
         ({"state": State.QUEUED}, None),
         ({"state": State.RUNNING}, None),
         # The retries of another error may help; those of the same one are the fault that the operator meant to fix.
         ({"state": State.RETRYING, "errors": (_error("row 1 is gone"), _error("timeout", seconds=9))}, None),
         (
             {"state": State.RETRYING, "errors": (_error("row 1 is gone"), _error("row 7 is gone", seconds=9))},
-            Verdict.FAILED,
+            ProbeVerdict.FAILED,
         ),
     ],
 )
-def test_a_verdict_follows_from_the_document(changes: Any, verdict: Verdict | None) -> None:
+def test_a_verdict_follows_from_the_document(changes: Any, verdict: ProbeVerdict | None) -> None:
     dead = _dead()
 
     assert verdict_of(dead, _redriven(dead, **changes)) is verdict
 
 
 def test_a_deleted_probe_is_gone() -> None:
-    assert verdict_of(_dead(), None) is Verdict.GONE
+    assert verdict_of(_dead(), None) is ProbeVerdict.GONE
 
 
-def _settle(probes: Probes, verdict: Verdict, *causes: Cause) -> None:
+def _settle(probes: Probes, verdict: ProbeVerdict, *causes: Cause) -> None:
     for cause in causes or probes.probes:
         probes.probes[cause].verdict = verdict
 
@@ -102,8 +102,8 @@ def test_the_others_follow_only_a_probe_that_succeeded() -> None:
     good, bad = [_dead("good") for _ in range(3)], [_dead("bad") for _ in range(3)]
     probes = _probes()
     probes.choose([*good, *bad])
-    _settle(probes, Verdict.SUCCEEDED, ("test.job", "ValueError: good"))
-    _settle(probes, Verdict.UNFINISHED, ("test.job", "ValueError: bad"))
+    _settle(probes, ProbeVerdict.SUCCEEDED, ("test.job", "ValueError: good"))
+    _settle(probes, ProbeVerdict.UNFINISHED, ("test.job", "ValueError: bad"))
 
     assert list(probes.approved([*good[1:], *bad[1:]])) == good[1:]
     assert (probes.held, probes.all_succeeded) == (2, False)
@@ -114,8 +114,8 @@ def test_a_job_that_stays_dead_keeps_those_behind_it_in_its_group() -> None:
     jobs += [_dead("good", group="g", sequence=3), _dead("good", group="h", sequence=1), _dead("bad")]
     probes = _probes()
     probes.choose(jobs)
-    _settle(probes, Verdict.SUCCEEDED, ("test.job", "ValueError: good"))
-    _settle(probes, Verdict.FAILED, ("test.job", "ValueError: bad"))
+    _settle(probes, ProbeVerdict.SUCCEEDED, ("test.job", "ValueError: good"))
+    _settle(probes, ProbeVerdict.FAILED, ("test.job", "ValueError: bad"))
 
     assert list(probes.approved(jobs)) == [jobs[0], jobs[3]]
     assert probes.held == 3
@@ -125,8 +125,8 @@ def test_a_group_whose_probe_failed_stays_dead() -> None:
     probe, behind, other = _dead("bad", group="g", sequence=1), _dead("good", group="g", sequence=2), _dead("good")
     probes = _probes()
     probes.choose([probe, behind, other])
-    _settle(probes, Verdict.SUCCEEDED, ("test.job", "ValueError: good"))
-    _settle(probes, Verdict.FAILED, ("test.job", "ValueError: bad"))
+    _settle(probes, ProbeVerdict.SUCCEEDED, ("test.job", "ValueError: good"))
+    _settle(probes, ProbeVerdict.FAILED, ("test.job", "ValueError: bad"))
 
     assert list(probes.approved([behind])) == []
 
@@ -148,11 +148,11 @@ def test_it_waits_until_each_probe_has_ended(store: JobStore, clock: Clock) -> N
     for job in probes.choose(jobs):
         store.redrive(job, token="redrive", now=clock.now, by="ada")
         probes.redriven(job)
-    ended: list[tuple[str, Verdict | None]] = []
+    ended: list[tuple[str, ProbeVerdict | None]] = []
 
     probes.wait(lambda probe: ended.append((probe.job.type, probe.verdict)))
 
-    assert ended == [("one", Verdict.SUCCEEDED), ("two", Verdict.FAILED), ("three", Verdict.UNFINISHED)]
+    assert ended == [("one", ProbeVerdict.SUCCEEDED), ("two", ProbeVerdict.FAILED), ("three", ProbeVerdict.UNFINISHED)]
     assert sum(waited) == _TIMEOUT / SECOND
 
 
@@ -164,7 +164,7 @@ def test_a_probe_that_another_operator_redrove_approves_nothing(store: JobStore,
     probes.choose(jobs)
     probes.wait(ended.append)
 
-    assert [(probe.job, probe.verdict) for probe in ended] == [(job, Verdict.NOT_REDRIVEN)]
+    assert [(probe.job, probe.verdict) for probe in ended] == [(job, ProbeVerdict.NOT_REDRIVEN)]
 
 
 __all__: Sequence[str] = ()
