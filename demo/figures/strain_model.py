@@ -14,7 +14,7 @@ from itertools import count
 from random import Random
 from typing import Final, NamedTuple
 
-from tidemill.domain.adaptive_limit import Adapted, Adaptive, Sample, Trouble, change_after, changed
+from tidemill.domain.adaptive_limit import Adapted, Adaptive, RunSample, Trouble, change_after, changed
 from tidemill.domain.retry import RetryPolicy
 
 BEGINNING: Final = datetime(2026, 1, 1, tzinfo=UTC)
@@ -173,7 +173,7 @@ class Model:
         if call.job is None:
             return
         self._busy -= 1
-        sample = Sample(entered=call.entered, taken=call.taken, seconds=self.now - call.began, trouble=trouble)
+        sample = RunSample(entered=call.entered, taken=call.taken, seconds=self.now - call.began, trouble=trouble)
         change = change_after(BOUNDS, self._adapted, sample, now=BEGINNING + timedelta(seconds=self.now))
         self._adapted = changed(self._adapted, change)
         self.decreases += change is not None and change.lowered is not None

@@ -10,7 +10,7 @@ from tests.support.faulty_client import FaultyClient
 from tests.support.job_tables import Table
 from tidemill.application.ports import Entered, LimitSlot
 from tidemill.application.release import Releaser
-from tidemill.domain.adaptive_limit import Adapted, Adaptive, Change, Sample, Trouble
+from tidemill.domain.adaptive_limit import Adapted, Adaptive, ConcurrencyChange, RunSample, Trouble
 from tidemill.domain.errors import OutdatedChangeError
 from tidemill.domain.limit_state import Turn, run_name
 from tidemill.domain.limits import Limit
@@ -36,13 +36,13 @@ def entered(limits: DynamoLimits, slot: LimitSlot) -> Entered:
 
 def measured(slot: LimitSlot, enter: Entered, *, seconds: float = 0.1) -> LimitSlot:
     assert enter.adapted is not None
-    return replace(slot, sample=Sample(entered=enter.adapted, taken=enter.taken, seconds=seconds))
+    return replace(slot, sample=RunSample(entered=enter.adapted, taken=enter.taken, seconds=seconds))
 
 
-def lowering(enter: Entered, to: float) -> Change:
+def lowering(enter: Entered, to: float) -> ConcurrencyChange:
     assert enter.adapted is not None
     lowered = Adapted(allowed=to, falls=enter.adapted.falls + 1, fell_at=NOW, why=Trouble.SLOW)
-    return Change(lowered=lowered, sample=Sample(entered=enter.adapted, taken=1, seconds=9))
+    return ConcurrencyChange(lowered=lowered, sample=RunSample(entered=enter.adapted, taken=1, seconds=9))
 
 
 def written(client: FaultyClient) -> list[bool]:
@@ -73,10 +73,10 @@ def test_a_good_run_makes_room_for_one_more(limits: DynamoLimits, releaser: Rele
 def test_a_bad_run_takes_room_away_and_is_reported(limits: DynamoLimits, releaser: Releaser) -> None:
     slots = [a_slot(), a_slot()]
     first, second = (entered(limits, slot) for slot in slots)
-    reported: list[Change] = []
+    reported: list[ConcurrencyChange] = []
     releaser.leave(measured(slots[0], first), line_stands=False)
     slow = a_slot()
-    releaser.leave(measured(slow, entered(limits, slow), seconds=2), line_stands=False, tell=reported.append)
+    releaser.leave(measured(slow, entered(limits, slow), seconds=2), line_stands=False, lowered=reported.append)
 
     (change,) = reported
     adapted = limits.look(LINE).adapted
@@ -84,7 +84,7 @@ def test_a_bad_run_takes_room_away_and_is_reported(limits: DynamoLimits, release
     assert change.lowered.allowed == pytest.approx(3 * 0.7)
     assert adapted == Adapted(allowed=2.1, falls=1, fell_at=NOW, why=Trouble.SLOW)
     # It entered before the decrease, so its own slowness changes nothing.
-    releaser.leave(measured(slots[1], second, seconds=2), line_stands=False, tell=reported.append)
+    releaser.leave(measured(slots[1], second, seconds=2), line_stands=False, lowered=reported.append)
     assert (limits.look(LINE).adapted, len(reported), limits.look(LINE).held) == (adapted, 1, {})
 
 
@@ -133,7 +133,9 @@ def test_a_leaving_run_hands_its_slot_over_and_changes_the_number_in_one_write(
     slot = a_slot()
     enter = entered(limits, slot)
     state = replace(limits.look(LINE), limit=ADAPTIVE)
-    change = Change(step=1, sample=Sample(entered=enter.adapted or Adapted(allowed=2), taken=1, seconds=0))
+    change = ConcurrencyChange(
+        step=1, sample=RunSample(entered=enter.adapted or Adapted(allowed=2), taken=1, seconds=0)
+    )
     turns = [Turn(reservation="+a", due=NOW), Turn(reservation="+b", due=NOW), Turn(reservation="+c", due=NOW)]
     writes = written(client)
 

@@ -18,7 +18,7 @@ from tidemill.application.attempt_report import Report
 from tidemill.application.handler_context import HandlerContext
 from tidemill.application.job_types import JobType, JobTypes, Run
 from tidemill.application.joint_calls import OwnSeat
-from tidemill.domain.adaptive_limit import Change
+from tidemill.domain.adaptive_limit import ConcurrencyChange
 from tidemill.domain.errors import InvalidPayloadError, PermanentJobError, RetryAfter
 from tidemill.domain.job import Job, Reference
 from tidemill.domain.limits import Limit
@@ -77,7 +77,7 @@ class ShippedWorker:
     def claimed(self, job: Job) -> None:
         """As `RunObserver`."""
 
-    def lowered(self, job: Job, line: Line, change: Change) -> None:
+    def lowered(self, job: Job, line: Line, change: ConcurrencyChange) -> None:
         """As `RunObserver`."""
 
     def ended(self, _reference: Reference | None, report: Report) -> None:

@@ -68,9 +68,9 @@ class GateContext:
         self.calls.append(("acquire", slot, now))
         return self.entered
 
-    def leave(self, slot: LimitSlot, *, line_stands: bool, tell: Callable[[Any], None]) -> None:
+    def leave(self, slot: LimitSlot, *, line_stands: bool, lowered: Callable[[Any], None]) -> None:
         self.calls.append(("leave", slot, line_stands))
-        tell("change")
+        lowered("change")
 
     def pass_on(self, job: Job) -> None:
         self.calls.append(("pass on", job.id))

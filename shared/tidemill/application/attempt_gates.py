@@ -17,7 +17,7 @@ from tidemill.application.measured_run import MeasuredRun
 from tidemill.application.ports import Entered, LimitSlot
 from tidemill.application.settle import AttemptContext
 from tidemill.application.superseding import LONGEST_HOLD
-from tidemill.domain.adaptive_limit import Change
+from tidemill.domain.adaptive_limit import ConcurrencyChange
 from tidemill.domain.errors import (
     InvalidPayloadError,
     JobTimeoutError,
@@ -234,14 +234,15 @@ class Gates:
         if self._slot and self.measured and self._slot.sample is None:
             self._slot = replace(self._slot, sample=self.measured.sample(outcome))
 
-    def release_slot(self, job: Job, lowered: Callable[[Line, Change], None]) -> None:
+    def release_slot(self, job: Job, lowered: Callable[[Line, ConcurrencyChange], None]) -> None:
         """Give back the slot of the run, and the turn that the job did not use. Best effort: both end by themselves.
 
         `lowered` gets the decrease of an adaptive concurrency that the run caused, and its line.
         """
         if self._slot and self._slot.limit.has_slots:
-            tell = partial(lowered, self._slot.line)
-            self._context.releaser.leave(self._slot, line_stands=self._entered.line_stands, tell=tell)
+            self._context.releaser.leave(
+                self._slot, line_stands=self._entered.line_stands, lowered=partial(lowered, self._slot.line)
+            )
         if self.breakers:
             self.breakers.give_up()
         if job.wait and job.wait.line != self._asked:

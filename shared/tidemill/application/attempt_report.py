@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
-from tidemill.domain.adaptive_limit import Change
+from tidemill.domain.adaptive_limit import ConcurrencyChange
 from tidemill.domain.claim_verdict import ClaimVerdict
 from tidemill.domain.job import AttemptError, DeathReason, Job, Reference
 from tidemill.domain.waiting import Line
@@ -87,7 +87,7 @@ class RunObserver(Protocol):
         written. Then both are reported.
         """
 
-    def lowered(self, job: Job, line: Line, change: Change) -> None:
+    def lowered(self, job: Job, line: Line, change: ConcurrencyChange) -> None:
         """The run of this job has lowered the adaptive concurrency of its limit key."""
 
 
@@ -100,5 +100,5 @@ class Unobserved:
     def ended(self, reference: Reference | None, report: Report) -> None:
         pass
 
-    def lowered(self, job: Job, line: Line, change: Change) -> None:
+    def lowered(self, job: Job, line: Line, change: ConcurrencyChange) -> None:
         pass

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from tidemill.application.ports import Clock, Entered
-from tidemill.domain.adaptive_limit import Sample, Trouble
+from tidemill.domain.adaptive_limit import RunSample, Trouble
 from tidemill.domain.downstream_errors import Classify, ErrorClass, classify
 from tidemill.domain.errors import JobTimeoutError
 from tidemill.domain.outcomes import Continued, Failed, Outcome, Snoozed, Succeeded
@@ -45,14 +45,14 @@ class MeasuredRun:
             self._reported = True
         self._throttled = self._throttled or throttled
 
-    def sample(self, outcome: Outcome) -> Sample | None:
+    def sample(self, outcome: Outcome) -> RunSample | None:
         """None if the run tells nothing of its downstream: its handler did not run, or its error is not its fault."""
         if self._began is None or self._entered.adapted is None:
             return None
         trouble = Trouble.THROTTLED if self._throttled else _trouble(outcome, self._rules)
         if trouble is None and not isinstance(outcome, _RETURNED):
             return None
-        return Sample(
+        return RunSample(
             entered=self._entered.adapted,
             taken=self._entered.taken,
             seconds=self._seconds or 0.0,

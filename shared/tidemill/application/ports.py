@@ -30,7 +30,7 @@ from tidemill.application.job_store import (
     WakeStore,
     ignore_unreadable,
 )
-from tidemill.domain.adaptive_limit import Adapted, Change, Sample
+from tidemill.domain.adaptive_limit import Adapted, ConcurrencyChange, RunSample
 from tidemill.domain.dispatch import Dispatch
 from tidemill.domain.job import DeadLetter, Job, Reference, reference_of
 from tidemill.domain.limit_state import LimitState, Turn, reservation_name
@@ -130,7 +130,7 @@ class LimitSlot:
     #: Without the overrides; None if the type declares no limit.
     declared: Limit | None = None
     #: What the run measured, for an adaptive concurrency. None if its handler did not run.
-    sample: Sample | None = None
+    sample: RunSample | None = None
 
     @property
     def lasting(self) -> Limit:
@@ -162,13 +162,13 @@ class Limits(Protocol):
         when it is unknown whether the slot was taken.
         """
 
-    def release(self, slot: LimitSlot, change: Change | None = None) -> bool:
+    def release(self, slot: LimitSlot, change: ConcurrencyChange | None = None) -> bool:
         """Give the slot back, and apply the change of its run. True if neither, because jobs may wait in its line.
 
         Raises `OutdatedChangeError`, having done neither.
         """
 
-    def vacate(self, line: Line, name: str, change: Change | None = None) -> None:
+    def vacate(self, line: Line, name: str, change: ConcurrencyChange | None = None) -> None:
         """Give back the slot of that name, though jobs may wait for it. Wake finds them.
 
         Raises `OutdatedChangeError` for a change that cannot be applied. Then the slot may still be taken.
@@ -185,7 +185,7 @@ class Limits(Protocol):
         *,
         leaving: str | None,
         now: datetime,
-        change: Change | None = None,
+        change: ConcurrencyChange | None = None,
     ) -> bool:
         """Reserve these turns, and give back the slot `leaving` with them. False if `state` is out of date.
 

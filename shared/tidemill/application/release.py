@@ -15,7 +15,7 @@ from tidemill.application.breakers import Breakers
 from tidemill.application.configuration import CurrentConfiguration, nothing_set
 from tidemill.application.ports import Clock, Draw, Limits, LimitSlot, Part, ReleaseStore
 from tidemill.application.probe_election import elect_probe
-from tidemill.domain.adaptive_limit import Change, Sample, change_after, changed
+from tidemill.domain.adaptive_limit import ConcurrencyChange, RunSample, change_after, changed
 from tidemill.domain.errors import (
     MalformedDocumentError,
     OutdatedChangeError,
@@ -41,11 +41,11 @@ LISTED_AT_LEAST: Final = timedelta(minutes=20)
 
 
 #: Gets the change of a run that lowered an adaptive concurrency.
-Tell = Callable[[Change], None]
+Lowered = Callable[[ConcurrencyChange], None]
 
 
-def tell_nobody(_change: Change) -> None:
-    """`Tell` of a caller that writes no log."""
+def unobserved(_change: ConcurrencyChange) -> None:
+    """`Lowered` of a caller that writes no log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,14 +88,14 @@ class Releaser:
         leaving: str | None = None,
         limit: Limit | None = None,
         parked: Job | None = None,
-        sample: Sample | None = None,
-        tell: Tell = tell_nobody,
+        sample: RunSample | None = None,
+        lowered: Lowered = unobserved,
     ) -> list[Job]:
         """The released jobs. `leaving` is a slot that its holder gives back: the first job gets it, or it is free.
 
         `limit` is the declared one, if the caller knows it: the item has that of the last job that found no room.
         `parked` is a job that was just parked, which the index may not show yet. `sample` is what the leaving run
-        measured, and `tell` gets the decrease that it caused. Raises `StoreUnavailableError`.
+        measured, and `lowered` gets the decrease that it caused. Raises `StoreUnavailableError`.
         """
         released: list[Job] = []
         for _ in range(_TRIES):
@@ -111,7 +111,7 @@ class Releaser:
             turns = _turns(waiting, state, times)
             if leaving is not None and all(turn.reserved for _, turn in turns):
                 # A job may be parked just now, and have found the slot taken. So free it before the last look.
-                leaving = self._vacated(line, leaving, change, tell)
+                leaving = self._vacated(line, leaving, change, lowered)
                 continue
             if not waiting:
                 # Only a newer version can release its own jobs. It finds them by the mark, so keep that for a while.
@@ -120,7 +120,7 @@ class Releaser:
                 break
             granted = [turn for _, turn in turns]
             if self._limits.reserve(line, state, granted, leaving=leaving, now=now, change=change):
-                _tell(tell, change)
+                _report(lowered, change)
                 leaving = None
                 unused = [turn for job, turn in turns if not self._unpark(job, turn, released)]
                 if not unused:
@@ -132,17 +132,19 @@ class Releaser:
             self._limits.vacate(line, leaving)
         return released
 
-    def leave(self, slot: LimitSlot, *, line_stands: bool, tell: Tell = tell_nobody) -> None:
+    def leave(self, slot: LimitSlot, *, line_stands: bool, lowered: Lowered = unobserved) -> None:
         """Give the slot of a run back, to the first job of its line if there is one.
 
-        An adaptive concurrency changes with the same write, and `tell` gets the decrease that the run caused.
+        An adaptive concurrency changes with the same write, and `lowered` gets the decrease that the run caused.
         Best effort: a slot that is not given back is free when its lease ends, and then wake releases a job.
         """
         with suppress(TidemillError):
-            if line_stands or self._handed_over(slot, tell):
-                self.release(slot.line, leaving=run_name(slot.token), limit=slot.lasting, sample=slot.sample, tell=tell)
+            if line_stands or self._handed_over(slot, lowered):
+                self.release(
+                    slot.line, leaving=run_name(slot.token), limit=slot.lasting, sample=slot.sample, lowered=lowered
+                )
 
-    def _handed_over(self, slot: LimitSlot, tell: Tell) -> bool:
+    def _handed_over(self, slot: LimitSlot, lowered: Lowered) -> bool:
         """As `Limits.release`. The change counts with what the run knew when it entered."""
         sample, bounds = slot.sample, slot.limit.adaptive
         change = change_after(bounds, sample.entered, sample, now=self._clock()) if bounds and sample else None
@@ -151,16 +153,16 @@ class Releaser:
         except OutdatedChangeError:
             return self._limits.release(slot)
         if not left:
-            _tell(tell, change)
+            _report(lowered, change)
         return left
 
-    def _vacated(self, line: Line, name: str, change: Change | None, tell: Tell) -> str | None:
+    def _vacated(self, line: Line, name: str, change: ConcurrencyChange | None, lowered: Lowered) -> str | None:
         """None once the slot is free, or the name again if its run must measure anew."""
         try:
             self._limits.vacate(line, name, change)
         except OutdatedChangeError:
             return name
-        _tell(tell, change)
+        _report(lowered, change)
         return None
 
     def pass_on(self, job: Job) -> None:
@@ -299,18 +301,20 @@ class Releaser:
         return True
 
 
-def _change(state: LimitState, leaving: str | None, sample: Sample | None, now: datetime) -> Change | None:
+def _change(
+    state: LimitState, leaving: str | None, sample: RunSample | None, now: datetime
+) -> ConcurrencyChange | None:
     bounds = state.limit.adaptive if state.limit else None
     return change_after(bounds, state.adapted, sample, now=now) if bounds and leaving else None
 
 
-def _with_change(state: LimitState, change: Change | None) -> LimitState:
+def _with_change(state: LimitState, change: ConcurrencyChange | None) -> LimitState:
     return replace(state, adapted=changed(state.adapted, change)) if state.adapted else state
 
 
-def _tell(tell: Tell, change: Change | None) -> None:
+def _report(lowered: Lowered, change: ConcurrencyChange | None) -> None:
     if change and change.lowered:
-        tell(change)
+        lowered(change)
 
 
 def _turns(waiting: Sequence[Job], state: LimitState, times: Sequence[datetime]) -> list[tuple[Job, Turn]]:

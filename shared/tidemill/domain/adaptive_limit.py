@@ -83,7 +83,7 @@ class Adapted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class RunSample:
     """What one run measured."""
 
     #: The number that it found when it entered, and the slots in use then, its own included.
@@ -95,15 +95,17 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class ConcurrencyChange:
     """The change that a run makes to the number. Either `step` is added, or `lowered` is the new number."""
 
     step: float = 0
     lowered: Adapted | None = None
-    sample: Sample
+    sample: RunSample
 
 
-def change_after(bounds: Adaptive, present: Adapted | None, sample: Sample | None, *, now: datetime) -> Change | None:
+def change_after(
+    bounds: Adaptive, present: Adapted | None, sample: RunSample | None, *, now: datetime
+) -> ConcurrencyChange | None:
     """What the run of this sample changes; None for nothing. `present` is the number as it was read last."""
     if sample is None or present is None:
         return None
@@ -112,17 +114,19 @@ def change_after(bounds: Adaptive, present: Adapted | None, sample: Sample | Non
     if trouble is None:
         if found >= bounds.ceiling or sample.taken < IN_USE * found:
             return None
-        return Change(step=1.0 if sample.entered.falls == 0 else 1 / found, sample=sample)
+        return ConcurrencyChange(step=1.0 if sample.entered.falls == 0 else 1 / found, sample=sample)
     another_was_first = present.falls != sample.entered.falls
     # A process whose clock is far ahead must not keep the number until then.
     recent = present.fell_at is not None and abs(now - present.fell_at) < WINDOW
     if another_was_first or recent or found <= bounds.floor:
         return None
     lowered = max(float(bounds.floor), found * DECREASE)
-    return Change(lowered=Adapted(allowed=lowered, falls=present.falls + 1, fell_at=now, why=trouble), sample=sample)
+    return ConcurrencyChange(
+        lowered=Adapted(allowed=lowered, falls=present.falls + 1, fell_at=now, why=trouble), sample=sample
+    )
 
 
-def changed(adapted: Adapted, change: Change | None) -> Adapted:
+def changed(adapted: Adapted, change: ConcurrencyChange | None) -> Adapted:
     """The number once the change is written."""
     if change is None:
         return adapted

@@ -7,7 +7,7 @@ from typing import Final
 
 from tidemill.aws.attribute_values import milliseconds, number, text
 from tidemill.aws.clients import Item
-from tidemill.domain.adaptive_limit import Adapted, Adaptive, Change, Trouble, changed
+from tidemill.domain.adaptive_limit import Adapted, Adaptive, ConcurrencyChange, Trouble, changed
 from tidemill.domain.limit_state import LimitState
 from tidemill.dynamodb.document import from_milliseconds
 from tidemill.dynamodb.limit_write import HELD, LimitWrite
@@ -33,7 +33,14 @@ def begin(write: LimitWrite, bounds: Adaptive) -> None:
 
 
 def bound(
-    write: LimitWrite, bounds: Adaptive, state: LimitState, *, adds: int, gives: int, gone: int, change: Change | None
+    write: LimitWrite,
+    bounds: Adaptive,
+    state: LimitState,
+    *,
+    adds: int,
+    gives: int,
+    gone: int,
+    change: ConcurrencyChange | None,
 ) -> None:
     """Let the slots grow to the number, and no further. A slot that one holder hands to the next adds none.
 
@@ -71,7 +78,7 @@ def bound(
     write.conditions.append(f"{size} <= :most")
 
 
-def change(write: LimitWrite, change: Change | None) -> None:
+def change(write: LimitWrite, change: ConcurrencyChange | None) -> None:
     """Raise or lower the number with this write. The slot of the run stands in the same item, so the number does."""
     if change is None:
         return

@@ -12,7 +12,7 @@ from zlib import crc32
 from tidemill.application.ports import LimitSlot
 from tidemill.aws.attribute_values import milliseconds, number, seconds, text
 from tidemill.aws.clients import Item
-from tidemill.domain.adaptive_limit import Change
+from tidemill.domain.adaptive_limit import ConcurrencyChange
 from tidemill.domain.limit_state import RESERVED, LimitState, Turn, burst, interval, run_name, slack
 from tidemill.domain.limits import Limit, Rate
 from tidemill.domain.pauses import Drain
@@ -93,7 +93,7 @@ def enter(slot: LimitSlot, state: LimitState, *, now: datetime) -> Request:
     return write.request()
 
 
-def leave(slot: LimitSlot, change: Change | None = None) -> Request:
+def leave(slot: LimitSlot, change: ConcurrencyChange | None = None) -> Request:
     """Give the slot back, unless a job may wait for it."""
     write = _vacate(slot.line, run_name(slot.token))
     adaptive_number.change(write, change)
@@ -102,7 +102,7 @@ def leave(slot: LimitSlot, change: Change | None = None) -> Request:
     return write.request()
 
 
-def vacate(line: Line, name: str, change: Change | None = None) -> Request:
+def vacate(line: Line, name: str, change: ConcurrencyChange | None = None) -> Request:
     """Give the slot back, though jobs may wait for it."""
     write = _vacate(line, name)
     adaptive_number.change(write, change)
@@ -176,7 +176,7 @@ def reserve(
     *,
     leaving: str | None,
     now: datetime,
-    change: Change | None = None,
+    change: ConcurrencyChange | None = None,
 ) -> Request | None:
     """Give these turns, and the slot `leaving` back with them, with its `change`. None if there is nothing to write."""
     limit = state.limit
@@ -262,7 +262,7 @@ def _change_slots(
     gives: Iterable[str],
     over: Iterable[str],
     now: datetime,
-    change: Change | None = None,
+    change: ConcurrencyChange | None = None,
 ) -> None:
     if state.held is None:
         write.set(HELD, {"M": {name: milliseconds(until) for name, until in adds.items()}})

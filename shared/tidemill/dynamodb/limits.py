@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from tidemill.application.ports import WHOLE, Entered, LimitSlot, Part
 from tidemill.aws.clients import Item, translated
 from tidemill.aws.conditional_writes import refusing_item
-from tidemill.domain.adaptive_limit import Change
+from tidemill.domain.adaptive_limit import ConcurrencyChange
 from tidemill.domain.errors import OutdatedChangeError, StoreUnavailableError
 from tidemill.domain.limit_state import AHEAD, NEAR, LimitState, Turn, burst, earliest, run_name, slack
 from tidemill.domain.limits import Limit, Rate
@@ -69,7 +69,7 @@ class DynamoLimits:
             self._wait(slot, state, slot.line, now)
         return slot.line
 
-    def release(self, slot: LimitSlot, change: Change | None = None) -> bool:
+    def release(self, slot: LimitSlot, change: ConcurrencyChange | None = None) -> bool:
         try:
             self._update(limit_item.leave(slot, change))
         except _RefusedError as refused:
@@ -80,7 +80,7 @@ class DynamoLimits:
             return True
         return False
 
-    def vacate(self, line: Line, name: str, change: Change | None = None) -> None:
+    def vacate(self, line: Line, name: str, change: ConcurrencyChange | None = None) -> None:
         if not self._holds(limit_item.vacate(line, name, change)) and change:
             raise OutdatedChangeError
 
@@ -97,7 +97,7 @@ class DynamoLimits:
         *,
         leaving: str | None,
         now: datetime,
-        change: Change | None = None,
+        change: ConcurrencyChange | None = None,
     ) -> bool:
         request = limit_item.reserve(line, state, turns, leaving=leaving, now=now, change=change)
         return request is None or self._holds(request)

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, NoReturn
 
 from tidemill.application.ports import Checkpoint, Entered, LimitSlot, Part, Unreadable, ignore_unreadable
-from tidemill.domain.adaptive_limit import Change
+from tidemill.domain.adaptive_limit import ConcurrencyChange
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import OPERATOR, Job, Reference
@@ -173,10 +173,10 @@ class Unlimited:
     def acquire(self, slot: LimitSlot, *, now: datetime) -> Entered | datetime | Line:  # noqa: ARG002
         return Entered()
 
-    def release(self, slot: LimitSlot, change: Change | None = None) -> bool:  # noqa: ARG002
+    def release(self, slot: LimitSlot, change: ConcurrencyChange | None = None) -> bool:  # noqa: ARG002
         return False
 
-    def vacate(self, line: Line, name: str, change: Change | None = None) -> None:
+    def vacate(self, line: Line, name: str, change: ConcurrencyChange | None = None) -> None:
         pass
 
     def look(self, line: Line) -> LimitState:  # noqa: ARG002

@@ -11,7 +11,7 @@ from typing import Final
 from tidemill.application.attempt_report import Ending, Report
 from tidemill.application.submit import Accepted
 from tidemill.application.traceback_text import handler_traceback
-from tidemill.domain.adaptive_limit import Change
+from tidemill.domain.adaptive_limit import ConcurrencyChange
 from tidemill.domain.job import Job, Reference
 from tidemill.domain.waiting import Line
 from tidemill.metrics import Metric
@@ -52,7 +52,7 @@ class RunLines:
         _level(report)(report.ending.value, extra=fields | _why(report) | metrics)
         self.telemetry.accepted(*(Accepted(job=follow_up, replayed=False) for follow_up in report.follow_ups))
 
-    def lowered(self, job: Job, line: Line, change: Change) -> None:
+    def lowered(self, job: Job, line: Line, change: ConcurrencyChange) -> None:
         """The decision with its inputs."""
         if (lowered := change.lowered) is None:
             return

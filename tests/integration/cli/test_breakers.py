@@ -12,7 +12,7 @@ from tests.support.builders import NOW, SECOND, a_job
 from tests.support.parked_jobs import enter, park, park_only
 from tidemill.aws import clients
 from tidemill.domain import breaker as rules
-from tidemill.domain.adaptive_limit import Adapted, Adaptive, Change, Sample, Trouble
+from tidemill.domain.adaptive_limit import Adapted, Adaptive, ConcurrencyChange, RunSample, Trouble
 from tidemill.domain.breaker import Breaker
 from tidemill.domain.limit_state import run_name
 from tidemill.domain.limits import Limit, Rate
@@ -145,8 +145,8 @@ def test_the_status_shows_a_limit_below_its_ceiling(cloud: Cloud) -> None:
     slot = enter(limits, a_job(), limit=adaptive)
     park(cloud.store, limits, adaptive)
     lowered = Adapted(allowed=1, falls=1, fell_at=NOW, why=Trouble.SLOW)
-    sample = Sample(entered=Adapted(allowed=1), taken=1, seconds=3)
-    limits.vacate(slot.line, run_name(slot.token), Change(lowered=lowered, sample=sample))
+    sample = RunSample(entered=Adapted(allowed=1), taken=1, seconds=3)
+    limits.vacate(slot.line, run_name(slot.token), ConcurrencyChange(lowered=lowered, sample=sample))
     (shown, _) = lines_of("LIMIT LOWERED")
     assert shown == (
         f"LIMIT LOWERED: the limit test.job#a lets 1 of 10 runs at once, lowered last at {SINCE} (slow), 1 parked"

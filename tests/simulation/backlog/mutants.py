@@ -17,7 +17,7 @@ MUTANTS: Final = (
     Mutant(
         "a free slot waits for wake",
         "tidemill.application.release",
-        "if line_stands or self._handed_over(slot, tell):",
-        "if self._handed_over(slot, tell) and line_stands:",
+        "if line_stands or self._handed_over(slot, lowered):",
+        "if self._handed_over(slot, lowered) and line_stands:",
     ),
 )

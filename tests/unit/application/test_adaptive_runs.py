@@ -12,7 +12,7 @@ from tests.support.one_job import attempt_at
 from tests.support.single_job import Clock, carried_out
 from tidemill import Continue, GiveUp, PermanentJobError, RetryAfter, Run, Snooze
 from tidemill.application.ports import Entered, LimitSlot
-from tidemill.domain.adaptive_limit import Adapted, Adaptive, Change, Sample, Trouble
+from tidemill.domain.adaptive_limit import Adapted, Adaptive, ConcurrencyChange, RunSample, Trouble
 from tidemill.domain.downstream_errors import Classify
 from tidemill.domain.job import Job
 from tidemill.domain.limits import Limit
@@ -27,12 +27,12 @@ class Roomy(Unlimited):
     """Lets each run in, and keeps how it left."""
 
     def __init__(self) -> None:
-        self.left: list[tuple[LimitSlot, Change | None]] = []
+        self.left: list[tuple[LimitSlot, ConcurrencyChange | None]] = []
 
     def acquire(self, slot: LimitSlot, *, now: datetime) -> Entered | datetime | Line:
         return Entered(adapted=FOUND, taken=3)
 
-    def release(self, slot: LimitSlot, change: Change | None = None) -> bool:
+    def release(self, slot: LimitSlot, change: ConcurrencyChange | None = None) -> bool:
         self.left.append((slot, change))
         return False
 
@@ -41,7 +41,7 @@ class Observer:
     """As `RunObserver`."""
 
     def __init__(self) -> None:
-        self.reported: list[tuple[Job, Line, Change]] = []
+        self.reported: list[tuple[Job, Line, ConcurrencyChange]] = []
 
     def claimed(self, job: Job) -> None:
         pass
@@ -49,7 +49,7 @@ class Observer:
     def ended(self, reference: Any, report: Any) -> None:
         pass
 
-    def lowered(self, job: Job, line: Line, change: Change) -> None:
+    def lowered(self, job: Job, line: Line, change: ConcurrencyChange) -> None:
         self.reported.append((job, line, change))
 
 
@@ -88,8 +88,8 @@ def answered(status: int) -> Exception:
 def test_a_run_that_returns_gives_the_time_of_its_handler(returned: Any) -> None:
     ran = Ran(lambda _run: returned)
 
-    assert ran.slot.sample == Sample(entered=FOUND, taken=3, seconds=0.5)
-    assert ran.change == Change(step=0.25, sample=ran.slot.sample)
+    assert ran.slot.sample == RunSample(entered=FOUND, taken=3, seconds=0.5)
+    assert ran.change == ConcurrencyChange(step=0.25, sample=ran.slot.sample)
 
 
 @pytest.mark.parametrize(
@@ -146,13 +146,13 @@ def test_the_slowest_reported_call_counts_instead_of_the_handler() -> None:
         run.observed(0.9)
         run.observed(0.1)
 
-    assert Ran(act, seconds=60).slot.sample == Sample(entered=FOUND, taken=3, seconds=0.9)
+    assert Ran(act, seconds=60).slot.sample == RunSample(entered=FOUND, taken=3, seconds=0.9)
 
 
 def test_a_handler_may_report_throttling_and_succeed() -> None:
     ran = Ran(lambda run: run.observed(throttled=True))
 
-    assert ran.slot.sample == Sample(entered=FOUND, taken=3, seconds=0.5, trouble=Trouble.THROTTLED)
+    assert ran.slot.sample == RunSample(entered=FOUND, taken=3, seconds=0.5, trouble=Trouble.THROTTLED)
 
 
 @pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf")])
@@ -180,5 +180,5 @@ def test_a_run_whose_time_runs_out_counts_as_a_timeout_although_its_handler_come
     attempt.finish(outcome)
 
     ((slot, _),) = limits.left
-    assert slot.sample == Sample(entered=FOUND, taken=3, seconds=0.0, trouble=Trouble.TIMEOUT)
+    assert slot.sample == RunSample(entered=FOUND, taken=3, seconds=0.0, trouble=Trouble.TIMEOUT)
     assert clock.now == NOW

@@ -35,7 +35,7 @@ def released(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
     """The calls of the releaser."""
     calls: list[tuple[str, Any]] = []
     monkeypatch.setattr(
-        Releaser, "leave", lambda _self, slot, *, line_stands, tell: calls.append(("leave", (slot.job, line_stands)))
+        Releaser, "leave", lambda _self, slot, *, line_stands, lowered: calls.append(("leave", (slot.job, line_stands)))
     )
     monkeypatch.setattr(Releaser, "pass_on", lambda _self, job: calls.append(("pass on", job.id)))
     monkeypatch.setattr(Releaser, "look_again", lambda _self, job: calls.append(("look again", job.wait)))

@@ -10,7 +10,7 @@ from tests.support.builders import NOW, SECOND
 from tests.support.single_job import Clock
 from tidemill.application.measured_run import MeasuredRun
 from tidemill.application.ports import Entered
-from tidemill.domain.adaptive_limit import Adapted, Sample, Trouble
+from tidemill.domain.adaptive_limit import Adapted, RunSample, Trouble
 from tidemill.domain.downstream_errors import Classify, ErrorClass
 from tidemill.domain.errors import JobTimeoutError, PermanentJobError, RetryAfter
 from tidemill.domain.outcomes import Continued, Failed, Outcome, Snoozed, Stopped, Succeeded
@@ -19,9 +19,9 @@ ENTERED = Entered(adapted=Adapted(allowed=4, falls=1), taken=3)
 DONE = Succeeded(result=None)
 
 
-def sample(seconds: float, trouble: Trouble | None = None) -> Sample:
+def sample(seconds: float, trouble: Trouble | None = None) -> RunSample:
     assert ENTERED.adapted
-    return Sample(entered=ENTERED.adapted, taken=3, seconds=seconds, trouble=trouble)
+    return RunSample(entered=ENTERED.adapted, taken=3, seconds=seconds, trouble=trouble)
 
 
 def run_of(seconds: float = 2, *, entered: Entered = ENTERED, rules: Classify | None = None) -> MeasuredRun:

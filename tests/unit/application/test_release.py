@@ -11,7 +11,7 @@ from tests.support.builders import A_WAIT, NOW, SECOND, a_job
 from tests.support.single_job import Clock
 from tidemill.application.ports import LimitSlot, Unreadable, ignore_unreadable
 from tidemill.application.release import LISTED_AT_LEAST, Releaser
-from tidemill.domain.adaptive_limit import Change
+from tidemill.domain.adaptive_limit import ConcurrencyChange
 from tidemill.domain.errors import (
     MalformedDocumentError,
     NewerSchemaError,
@@ -82,7 +82,7 @@ class World:
         self.state = replace(self.state, held=held | {turn.reservation: turn.due + RESERVED for turn in turns})
         return True
 
-    def vacate(self, _line: Line, name: str, change: Change | None = None) -> None:
+    def vacate(self, _line: Line, name: str, change: ConcurrencyChange | None = None) -> None:
         self.calls.append(("vacate", name, *([change] if change else [])))
         if change and self.outdated:
             raise OutdatedChangeError
@@ -91,7 +91,7 @@ class World:
     def clear(self, line: Line, _state: LimitState) -> None:
         self.calls.append(("clear", line))
 
-    def release(self, slot: LimitSlot, change: Change | None = None) -> bool:
+    def release(self, slot: LimitSlot, change: ConcurrencyChange | None = None) -> bool:
         self.calls.append(("release", slot, *([change] if change else [])))
         if change and self.outdated:
             raise OutdatedChangeError

@@ -8,7 +8,7 @@ import pytest
 from tests.support.builders import NOW, SECOND
 from tests.unit.application.test_release import LINE, World, parked
 from tidemill.application.ports import LimitSlot
-from tidemill.domain.adaptive_limit import Adapted, Adaptive, Change, Sample
+from tidemill.domain.adaptive_limit import Adapted, Adaptive, ConcurrencyChange, RunSample
 from tidemill.domain.limit_state import run_name
 from tidemill.domain.limits import Limit
 
@@ -25,7 +25,7 @@ def an_adaptive_slot(*, seconds: float) -> LimitSlot:
         token=TOKEN,
         until=NOW,
         job=("tenant", "id"),
-        sample=Sample(entered=TWO_ALLOWED, taken=2, seconds=seconds),
+        sample=RunSample(entered=TWO_ALLOWED, taken=2, seconds=seconds),
     )
 
 
@@ -52,39 +52,39 @@ def test_a_good_run_of_an_adaptive_limit_releases_a_job_into_the_room_that_it_ma
 def test_a_bad_run_of_an_adaptive_limit_hands_no_slot_over(world: World) -> None:
     crowded(world, 3)
     world.state = replace(world.state, held={**(world.state.held or {}), "third": NOW + SECOND})
-    told: list[Change] = []
+    reported: list[ConcurrencyChange] = []
     slot = an_adaptive_slot(seconds=5)
 
-    world.releaser.leave(slot, line_stands=True, tell=told.append)
+    world.releaser.leave(slot, line_stands=True, lowered=reported.append)
 
     assert world.called("reserve") == []
     ((name, change),) = world.called("vacate")
-    assert (name, told) == (run_name(TOKEN), [change])
+    assert (name, reported) == (run_name(TOKEN), [change])
     assert change.lowered.allowed == pytest.approx(1.4)
 
 
 def test_a_bad_run_tells_the_decrease_that_goes_with_a_hand_over(world: World) -> None:
     crowded(world, 3)
     world.state = replace(world.state, held={run_name(TOKEN): NOW + SECOND})
-    told: list[Change] = []
+    reported: list[ConcurrencyChange] = []
 
-    world.releaser.leave(an_adaptive_slot(seconds=5), line_stands=True, tell=told.append)
+    world.releaser.leave(an_adaptive_slot(seconds=5), line_stands=True, lowered=reported.append)
 
     ((turns, leaving, change),) = world.called("reserve")
     # 1.4 are rounded up.
-    assert (len(turns), leaving, told) == (2, run_name(TOKEN), [change])
+    assert (len(turns), leaving, reported) == (2, run_name(TOKEN), [change])
 
 
 @pytest.mark.parametrize("seconds", [0.5, 5])
 def test_a_run_whose_slot_was_given_back_already_changes_nothing(world: World, seconds: float) -> None:
     crowded(world, 1)
     world.state = replace(world.state, held={})
-    told: list[Change] = []
+    reported: list[ConcurrencyChange] = []
 
-    world.releaser.leave(an_adaptive_slot(seconds=seconds), line_stands=True, tell=told.append)
+    world.releaser.leave(an_adaptive_slot(seconds=seconds), line_stands=True, lowered=reported.append)
 
     (call,) = world.called("reserve")
-    assert (len(call), told) == (2, [])
+    assert (len(call), reported) == (2, [])
 
 
 @pytest.mark.parametrize("limit", [None, Limit(concurrency=3)])
@@ -104,11 +104,11 @@ def test_a_change_that_no_longer_applies_does_not_keep_the_slot(world: World, *,
     crowded(world, 0)
     world.state, world.outdated = replace(world.state, marked=False), True
     world.frees = False
-    told: list[Change] = []
+    reported: list[ConcurrencyChange] = []
 
-    world.releaser.leave(an_adaptive_slot(seconds=5), line_stands=line_stands, tell=told.append)
+    world.releaser.leave(an_adaptive_slot(seconds=5), line_stands=line_stands, lowered=reported.append)
 
     name = run_name(TOKEN)
     last = world.called("vacate" if line_stands else "release")[-1]
     assert last == ((name,) if line_stands else (an_adaptive_slot(seconds=5),))
-    assert told == []
+    assert reported == []

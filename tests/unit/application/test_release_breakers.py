@@ -14,7 +14,7 @@ from tests.unit.application.test_release_adaptive import TOKEN, an_adaptive_slot
 from tidemill.application import release
 from tidemill.application.ports import WHOLE
 from tidemill.application.release import Releaser
-from tidemill.domain.adaptive_limit import Change
+from tidemill.domain.adaptive_limit import ConcurrencyChange
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import Job
 from tidemill.domain.limit_state import reservation_name, run_name
@@ -188,17 +188,17 @@ def test_without_breakers_the_line_of_one_has_the_limit_of_its_item() -> None:
 def test_a_run_without_a_line_changes_the_number_as_it_leaves_and_tells_a_decrease_once(
     frees: bool, seconds: float
 ) -> None:
-    world, told = World(frees=frees), list[Change]()
+    world, reported = World(frees=frees), list[ConcurrencyChange]()
     world.state = replace(world.state, marked=False, held={run_name(TOKEN): NOW})
     slot = an_adaptive_slot(seconds=seconds)
 
-    world.releaser.leave(slot, line_stands=False, tell=told.append)
+    world.releaser.leave(slot, line_stands=False, lowered=reported.append)
 
     [(released, change)] = world.called("release")
     assert released is slot
     assert bool(change.lowered) is (seconds > 1)
     # A line has come meanwhile: then the release of it changes the number.
-    assert told == ([change] if seconds > 1 and not frees else [])
+    assert reported == ([change] if seconds > 1 and not frees else [])
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_a_run_without_a_line_changes_the_number_as_it_leaves_and_tells_a_decrea
     ids=["the handler did not run", "the limit adapts no more"],
 )
 def test_a_run_that_measured_nothing_of_use_only_frees_its_slot(changed: Callable[[Any], Any]) -> None:
-    world, told = World(frees=False), list[Change]()
+    world, reported = World(frees=False), list[ConcurrencyChange]()
     slot = changed(an_adaptive_slot(seconds=5))
-    world.releaser.leave(slot, line_stands=False, tell=told.append)
-    assert (world.called("release"), told) == ([(slot,)], [])
+    world.releaser.leave(slot, line_stands=False, lowered=reported.append)
+    assert (world.called("release"), reported) == ([(slot,)], [])

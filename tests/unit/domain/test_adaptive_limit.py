@@ -12,8 +12,8 @@ from tidemill.domain.adaptive_limit import (
     DECREASE,
     Adapted,
     Adaptive,
-    Change,
-    Sample,
+    ConcurrencyChange,
+    RunSample,
     Trouble,
     change_after,
     changed,
@@ -26,23 +26,23 @@ BOUNDS = Adaptive(floor=2, ceiling=20, target_seconds=1)
 TEN = Adapted(allowed=10.0, falls=1, fell_at=NOW - timedelta(minutes=1), why=Trouble.SLOW)
 
 
-def a_sample(**changes: Any) -> Sample:
+def a_sample(**changes: Any) -> RunSample:
     given: dict[str, Any] = {"entered": TEN, "taken": 10, "seconds": 0.5}
-    return Sample(**given | changes)
+    return RunSample(**given | changes)
 
 
-def after(sample: Sample | None, present: Adapted | None = TEN) -> Change | None:
+def after(sample: RunSample | None, present: Adapted | None = TEN) -> ConcurrencyChange | None:
     return change_after(BOUNDS, present, sample, now=NOW)
 
 
 def test_a_good_run_adds_its_share_of_one_so_that_a_round_adds_one() -> None:
-    assert after(a_sample()) == Change(step=0.1, sample=a_sample())
+    assert after(a_sample()) == ConcurrencyChange(step=0.1, sample=a_sample())
 
 
 def test_until_the_first_decrease_each_good_run_adds_one() -> None:
     sample = a_sample(entered=replace(TEN, falls=0))
 
-    assert after(sample) == Change(step=1.0, sample=sample)
+    assert after(sample) == ConcurrencyChange(step=1.0, sample=sample)
 
 
 @pytest.mark.parametrize(("taken", "rises"), [(4, False), (5, True)])
@@ -71,7 +71,7 @@ def test_a_bad_run_lowers_it_to_a_share_of_what_the_run_found(changes: dict[str,
 
 def test_a_run_as_long_as_the_target_is_good() -> None:
     assert after(a_sample(seconds=1.0)) is not None
-    assert after(a_sample(seconds=1.0)) == Change(step=0.1, sample=a_sample(seconds=1.0))
+    assert after(a_sample(seconds=1.0)) == ConcurrencyChange(step=0.1, sample=a_sample(seconds=1.0))
 
 
 def test_only_a_run_that_entered_after_the_last_decrease_lowers_it_again() -> None:
@@ -162,7 +162,7 @@ def in_a_loop(capacity: int, *, rounds: int, start: Adapted | None = None) -> li
     for number in range(rounds):
         entered, runs = adapted, BOUNDS.slots(adapted)
         for _ in range(runs):
-            sample = Sample(entered=entered, taken=runs, seconds=0.8 * max(runs / capacity, 1))
+            sample = RunSample(entered=entered, taken=runs, seconds=0.8 * max(runs / capacity, 1))
             adapted = changed(adapted, change_after(BOUNDS, adapted, sample, now=NOW + number * SECOND))
         numbers.append(adapted.allowed)
     return numbers

@@ -11,7 +11,7 @@ from tests.support.builders import LEASE, NOW, SECOND
 from tests.support.said_requests import said
 from tidemill.application.ports import LimitSlot
 from tidemill.aws.attribute_values import milliseconds
-from tidemill.domain.adaptive_limit import Adapted, Change, Sample
+from tidemill.domain.adaptive_limit import Adapted, ConcurrencyChange, RunSample
 from tidemill.domain.errors import OutdatedChangeError
 from tidemill.domain.limit_state import LimitState, run_name
 from tidemill.domain.limits import Limit, Rate
@@ -21,7 +21,7 @@ from tidemill.dynamodb.limit_item import decoded
 from tidemill.dynamodb.limits import DynamoLimits
 
 SLOT = LimitSlot(line=Line.for_limit("a"), limit=Limit(concurrency=2), token="t", until=NOW + LEASE, job=("ada", "j"))
-CHANGE = Change(step=1, sample=Sample(entered=Adapted(allowed=2, falls=1), taken=1, seconds=2))
+CHANGE = ConcurrencyChange(step=1, sample=RunSample(entered=Adapted(allowed=2, falls=1), taken=1, seconds=2))
 HELD = {"held": {"M": {run_name("t"): milliseconds(NOW + LEASE)}}}
 MARK = {"attention": {"S": "lines#3"}, "last_at": milliseconds(NOW)}
 
@@ -53,7 +53,7 @@ def refused_by(item: Any) -> DynamoLimits:
     ],
 )
 def test_a_slot_that_is_not_taken_back_is_one_that_a_job_waits_for(
-    item: Any, change: Change | None, waits: bool
+    item: Any, change: ConcurrencyChange | None, waits: bool
 ) -> None:
     assert refused_by(item).release(SLOT, change) is waits
 

@@ -33,7 +33,7 @@ from tests.support.builders import (
     reference_to,
 )
 from tidemill.application.ports import Checkpoint, LimitSlot
-from tidemill.domain.adaptive_limit import Adapted, Adaptive, Change, Sample, Trouble
+from tidemill.domain.adaptive_limit import Adapted, Adaptive, ConcurrencyChange, RunSample, Trouble
 from tidemill.domain.flow_place import FlowPlace, Mark
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import CancelRequest, FirstRun, Job, Redrive
@@ -110,11 +110,11 @@ STATES = {
     ),
 }
 ENTERED = Adapted(allowed=2, falls=1)
-SAMPLE = Sample(entered=ENTERED, taken=1, seconds=2)
+SAMPLE = RunSample(entered=ENTERED, taken=1, seconds=2)
 CHANGES = {
     "no change": None,
-    "one more": Change(step=1, sample=SAMPLE),
-    "fewer": Change(
+    "one more": ConcurrencyChange(step=1, sample=SAMPLE),
+    "fewer": ConcurrencyChange(
         lowered=Adapted(allowed=1.5, falls=2, fell_at=NOW, why=Trouble.SLOW), sample=replace(SAMPLE, trouble=None)
     ),
 }

@@ -14,7 +14,7 @@ from tidemill.application.attempt_report import Ending, Report
 from tidemill.application.ports import UnreadableItem
 from tidemill.application.reconcile import Reconciled
 from tidemill.application.submit import Accepted
-from tidemill.domain.adaptive_limit import Adapted, Change, Sample, Trouble
+from tidemill.domain.adaptive_limit import Adapted, ConcurrencyChange, RunSample, Trouble
 from tidemill.domain.claim_verdict import ClaimVerdict
 from tidemill.domain.errors import JobTimeoutError, MalformedDocumentError
 from tidemill.domain.job import CRASHED, DEADLINE_PASSED, AttemptError, DeathReason, Job
@@ -306,10 +306,10 @@ def test_a_stage_can_withhold_the_text_of_exceptions(
 
 
 def test_a_decrease_of_an_adaptive_concurrency_is_a_line_with_its_inputs(said: Said) -> None:
-    sample = Sample(entered=Adapted(allowed=10, falls=2), taken=9, seconds=1.5)
+    sample = RunSample(entered=Adapted(allowed=10, falls=2), taken=9, seconds=1.5)
     lowered = Adapted(allowed=7, falls=3, fell_at=NOW, why=Trouble.SLOW)
 
-    a_log(measured_types={JOB.type}).lowered(JOB, SHARED_LINE, Change(lowered=lowered, sample=sample))
+    a_log(measured_types={JOB.type}).lowered(JOB, SHARED_LINE, ConcurrencyChange(lowered=lowered, sample=sample))
 
     (line,) = said()
     assert (line["message"], line["level"], line["job_id"]) == ("concurrency lowered", "WARNING", JOB.id)
@@ -327,6 +327,8 @@ def test_a_decrease_of_an_adaptive_concurrency_is_a_line_with_its_inputs(said: S
 
 
 def test_an_increase_writes_no_line(said: Said) -> None:
-    a_log().lowered(JOB, SHARED_LINE, Change(step=1, sample=Sample(entered=Adapted(allowed=1), taken=1, seconds=0)))
+    a_log().lowered(
+        JOB, SHARED_LINE, ConcurrencyChange(step=1, sample=RunSample(entered=Adapted(allowed=1), taken=1, seconds=0))
+    )
 
     assert said() == []
