@@ -78,7 +78,7 @@ def test_a_job_that_always_fails_dies_reaches_the_dlq_and_can_be_redriven(mill: 
 
     mill.script.handler = lambda _payload, _run: "fixed"
     redriver = Redriver(store=composition.store(), clock=mill.now, new_token=lambda: "a redrive")
-    assert [redriver.redrive(job, by="ada") for job in redriver.plan(ANY_JOB)] == [True]
+    assert [redriver.redrive(job, by="ada") for job in redriver.dead_jobs(ANY_JOB)] == [True]
     assert sweep(
         SqsDeadLetterQueue(client("sqs"), mill.dead_letters), store=composition.store(), clock=mill.now
     ) == Swept(outdated=1)

@@ -115,7 +115,7 @@ class World:
         """Redrive as an operator that repeats the command until it succeeds."""
 
         def command() -> None:
-            for job in list(redriver.plan(ANY_JOB)):
+            for job in list(redriver.dead_jobs(ANY_JOB)):
                 redriver.redrive(job, by="ada")
             sweep(self.dead_letters, store=self._store, clock=self.clock)
 

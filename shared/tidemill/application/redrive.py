@@ -26,13 +26,13 @@ class Redriver:
         self._clock = clock
         self._new_token = new_token
 
-    def plan(
+    def dead_jobs(
         self, wanted: JobFilter, *, unreadable: Unreadable = ignore_unreadable, began: datetime | None = None
     ) -> Iterator[Job]:
         """The dead jobs that match, the earliest death first, without the expired ones. Changes nothing.
 
         It holds some hundred jobs at a time. Without the jobs that were redriven since `began` and have died again: a
-        redrive that goes through the plan meets them at its end, and must not redrive them for ever.
+        redrive that goes through these jobs meets them at its end, and must not redrive them for ever.
         """
         now = self._clock()
         for job in self._dead(wanted, unreadable):

@@ -34,7 +34,7 @@ def dlq_list(installation: Installation, *, types: tuple[str, ...], deaths: tupl
     """
     selection = JobFilter(types=types, deaths=tuple(map(DeathReason, deaths)))
     dead: Counter[str] = Counter()
-    jobs = _selected(installation.redriver.plan(ANY_JOB, unreadable=report_unreadable), selection, dead)
+    jobs = _selected(installation.redriver.dead_jobs(ANY_JOB, unreadable=report_unreadable), selection, dead)
     if as_json:
         for job in jobs:
             click.echo(json.dumps(report(job), separators=(",", ":")))

@@ -64,7 +64,7 @@ def dlq_summary(installation: Installation, types: tuple[str, ...], *, limit: in
     died, the version of the code that ran most of them last, and the number of other versions, and the last job as an
     example for `tidemill dlq show`.
     """
-    dead = installation.redriver.plan(JobFilter(types=types), unreadable=report_unreadable)
+    dead = installation.redriver.dead_jobs(JobFilter(types=types), unreadable=report_unreadable)
     read = list(islice(dead, limit + 1))
     groups = sorted(_grouped(read[:limit]).items(), key=lambda group: (-group[1].jobs, group[0]))
     if as_json:

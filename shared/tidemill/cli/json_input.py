@@ -10,7 +10,7 @@ import click
 from tidemill.cli.output import say
 
 
-def read_payload(argument: str, *, hint: str = "PAYLOAD") -> str:
+def read_source(argument: str, *, hint: str = "PAYLOAD") -> str:
     """The JSON text of a payload. `-` reads stdin, `@FILE` reads a file. `hint` as in `read_text`."""
     text = read_text(argument.removeprefix("@"), hint=hint) if _names_a_source(argument) else argument
     decoded(text, hint=hint)

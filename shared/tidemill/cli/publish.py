@@ -6,7 +6,7 @@ import click
 
 from tidemill.cli.formatting import visible
 from tidemill.cli.installation import Installation
-from tidemill.cli.json_input import read_payload
+from tidemill.cli.json_input import read_source
 from tidemill.cli.keyed_post import checked_key, posted
 from tidemill.cli.output import say, show_json
 from tidemill.cli.watch import watch_jobs
@@ -42,7 +42,7 @@ def publish(
     event succeeds.
     """
     installation: Installation = ctx.obj
-    members = {"type": json.dumps(type_), "data": read_payload(data, hint="DATA")}
+    members = {"type": json.dumps(type_), "data": read_source(data, hint="DATA")}
     given = {"version": version, "group": group}
     members |= {name: json.dumps(value) for name, value in given.items() if value is not None}
     job = posted(installation, "/events", members, made="event", key=key)

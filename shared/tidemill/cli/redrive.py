@@ -106,7 +106,7 @@ def redrive(
             raise click.UsageError("--payload requires one ID, and takes no other selection than --tenant")
         redrive_with_payload(installation, wanted, payload, reason=reason, dry_run=dry_run, yes=yes, as_json=as_json)
         return
-    plan = Plan.of(installation.redriver.plan(wanted, unreadable=report_unreadable), limit=limit)
+    plan = Plan.of(installation.redriver.dead_jobs(wanted, unreadable=report_unreadable), limit=limit)
     if dry_run and as_json:
         show_json(plan.as_json())
         return
@@ -146,7 +146,7 @@ def _check_selection(*, selected: bool, everything: bool) -> None:
 
 def _say_unmatched(installation: Installation, wanted: JobFilter, plan: Plan) -> None:
     """Name the IDs and types of the command without a job to redrive."""
-    dead = installation.redriver.plan
+    dead = installation.redriver.dead_jobs
     if wanted.ids and plan.jobs < len(set(wanted.ids)):
         matched = {job.id for job in dead(wanted)}
         others = {job.id for job in dead(JobFilter(ids=wanted.ids))} - matched

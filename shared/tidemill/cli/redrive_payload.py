@@ -16,7 +16,7 @@ from tidemill.cli.errors import CommandError, report_unreadable
 from tidemill.cli.formatting import count, visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.job_filter_options import as_options
-from tidemill.cli.json_input import read_payload as read_source
+from tidemill.cli.json_input import read_source
 from tidemill.cli.output import say, show, show_json
 from tidemill.cli.redrive_run import say_why
 from tidemill.domain.errors import PayloadTooLargeError
@@ -68,7 +68,7 @@ def redrive_with_payload(
 
 
 def _the_job(installation: Installation, wanted: JobFilter) -> Job:
-    found = list(islice(installation.redriver.plan(wanted, unreadable=report_unreadable), 2))
+    found = list(islice(installation.redriver.dead_jobs(wanted, unreadable=report_unreadable), 2))
     if len(found) > 1:
         raise click.UsageError("several dead jobs have this ID: name the tenant with --tenant")
     if found:

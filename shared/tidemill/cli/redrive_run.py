@@ -128,7 +128,7 @@ class RedriveRun:
 
     def _dead(self) -> Iterator[Job]:
         redriver, wanted = self._installation.redriver, self._request.wanted
-        return in_group_order(redriver.plan(wanted, unreadable=report_unreadable, began=self._began))
+        return in_group_order(redriver.dead_jobs(wanted, unreadable=report_unreadable, began=self._began))
 
     def _write(self, job: Job) -> bool:
         redriven = self._installation.redriver.redrive(

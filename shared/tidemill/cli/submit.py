@@ -8,7 +8,7 @@ import click
 
 from tidemill.cli.formatting import timestamp, visible
 from tidemill.cli.installation import Installation
-from tidemill.cli.json_input import read_payload
+from tidemill.cli.json_input import read_source
 from tidemill.cli.keyed_post import checked_key, posted
 from tidemill.cli.output import say, show_json
 from tidemill.cli.parameter_types import DURATION, TIMESTAMP
@@ -139,7 +139,7 @@ def submit(
         return
     if type_ is None:
         raise click.UsageError("give a TYPE, or --batch FILE")
-    fields = {"type": json.dumps(type_), "payload": read_payload("{}" if payload is None else payload)}
+    fields = {"type": json.dumps(type_), "payload": read_source("{}" if payload is None else payload)}
     fields |= {name: json.dumps(value) for name, value in given.items()}
     job = posted(installation, "/jobs", fields, made="job", key=key)
     if not wait:

@@ -190,7 +190,7 @@ class Operators:
 
     def _redrive(self, name: str, _process: Process) -> None:
         redrive = redriver()
-        for job in list(redrive.plan(ANY_JOB)):
+        for job in list(redrive.dead_jobs(ANY_JOB)):
             redrive.redrive(job, by=name)
         for urls in composition.lane_urls().values():
             sweep(SqsDeadLetterQueue(clients.sqs(), urls.dead_letters), store=composition.store(), clock=clock.now)

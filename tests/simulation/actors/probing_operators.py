@@ -57,7 +57,7 @@ class ProbingOperators:
     def _edit(self, _process: Process) -> None:
         """Give a dead job a payload with which no attempt fails. Its model must accept it."""
         redrive = redriver()
-        job = next((job for job in redrive.plan(ANY_JOB, began=clock.now()) if job.type in EDITABLE), None)
+        job = next((job for job in redrive.dead_jobs(ANY_JOB, began=clock.now()) if job.type in EDITABLE), None)
         if job is None:
             return
         payloads = composition.payloads()
@@ -89,11 +89,11 @@ class ProbingOperators:
             if claimed:
                 succeeded.add(cause_of(probe.job))
 
-        for job in probes.choose(in_group_order(redrive.plan(ANY_JOB, began=began))):
+        for job in probes.choose(in_group_order(redrive.dead_jobs(ANY_JOB, began=began))):
             if written(job):
                 probes.redriven(job)
         probes.wait(ended)
-        for job in probes.approved(in_group_order(redrive.plan(ANY_JOB, began=began))):
+        for job in probes.approved(in_group_order(redrive.dead_jobs(ANY_JOB, began=began))):
             self._require(cause_of(job) in succeeded, f"no probe of the cause of {job.id} succeeded", job)
             written(job)
 

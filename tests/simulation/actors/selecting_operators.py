@@ -95,7 +95,7 @@ class SelectingOperators:
 
         redrive = redriver()
         self._require_same(
-            lambda: redrive.plan(JobFilter(types=types, ids=selected)), fits, lag_ms=self._lag_ms, expired=False
+            lambda: redrive.dead_jobs(JobFilter(types=types, ids=selected)), fits, lag_ms=self._lag_ms, expired=False
         )
 
     def _search(self) -> None:

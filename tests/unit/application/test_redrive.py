@@ -45,7 +45,7 @@ def test_the_plan_names_the_dead_jobs_of_a_type_or_an_id_and_changes_nothing(
     brought_to(store, State.SUCCEEDED)
 
     def planned(selection: JobFilter) -> set[str]:
-        return {job.id for job in redriver.plan(selection)}
+        return {job.id for job in redriver.dead_jobs(selection)}
 
     assert planned(JobFilter()) == {one.id, other.id}
     assert planned(JobFilter(types=["test.other"])) == {other.id}
@@ -66,14 +66,14 @@ def test_the_plan_of_some_ids_begins_with_the_earliest_death(redriver: Redriver,
     table.put(replace(old, id="queued", state=State.QUEUED, due=NOW))
     ids = [*deaths, "queued", "old"]
 
-    assert [job.id for job in redriver.plan(JobFilter(tenant=old.tenant, ids=ids))] == ["old", "b", "c", "d", "a"]
+    assert [job.id for job in redriver.dead_jobs(JobFilter(tenant=old.tenant, ids=ids))] == ["old", "b", "c", "d", "a"]
 
 
 def test_the_plan_omits_expired_jobs(redriver: Redriver, store: JobStore, clock: Clock) -> None:
     brought_to(store, State.DEAD)
     clock.now += RETENTION + SECOND
 
-    assert list(redriver.plan(JobFilter())) == []
+    assert list(redriver.dead_jobs(JobFilter())) == []
 
 
 def test_the_plan_omits_what_was_redriven_since_it_began(redriver: Redriver, table: Table) -> None:
@@ -91,8 +91,8 @@ def test_the_plan_omits_what_was_redriven_since_it_began(redriver: Redriver, tab
     dead("before and since", NOW, began + SECOND)
     wanted = JobFilter(tenant=TENANT, ids=["never", "before", "twice before", "then", "before and since"])
 
-    assert {job.id for job in redriver.plan(wanted, began=began)} == {"never", "before", "twice before"}
-    assert len(list(redriver.plan(wanted))) == 5
+    assert {job.id for job in redriver.dead_jobs(wanted, began=began)} == {"never", "before", "twice before"}
+    assert len(list(redriver.dead_jobs(wanted))) == 5
 
 
 def test_redrive_queues_the_job_and_records_the_operator(redriver: Redriver, store: JobStore) -> None:
@@ -107,7 +107,7 @@ def test_redrive_queues_the_job_and_records_the_operator(redriver: Redriver, sto
 
 def test_only_one_of_two_concurrent_operators_redrives_each_job(redriver: Redriver, store: JobStore) -> None:
     dead = [brought_to(store, State.DEAD) for _ in range(3)]
-    plans = [list(redriver.plan(JobFilter())) for _ in range(2)]
+    plans = [list(redriver.dead_jobs(JobFilter())) for _ in range(2)]
 
     outcomes = [redriver.redrive(job, by="ada") for plan in plans for job in plan]
 
@@ -124,7 +124,7 @@ def test_an_unreadable_dead_job_does_not_hide_others_from_the_plan(
     table.client.put_item(TableName=table.name, Item=item | {"schema": {"N": "99"}})
     unreadable: list[str] = []
 
-    plan = redriver.plan(JobFilter(), unreadable=lambda _tenant, job_id, _error: unreadable.append(job_id))
+    plan = redriver.dead_jobs(JobFilter(), unreadable=lambda _tenant, job_id, _error: unreadable.append(job_id))
 
     assert {job.id for job in plan} == {jobs[0].id, jobs[2].id}
     assert unreadable == [jobs[1].id]

@@ -90,12 +90,12 @@ def _redrive(client: Any) -> int:
     redriver = Redriver(store=store, clock=lambda: NOW, new_token=lambda: "token")
     probes = Probes(store=store, clock=lambda: NOW, pause=time.sleep, timeout=timedelta(minutes=1))
     writes = ParallelWrites(partial(redriver.redrive, by="ada"), verb="Redrove")
-    chosen = probes.choose(in_group_order(redriver.plan(ANY_JOB)))
+    chosen = probes.choose(in_group_order(redriver.dead_jobs(ANY_JOB)))
     writes.run(chosen)
     for job in chosen:
         probes.redriven(job)
     probes.wait(lambda _probe: None)
-    writes.run(probes.approved(in_group_order(redriver.plan(ANY_JOB))))
+    writes.run(probes.approved(in_group_order(redriver.dead_jobs(ANY_JOB))))
     return writes.written
 
 

@@ -76,7 +76,7 @@ def an_operator_redrives_the_dead_jobs_of_a_type(stage: Stage) -> None:
     def act() -> object:
         redrive = redriver()
         refused: list[object] = []
-        found = list(redrive.plan(replace(ANY_JOB, types=("sim.repaired",))))
+        found = list(redrive.dead_jobs(replace(ANY_JOB, types=("sim.repaired",))))
         done = [
             redrive.redrive(job, by="ada", reason="repaired", refused=lambda _, now: refused.append(_shown(now)))
             for job in [*found, *found]
@@ -93,7 +93,7 @@ def an_operator_redrives_a_job_with_another_payload(stage: Stage) -> None:
     def act() -> object:
         redrive = redriver()
         wanted = JobFilter(ids=(job["id"],), tenant=TENANT)
-        (dead,) = redrive.plan(wanted)
+        (dead,) = redrive.dead_jobs(wanted)
         payloads = composition.payloads()
         return [
             redrive.redrive_with(dead, text, payloads, by="ada", reason="typo")

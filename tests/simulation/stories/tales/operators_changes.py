@@ -38,10 +38,13 @@ def dead_jobs_that_are_redriven_by_selection(stage: Stage) -> None:
 
     def act() -> object:
         redrive = redriver()
-        dead = [*redrive.plan(ANY_JOB)]
-        tagged = [*redrive.plan(JobFilter(tag="t2", types=["sim.permanent"]))]
-        named = [*redrive.plan(JobFilter(tenant=TENANT, ids=[job.id for job in dead], error="PermanentJobError"))]
-        none = [*redrive.plan(JobFilter(deaths=[DeathReason.UNDELIVERABLE])), *redrive.plan(JobFilter(tenant=BOB))]
+        dead = [*redrive.dead_jobs(ANY_JOB)]
+        tagged = [*redrive.dead_jobs(JobFilter(tag="t2", types=["sim.permanent"]))]
+        named = [*redrive.dead_jobs(JobFilter(tenant=TENANT, ids=[job.id for job in dead], error="PermanentJobError"))]
+        none = [
+            *redrive.dead_jobs(JobFilter(deaths=[DeathReason.UNDELIVERABLE])),
+            *redrive.dead_jobs(JobFilter(tenant=BOB)),
+        ]
         told = each(tagged, lambda job: redrive.redrive(job, by="eve", reason="it is repaired"))
         again = each(tagged, lambda job: redrive.redrive(job, by="bob"))
         return [[job.id for job in jobs] for jobs in (dead, tagged, named, none)], told, again
@@ -57,11 +60,11 @@ def a_redrive_with_probes(stage: Stage) -> None:
     def act() -> object:
         redrive, began, verdicts = redriver(), clock.now(), list[object]()
         probes = Probes(store=composition.store(), clock=clock.now, pause=time.sleep, timeout=timedelta(seconds=7))
-        for job in probes.choose(in_group_order(redrive.plan(ANY_JOB, began=began))):
+        for job in probes.choose(in_group_order(redrive.dead_jobs(ANY_JOB, began=began))):
             if redrive.redrive(job, by="eve"):
                 probes.redriven(job)
         probes.wait(lambda probe: verdicts.append([cause_of(probe.job), probe.verdict]))
-        rest = [job.id for job in probes.approved(in_group_order(redrive.plan(ANY_JOB, began=began)))]
+        rest = [job.id for job in probes.approved(in_group_order(redrive.dead_jobs(ANY_JOB, began=began)))]
         return verdicts, rest, probes.held, probes.all_succeeded
 
     stage.operate("redrives with probes", act)
@@ -83,13 +86,13 @@ def a_redrive_of_groups_with_probes(stage: Stage) -> None:
     def act() -> object:
         redrive, began, told = redriver(), clock.now(), list[object]()
         probes = Probes(store=composition.store(), clock=clock.now, pause=time.sleep, timeout=timedelta(seconds=7))
-        chosen = probes.choose(in_group_order(redrive.plan(ANY_JOB, began=began)))
+        chosen = probes.choose(in_group_order(redrive.dead_jobs(ANY_JOB, began=began)))
         told.append([job.id for job in chosen])
         for job in chosen:
             if redrive.redrive(job, by="eve"):
                 probes.redriven(job)
         probes.wait(lambda probe: told.append([cause_of(probe.job), probe.verdict]))
-        rest = [job.id for job in probes.approved(in_group_order(redrive.plan(ANY_JOB, began=began)))]
+        rest = [job.id for job in probes.approved(in_group_order(redrive.dead_jobs(ANY_JOB, began=began)))]
         return told, rest, probes.held, probes.all_succeeded
 
     stage.operate("redrives with probes", act)
@@ -103,7 +106,7 @@ def a_dead_job_with_another_payload(stage: Stage) -> None:
         redrive = redriver()
         payload = '{"fails":0,"padding":"' + "x" * 400 + '"}'
         return each(
-            [*redrive.plan(ANY_JOB)],
+            [*redrive.dead_jobs(ANY_JOB)],
             lambda job: redrive.redrive_with(job, payload, composition.payloads(), by="eve", reason="wrong count"),
         )
 

@@ -18,7 +18,7 @@ def a_dead_job_that_an_operator_redrove(stage: Stage) -> None:
     stage.passes(4)
 
     def redrive(reason: str) -> object:
-        (dead,) = redriver().plan(ANY_JOB)
+        (dead,) = redriver().dead_jobs(ANY_JOB)
         return redriver().redrive(dead, by="ada", reason=reason)
 
     stage.operate("redrives", partial(redrive, "repaired"))
