@@ -11,30 +11,18 @@ from shlex import quote
 from typing import Final
 
 from tidemill.application.explain_breaker import parked_by_breaker
-from tidemill.application.explained_burst import debounced
 from tidemill.application.explained_effects import effects
 from tidemill.application.explained_parts import look_ahead, so_far
+from tidemill.application.explained_time import reason_of_time, times
 from tidemill.application.explanation import Answer, Facts, Reason
 from tidemill.application.time_text import moment
 from tidemill.domain.adaptive_limit import Adapted, Adaptive, Trouble
-from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import Job
 from tidemill.domain.limit_state import LimitState, earliest
 from tidemill.domain.overrides import Override
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause, Wait
 
-_HOLDS: Final[Mapping[HoldCause | None, str]] = {
-    HoldCause.PAUSE: "an operator had paused it",
-    HoldCause.SUSPECT: "it may have crashed its last worker, so it must run alone, and no worker had the time for that",
-    HoldCause.STRAY: "a handler in its process ran on beyond its time, and the process was about to end",
-    HoldCause.OUTAGE: "the store did not respond to its worker",
-    HoldCause.TYPE: "its worker could not load its type, because a job file was broken",
-    HoldCause.BREAKER: "the breaker of its downstream was open",
-    HoldCause.UNDO: "the job that it supersedes still ran, or its undo had not succeeded",
-    HoldCause.VERSION: "its worker does not know its type, or refuses its payload; during a deployment this passes",
-    None: "another version of the code held it",
-}
 _TROUBLES: Final[Mapping[Trouble | None, str]] = {
     Trouble.SLOW: "because a run took longer than the target",
     Trouble.THROTTLED: "because the downstream throttled",
@@ -45,13 +33,6 @@ _RECONCILE: Final = (
     "Reconcile sends it again when it is overdue by its limit; "
     "`tidemill reconcile --overdue-by 1` does so after a minute."
 )
-
-#: Of a released job that has a time, by the cause of its wait. The braces stand for the key of its line.
-_RELEASED: Final[Mapping[Cause, tuple[Reason, str]]] = {
-    Cause.PAUSE: (Reason.RESUMED, "The pause {} has ended"),
-    Cause.TYPE: (Reason.LOADED, "Its type {} is loaded again"),
-    Cause.BREAKER: (Reason.BREAKER_RELEASED, "The breaker {} released it"),
-}
 
 
 def explain(facts: Facts) -> Answer:
@@ -129,33 +110,7 @@ def _not_due(facts: Facts) -> Answer:
     via = ["Wake puts it on its lane up to five minutes before."] if job.state is State.SCHEDULED else []
     if job.state is State.SCHEDULED and (stopped := _stopped("wake", facts)):
         via = [stopped]
-    if job.burst and job.due == job.run_at:
-        # Of its submissions, also if it was parked in between.
-        text, reason = debounced(job.burst, when, now), Reason.DELAYED
-    elif job.state is State.QUEUED and job.wait and (released := _RELEASED.get(job.wait.cause)):
-        reason, begins = released
-        text = f"{begins.format(job.wait.key)}, and it starts {when}."
-    elif job.holds and job.hold_cause is HoldCause.LIMIT:
-        limit = job.wait.line if job.wait else "limit of its type"
-        text, reason = f"The {limit} lets it start {when}.", Reason.TURN
-    elif job.holds:
-        text = f"It was held back until {when}, {_times(job.holds)} in a row: {_HOLDS[job.hold_cause]}."
-        reason = Reason.HELD
-    elif job.redrives and job.redrives[-1].at == job.due:
-        text, reason = f"It was redriven, to run {when}.", Reason.REDRIVEN
-    elif job.errors and job.errors[-1].next_due == job.due:
-        last = job.errors[-1]
-        text = f"Attempt {last.attempt} failed with {last.error_class}. The next one may begin {when}."
-        reason = Reason.BACKOFF
-    elif job.state is State.RETRYING:
-        why = "other transactions conflicted with it" if job.releases else "the store did not answer its worker"
-        text = f"Its last run gave the claim back, because {why}. It runs again {when}."
-        reason = Reason.RELEASED
-    elif job.claimed_at and job.hops:
-        text = f"Its handler asked to run again {when} (a snooze or a continuation)."
-        reason = Reason.HANDLER_DELAY
-    else:
-        text, reason = f"It was submitted to run {when}.", Reason.DELAYED
+    reason, text = reason_of_time(job, when, now)
     return _said(reason, text, *via, until=job.due)
 
 
@@ -207,11 +162,10 @@ def _parked(facts: Facts) -> Answer:
     if job.wait and job.wait.cause is Cause.TYPE:
         return _unloaded(facts, job.wait)
     if job.wait and job.wait.cause is Cause.BREAKER:
-        place = "" if facts.before_it is None else f" {_before(facts.before_it)}"
-        return parked_by_breaker(facts, job.wait.key, place=place, wake_stopped=_stopped("wake", facts))
+        return parked_by_breaker(facts, job.wait.key, place=_before(facts), wake_stopped=_stopped("wake", facts))
     wait, limit = job.wait, state.limit
     name = f"The {wait.line}" if wait else "Its limit"
-    place = "" if facts.before_it is None else f" {_before(facts.before_it)}"
+    place = _before(facts)
     latest = f"It is released {moment(job.due, now)} at the latest."
     if limit and (slots := limit.slots(state.adapted)) is not None and len(state.taken(now)) >= slots:
         return _said(
@@ -264,7 +218,7 @@ def _awaiting(facts: Facts) -> Answer:
 
 
 def _unloaded(facts: Facts, wait: Wait) -> Answer:
-    place = "" if facts.before_it is None else f" {_before(facts.before_it)}"
+    place = _before(facts)
     return _said(
         Reason.UNLOADED,
         f"The workers could not load the type {wait.key}, because a job file is broken.{place}",
@@ -275,10 +229,14 @@ def _unloaded(facts: Facts, wait: Wait) -> Answer:
     )
 
 
-def _before(number: int) -> str:
+def _before(facts: Facts) -> str:
+    """A space and a sentence; empty if the line was not read."""
+    number = facts.before_it
+    if number is None:
+        return ""
     if not number:
-        return "It is the first of its line."
-    return f"{number} {'job of its line is' if number == 1 else 'jobs of its line are'} before it."
+        return " It is the first of its line."
+    return f" {number} {'job of its line is' if number == 1 else 'jobs of its line are'} before it."
 
 
 def _all_slots(number: int) -> str:
@@ -297,7 +255,7 @@ def _adapts(bounds: Adaptive | None, adapted: Adapted | None, now: datetime) -> 
 
 def _paused(facts: Facts, wait: Wait) -> Answer:
     job, now, pause = facts.job, facts.now, facts.pause
-    place = "" if facts.before_it is None else f" {_before(facts.before_it)}"
+    place = _before(facts)
     if pause is None:
         return _said(
             Reason.RESUMED,
@@ -350,7 +308,7 @@ def _further(facts: Facts) -> Iterator[str]:
         yield f"A cancel was requested {moment(job.cancel_requested_at, now)}: the run ends at its next checkpoint."
     if job.nudges:
         last = moment(job.nudged_at, now)
-        yield f"Reconcile has sent it again {_times(job.nudges)} without a claim, the last time {last}."
+        yield f"Reconcile has sent it again {times(job.nudges)} without a claim, the last time {last}."
     if job.deadline:
         yield f"If no run begins by {moment(job.deadline, now)}, it dies."
     if job.useful_until:
@@ -379,7 +337,7 @@ def _owed(facts: Facts) -> str:
     )
 
 
-_CONSEQUENCES: Final[Mapping[str, str]] = {
+_NOT_CALLED: Final[Mapping[str, str]] = {
     "publish": "Publish is not called, because its event source mapping is not enabled, so no message is sent.",
     "work": "The workers of this lane are not called, because their event source mapping is not enabled.",
     "wake": "Wake is not called, because its schedule is not enabled.",
@@ -388,11 +346,7 @@ _CONSEQUENCES: Final[Mapping[str, str]] = {
 
 def _stopped(verb: str, facts: Facts) -> str:
     """Empty if the function is called."""
-    return f"{_CONSEQUENCES[verb]} `tidemill status` shows the command." if verb in facts.stopped else ""
-
-
-def _times(number: int) -> str:
-    return "once" if number == 1 else f"{number} times"
+    return f"{_NOT_CALLED[verb]} `tidemill status` shows the command." if verb in facts.stopped else ""
 
 
 def _said(reason: Reason, *sentences: str, until: datetime | None = None) -> Answer:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from tidemill.application.dead_letter_sweep import Swept
 from tidemill.application.time_text import span
+from tidemill.domain.setting import Setting
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause
 
@@ -26,6 +27,17 @@ def age(duration: timedelta | None) -> str:
 
 def readable_time(value: datetime) -> str:
     return f"{value:%Y-%m-%d %H:%M:%S}Z"
+
+
+def set_by(setting: Setting) -> str:
+    """Who set it, since when, and until when it is in force."""
+    end = f"until {readable_time(setting.until)}" if setting.until else "until it is removed"
+    return f"by {setting.by} since {readable_time(setting.at)}, {end}"
+
+
+def because(reason: str) -> str:
+    """The end of a line. Empty without a reason."""
+    return f": {reason}" if reason else ""
 
 
 def timestamp(value: datetime) -> str:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from tidemill.cli.blocks import RED, YELLOW, Line, Table
-from tidemill.cli.formatting import DASH, count, readable_time, timestamp
+from tidemill.cli.formatting import DASH, because, count, readable_time, set_by, timestamp
 from tidemill.domain.adaptive_limit import Trouble
 from tidemill.domain.breaker import Breaker, BreakerState
 from tidemill.domain.setting import Setting
@@ -36,10 +36,8 @@ def breaker_lines(found: tuple[BreakerStatus, ...] | Unread) -> Iterator[Line]:
     for each in found:
         name, waiting = each.breaker.name, f"{shown_number(each.parked)} parked"
         if forced := each.forced:
-            end = f"until {readable_time(forced.until)}" if forced.until else "until it is removed"
-            why = f": {forced.reason}" if forced.reason else ""
-            since = f"by {forced.by} since {readable_time(forced.at)}, {end}"
-            yield Line(f"BREAKER FORCED {_forced(forced).upper()}: {name} {since}, {waiting}{why}", YELLOW)
+            what = f"{_forced(forced).upper()}: {name} {set_by(forced)}, {waiting}"
+            yield Line(f"BREAKER FORCED {what}{because(forced.reason)}", YELLOW)
             yield Line(f"  tidemill config set {shlex.quote(forced.name)} --remove", is_command=True)
         elif each.breaker.closed:
             since = f"since {readable_time(each.breaker.since)}"

@@ -10,7 +10,7 @@ from typing import Final
 from tidemill.cli import status_alarms
 from tidemill.cli.blocks import RED, YELLOW, Block, Line, Table
 from tidemill.cli.dead_job_report import error_class
-from tidemill.cli.formatting import DASH, age, count, readable_time
+from tidemill.cli.formatting import DASH, age, because, count, readable_time, set_by
 from tidemill.cli.held_lines_report import breaker_lines, lowered_lines, shown_number
 from tidemill.domain.governor import GOVERNOR_SETTING, Governed
 from tidemill.domain.job import Job
@@ -29,7 +29,7 @@ from tidemill.operator.throughput_metrics import COUNTED, COUNTED_BY_TYPE, WINDO
 #: The most lines of each ranking.
 _RANKED: Final = 5
 #: What stands still while a function is not called, by its verb.
-_CONSEQUENCES: Final[Mapping[str, str]] = {
+_STANDS_STILL: Final[Mapping[str, str]] = {
     "publish": "accepted, retried and continued jobs are not sent to their lanes",
     "work": "the jobs of this lane do not start",
     "wake": "scheduled and parked jobs do not start",
@@ -80,7 +80,7 @@ def _difference(state: ResourceState) -> Iterator[Line]:
     expected = state.expected
     if state.stopped:
         how = "does not exist" if state.state == MISSING else f"is {state.state.lower()}"
-        consequence = _CONSEQUENCES.get(expected.function.partition("-")[0], "its function is not called")
+        consequence = _STANDS_STILL.get(expected.function.partition("-")[0], "its function is not called")
         yield Line(f"STOPPED: the {expected.kind} of {expected.label} {how}, so {consequence}.", RED)
     else:
         what = "; ".join(map(str, state.differences)) or f"it is {state.state}"
@@ -95,9 +95,10 @@ def _pauses(pauses: tuple[tuple[Pause, Counted], ...] | Unread) -> Iterator[Line
     for pause, waiting in pauses:
         end = f"until {readable_time(pause.until)}" if pause.until else "until it is resumed"
         new = ", new jobs refused" if pause.reject_new else ""
-        why = f": {pause.reason}" if pause.reason else ""
         since = f"by {pause.by} since {readable_time(pause.since)}, {end}"
-        yield Line(f"PAUSED: {pause.target} {since}, {shown_number(waiting)} waiting{new}{why}", YELLOW)
+        yield Line(
+            f"PAUSED: {pause.target} {since}, {shown_number(waiting)} waiting{new}{because(pause.reason)}", YELLOW
+        )
         yield Line(f"  tidemill resume {shlex.quote(str(pause.target))}", is_command=True)
 
 
@@ -107,10 +108,8 @@ def _overrides(overrides: tuple[Override, ...] | Unread) -> Iterator[Line]:
         return
     for override in overrides:
         setting = override.setting
-        end = f"until {readable_time(setting.until)}" if setting.until else "until it is removed"
-        why = f": {setting.reason}" if setting.reason else ""
         what = f"{override.overridden.option} of {override.overridden.whose} is {json.dumps(setting.value)}"
-        yield Line(f"OVERRIDDEN: {what} by {setting.by} since {readable_time(setting.at)}, {end}{why}", YELLOW)
+        yield Line(f"OVERRIDDEN: {what} {set_by(setting)}{because(setting.reason)}", YELLOW)
         yield Line(f"  tidemill config set {shlex.quote(setting.name)} --remove", is_command=True)
 
 
@@ -118,10 +117,8 @@ def _strain(strain: Setting | Unread | None) -> Iterator[Line]:
     if isinstance(strain, Unread):
         yield Line(f"Level of strain: not read: {strain.error}", RED)
     elif strain:
-        end = f"until {readable_time(strain.until)}" if strain.until else "until it is removed"
-        why = f": {strain.reason}" if strain.reason else ""
-        since = f"by {strain.by} since {readable_time(strain.at)}, {end}"
-        yield Line(f"STRAINED: level {strain.value} {since}, {_effect(strain.value)}{why}", YELLOW)
+        what = f"level {strain.value} {set_by(strain)}, {_effect(strain.value)}"
+        yield Line(f"STRAINED: {what}{because(strain.reason)}", YELLOW)
         yield Line(f"  tidemill config set {strain.name} --remove", is_command=True)
 
 

@@ -97,6 +97,18 @@ class RolledBack:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Configured:
+    """What operators have set and is in force, as the functions read it."""
+
+    #: Each with the jobs in its line.
+    pauses: tuple[tuple[Pause, Counted], ...]
+    overrides: tuple[Override, ...]
+    strain: Setting | None
+    #: The settings that hold a breaker open or closed, by the name of the breaker.
+    forced_breakers: dict[str, Setting]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SystemStatus:
     """Each part, or why it could not be read."""
 
@@ -182,10 +194,9 @@ def read(deployment: Deployment, *, now: datetime) -> SystemStatus:
         governed = begin(partial(_governed, table, now))
         rolled_back = begin(partial(_rolled_back, deployment.stage))
         sample = begin(partial(job_sample.read, clients.dynamodb(), table=table))
-        found = configured.result()
-        pauses, overrides, strain, forced = (found, found, found, found) if isinstance(found, Unread) else found
+        settings = configured.result()
         lines = parked.result()
-        breakers = begin(partial(_breakers, table, lines, forced))
+        breakers = begin(partial(_breakers, table, lines, settings))
         lowered = begin(partial(_lowered_limits, table, lines))
         return SystemStatus(
             at=now,
@@ -197,9 +208,9 @@ def read(deployment: Deployment, *, now: datetime) -> SystemStatus:
             dead=dead.result(),
             owed=owed.result(),
             parked=lines,
-            pauses=pauses,
-            overrides=overrides,
-            strain=strain,
+            pauses=settings if isinstance(settings, Unread) else settings.pauses,
+            overrides=settings if isinstance(settings, Unread) else settings.overrides,
+            strain=settings if isinstance(settings, Unread) else settings.strain,
             governed=governed.result(),
             breakers=breakers.result(),
             lowered_limits=lowered.result(),
@@ -213,26 +224,24 @@ def _governed(table: str, now: datetime) -> Governed:
     return replace(found, level=in_force(found, now=now))
 
 
-def _configured(
-    counts: AttentionCounts, deployment: Deployment, now: datetime
-) -> tuple[tuple[tuple[Pause, Counted], ...], tuple[Override, ...], Setting | None, dict[str, Setting]]:
-    """As the functions read them.
-
-    The pauses with the jobs in their lines, the overrides, the level of strain, and the forced breakers.
-    """
+def _configured(counts: AttentionCounts, deployment: Deployment, now: datetime) -> Configured:
     configuration = configuration_store(deployment).acting()
-    pauses = tuple((pause, counts.in_line(pause.target.line)) for pause in configuration.pauses(now))
-    return pauses, tuple(configuration.overrides(now)), configuration.strain(now), configuration.forced_breakers(now)
+    return Configured(
+        pauses=tuple((pause, counts.in_line(pause.target.line)) for pause in configuration.pauses(now)),
+        overrides=tuple(configuration.overrides(now)),
+        strain=configuration.strain(now),
+        forced_breakers=configuration.forced_breakers(now),
+    )
 
 
 def _breakers(
-    table: str, parked: ParkedJobs | Unread, forced: dict[str, Setting] | Unread
+    table: str, parked: ParkedJobs | Unread, settings: Configured | Unread
 ) -> tuple[BreakerStatus, ...] | Unread:
     if isinstance(parked, Unread):
         return parked
-    if isinstance(forced, Unread):
-        return forced
-    found = held_lines.breakers(clients.dynamodb(), table=table, parked=parked, forced=forced)
+    if isinstance(settings, Unread):
+        return settings
+    found = held_lines.breakers(clients.dynamodb(), table=table, parked=parked, forced=settings.forced_breakers)
     return tuple(each for each in found if not each.quiet)
 
 
@@ -276,9 +285,9 @@ def _lane(urls: LaneUrls, now: datetime) -> LaneStatus:
 
 
 def stopped_functions(deployment: Deployment, lane: str) -> frozenset[str]:
-    """Of publish, wake and the work of this lane, the verbs whose function is not called, though the template says so.
+    """The verbs of the stopped functions among publish, wake and the worker of this lane.
 
-    Raises what the AWS calls raise.
+    Their mapping or schedule is off, and the template has it on. Raises what the AWS calls raise.
     """
     worker = "work" if lane == Lane.DEFAULT else f"work-{lane}"
     called: dict[str, bool] = {}
