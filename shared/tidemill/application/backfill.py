@@ -5,8 +5,7 @@ import json
 from typing import Final
 from uuid import NAMESPACE_OID, uuid5
 
-from tidemill.application.job_store import BackfillStore
-from tidemill.application.ports import Clock, Payloads
+from tidemill.application.ports import BackfillStore, Clock, Payloads
 from tidemill.application.unnamed_payloads import delete_unnamed
 from tidemill.domain.errors import MalformedDocumentError, WriteRefusedError
 from tidemill.domain.job import Job

@@ -8,8 +8,7 @@ lost.
 from dataclasses import replace
 from typing import Final
 
-from tidemill.application.job_store import BurstStore
-from tidemill.application.ports import Clock, Payloads
+from tidemill.application.ports import BurstStore, Clock, Payloads
 from tidemill.application.submit import Accepted
 from tidemill.application.unnamed_payloads import delete_unnamed
 from tidemill.domain.debounce import moved, takes_submissions, useful_longer

@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 from tidemill.application.configuration import CurrentConfiguration
 from tidemill.application.gathering import Gathering
 from tidemill.application.job_types import JobTypes
+from tidemill.application.joint_statements import FEWEST_TOGETHER, MOST_TOGETHER
 from tidemill.application.ports import Settling
 from tidemill.domain.errors import UnknownJobTypeError, WriteRefusedError
 from tidemill.domain.job import FirstRun, Job, Reference
@@ -22,11 +23,6 @@ from tidemill.domain.states import State
 
 #: The longest that a claim or a settle waits for the others of its batch.
 LONGEST_WAIT_SECONDS: Final = 0.1
-#: Of one, a call of its own is cheaper: it reads nothing.
-_FEWEST: Final = 2
-#: The most statements of one call.
-#: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchExecuteStatement.html
-MOST_TOGETHER: Final = 25
 
 
 class Commit(Protocol):
@@ -128,13 +124,13 @@ class GroupedCommit:
 
     def _claim(self, claims: Sequence[FirstClaim]) -> Sequence[Answer]:
         together = [each for each in claims if self._attempts(each) >= LEAST_GROUPED_ATTEMPTS]
-        if len(together) < _FEWEST:
+        if len(together) < FEWEST_TOGETHER:
             return [None] * len(claims)
         answers = dict(zip((each.token for each in together), self._writes.claim(together), strict=True))
         return [answers.get(each.token) for each in claims]
 
     def _settle(self, successes: Sequence[Settling]) -> Sequence[Answer]:
-        return self._writes.settle(successes) if len(successes) >= _FEWEST else [None]
+        return self._writes.settle(successes) if len(successes) >= FEWEST_TOGETHER else [None]
 
     def _allows(self, name: str) -> bool:
         try:

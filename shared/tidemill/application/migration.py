@@ -13,11 +13,10 @@ from typing import Any, Final
 
 from tidemill.application.job_filter import JobFilter
 from tidemill.application.job_search import JobScan, JobSearch
-from tidemill.application.job_store import MigrationStore
 from tidemill.application.job_types import JobTypes
 from tidemill.application.job_walk import JobWalk, WalkProgress
 from tidemill.application.pace import Pace
-from tidemill.application.ports import Clock, Payloads, UnreadableItem
+from tidemill.application.ports import Clock, MigrationStore, Payloads, UnreadableItem
 from tidemill.application.validation import read_payload
 from tidemill.domain.errors import (
     PayloadTooLargeError,

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain as chained
 from operator import itemgetter
-from typing import Final
 
+from tidemill.application.joint_statements import FEWEST_TOGETHER, MOST_TOGETHER
 from tidemill.application.submit import Accepted, PendingSubmission, Submit
 from tidemill.domain.errors import StoreUnavailableError, TidemillError
 from tidemill.domain.job import Job
@@ -20,12 +20,6 @@ from tidemill.domain.submission import Submission
 Answer = Accepted | Exception
 #: Inserts new jobs in one call, and says which of them it has certainly written. It raises nothing.
 InsertTogether = Callable[[Sequence[Job]], Sequence[bool]]
-
-#: The most statements of one call.
-#: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchExecuteStatement.html
-MOST_TOGETHER: Final = 25
-#: Of one, a call of its own costs the same.
-_FEWEST: Final = 2
 
 #: Submissions in their order, each with its index.
 _Chain = list[tuple[int, PendingSubmission]]
@@ -92,7 +86,7 @@ def _parts(chains: Iterable[_Chain]) -> Sequence[dict[int, Accepted]]:
     """The answers of each call, if all its jobs are written. Only the first of a chain: the others wait for it."""
     firsts = (chain[0] for chain in chains)
     plain = [(index, accepted) for index, pending in firsts if (accepted := pending.plain())]
-    if len(plain) < _FEWEST:
+    if len(plain) < FEWEST_TOGETHER:
         return []
     return [dict(plain[start : start + MOST_TOGETHER]) for start in range(0, len(plain), MOST_TOGETHER)]
 

@@ -9,8 +9,7 @@ from datetime import timedelta
 from typing import Final
 
 from tidemill.application.job_ids import keyed_job_id, submitted_job_id
-from tidemill.application.job_store import SupersedeStore
-from tidemill.application.ports import Clock, Payloads
+from tidemill.application.ports import Clock, Payloads, SupersedeStore
 from tidemill.application.submit import Accepted, replay
 from tidemill.application.undo import undo_id, undo_job
 from tidemill.application.unnamed_payloads import delete_unnamed

@@ -7,8 +7,7 @@ from datetime import datetime
 from typing import Final
 from uuid import NAMESPACE_OID, uuid5
 
-from tidemill.application.job_store import UndoStore
-from tidemill.application.ports import Clock, Payloads
+from tidemill.application.ports import Clock, Payloads, UndoStore
 from tidemill.application.submit import Accepted
 from tidemill.application.unnamed_payloads import delete_unnamed
 from tidemill.domain.errors import UndoRefusedError, WriteRefusedError

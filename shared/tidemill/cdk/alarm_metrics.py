@@ -49,8 +49,8 @@ def sum_of(metrics: Mapping[str, cloudwatch.Metric], period: Duration = MINUTE) 
     return math(" + ".join(f"FILL({id_}, 0)" for id_ in metrics), period, **metrics)
 
 
-def over_lanes(config: StageConfig, metric: Metric, period: Duration = MINUTE) -> cloudwatch.MathExpression:
-    return sum_of({lane.value: tidemill_metric(config, lane, metric) for lane in Lane}, period)
+def over_lanes(config: StageConfig, metric: Metric) -> cloudwatch.MathExpression:
+    return sum_of({lane.value: tidemill_metric(config, lane, metric) for lane in Lane})
 
 
 def all_messages(queue: sqs.Queue, *, config: StageConfig) -> AnyMetric:

@@ -70,41 +70,43 @@ class Graph:
 
 #: The nodes of which a graph is made, each by its name and its edges.
 _Nodes = Sequence[tuple[str, Sequence[Edge]]]
+#: The path of the nodes in a request.
+_NODES: Final = "/nodes"
 
 
-def graph_faults(nodes: _Nodes, *, known: Graph | None = None, under: str = "/nodes") -> list[Fault]:
+def graph_faults(nodes: _Nodes, *, known: Graph | None = None) -> list[Fault]:
     """Each fault of names, edges and sizes, at its path. `known` is the graph to which the nodes are added."""
     known = known or Graph([])
-    faults = [*_sizes(nodes, known, under), *_names(nodes, known, under), *_edges(nodes, known, under)]
-    return faults or list(_cycles(nodes, under))
+    faults = [*_sizes(nodes, known), *_names(nodes, known), *_edges(nodes, known)]
+    return faults or list(_cycles(nodes))
 
 
-def _sizes(nodes: _Nodes, known: Graph, under: str) -> Iterator[Fault]:
+def _sizes(nodes: _Nodes, known: Graph) -> Iterator[Fault]:
     if not nodes:
-        yield Fault(under, "must hold a node")
+        yield Fault(_NODES, "must hold a node")
     if (count := len(known) + len(nodes)) > MOST_NODES:
-        yield Fault(under, f"a flow has at most {MOST_NODES} nodes; with these it has {count}")
+        yield Fault(_NODES, f"a flow has at most {MOST_NODES} nodes; with these it has {count}")
     edges = sum(map(len, known.parents)) + sum(len(parents) for _, parents in nodes)
     if edges > MOST_EDGES:
-        yield Fault(under, f"a flow has at most {MOST_EDGES} edges; with these it has {edges}")
+        yield Fault(_NODES, f"a flow has at most {MOST_EDGES} edges; with these it has {edges}")
 
 
-def _names(nodes: _Nodes, known: Graph, under: str) -> Iterator[Fault]:
+def _names(nodes: _Nodes, known: Graph) -> Iterator[Fault]:
     first: dict[str, int] = {}
     for number, (name, _) in enumerate(nodes):
         if name in known.numbers:
-            yield Fault(f"{under}/{number}/name", f"the flow has a node {name!r} already")
+            yield Fault(f"{_NODES}/{number}/name", f"the flow has a node {name!r} already")
         elif name in first:
-            yield Fault(f"{under}/{number}/name", f"the same name as that of the node at {under}/{first[name]}")
+            yield Fault(f"{_NODES}/{number}/name", f"the same name as that of the node at {_NODES}/{first[name]}")
         first.setdefault(name, number)
 
 
-def _edges(nodes: _Nodes, known: Graph, under: str) -> Iterator[Fault]:
+def _edges(nodes: _Nodes, known: Graph) -> Iterator[Fault]:
     names = {*known.numbers, *(name for name, _ in nodes)}
     for number, (name, parents) in enumerate(nodes):
         seen: set[str] = set()
         for index, edge in enumerate(parents):
-            path = f"{under}/{number}/after/{index}"
+            path = f"{_NODES}/{number}/after/{index}"
             if edge.node == name:
                 yield Fault(path, "a node cannot follow itself")
             elif edge.node not in names:
@@ -114,7 +116,7 @@ def _edges(nodes: _Nodes, known: Graph, under: str) -> Iterator[Fault]:
             seen.add(edge.node)
 
 
-def _cycles(nodes: _Nodes, under: str) -> Iterator[Fault]:
+def _cycles(nodes: _Nodes) -> Iterator[Fault]:
     """One fault for each edge that closes a cycle, found by a walk from each node to its parents."""
     number_of: Callable[[str], int | None] = {name: number for number, (name, _) in enumerate(nodes)}.get
     done = [False] * len(nodes)
@@ -135,7 +137,7 @@ def _cycles(nodes: _Nodes, under: str) -> Iterator[Fault]:
             if parent in on_walk:
                 steps = [step for step, _ in walk]
                 cycle = [nodes[step][0] for step in steps[steps.index(parent) :]]
-                yield Fault(f"{under}/{number}/after/{index}", f"closes a cycle: {_shown(cycle)}")
+                yield Fault(f"{_NODES}/{number}/after/{index}", f"closes a cycle: {_shown(cycle)}")
                 continue
             on_walk.add(parent)
             walk.append((parent, 0))

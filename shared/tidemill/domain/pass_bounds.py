@@ -24,12 +24,3 @@ def pass_duration(
     """
     reading = timedelta(seconds=read_units(documents=documents, bytes_each=bytes_each) / units_per_second)
     return reading + (reading // run + 1) * pause
-
-
-def found_within(*, duration: timedelta, interval: timedelta, limit: timedelta) -> timedelta:
-    """The longest time after which a lost message is found.
-
-    The pass at work may just have read the document. The next one begins an `interval` after it began, or at its end,
-    and nudges only jobs that are late by `limit`, so the job may become late just behind its cursor.
-    """
-    return limit + max(interval, duration) + duration

@@ -59,11 +59,10 @@ def also(
     *,
     sets: Mapping[str, Item],
     conditions: Sequence[str],
-    names: Sequence[str] = (),
     values: Mapping[str, Item],
 ) -> Request:
     """The same UpdateItem, which sets more under further conditions."""
-    further = update(request["Key"], sets=sets, conditions=conditions, names=names, values=values)
+    further = update(request["Key"], sets=sets, conditions=conditions, names=(), values=values)
     return {
         "Key": request["Key"],
         "UpdateExpression": f"{further['UpdateExpression']}, {request['UpdateExpression'].removeprefix('SET ')}",

@@ -8,7 +8,7 @@ import pytest
 from tests.support.builders import RETENTION, SECOND, brought_to, fresh_token, stored
 from tests.support.job_tables import Table
 from tests.support.single_job import Clock
-from tidemill.application.job_store import JobStore
+from tidemill.application.ports import JobStore
 from tidemill.application.redrive import Redriver
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.history import Why

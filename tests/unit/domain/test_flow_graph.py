@@ -57,8 +57,8 @@ def test_each_fault_says_what_is_wrong() -> None:
         "/nodes/1/after/0: no node has the name 'none'",
         "/nodes/1/after/2: names the parent 'c' a second time",
     ]
-    assert [str(fault) for fault in graph_faults(nodes(c=[]), known=known, under="/add")] == [
-        "/add/0/name: the flow has a node 'c' already"
+    assert [str(fault) for fault in graph_faults(nodes(c=[]), known=known)] == [
+        "/nodes/0/name: the flow has a node 'c' already"
     ]
     assert [str(fault) for fault in graph_faults([])] == ["/nodes: must hold a node"]
 

@@ -4,9 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from tidemill.domain.pass_bounds import found_within, pass_duration, read_units
+from tidemill.domain.pass_bounds import pass_duration, read_units
 
-DAY = timedelta(days=1)
 MINUTE = timedelta(minutes=1)
 
 
@@ -34,10 +33,3 @@ def test_the_duration_is_the_reading_and_the_pauses_between_runs() -> None:
 
 def test_the_price_is_the_same_at_any_rate_and_only_the_duration_changes() -> None:
     assert duration(1_000_000_000, 4000) < duration(1_000_000_000, 1000) / 3.9
-
-
-def test_a_lost_message_is_found_by_the_pass_after_the_one_at_work() -> None:
-    limit = timedelta(hours=3)
-    short, long = timedelta(hours=4), timedelta(days=2)
-    assert found_within(duration=short, interval=DAY, limit=limit) == limit + DAY + short
-    assert found_within(duration=long, interval=DAY, limit=limit) == limit + 2 * long

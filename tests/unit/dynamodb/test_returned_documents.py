@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import NOW, SECOND, a_job, reference_to
-from tidemill.application.job_store import JobStore
+from tidemill.application.ports import JobStore
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import encode

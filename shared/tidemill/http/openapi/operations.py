@@ -122,7 +122,7 @@ _PUBLISH: Final[Operation] = {
     "description": "Each consumer whose filter matches gets a job of its own. The response is the job of the event, "
     f"whose success creates these. The body is at most {LARGEST_BODY_BYTES} bytes.",
     "parameters": [
-        _KEY | {"description": "Publications of one caller with the same type and key are one event."},
+        _EVENT_KEY,
         _CONTEXT,
     ],
     "requestBody": _body("EventForm", example={"type": "order.placed", "data": {"order": "7"}}),
