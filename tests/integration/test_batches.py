@@ -15,7 +15,7 @@ from tests.support.http_events import Answer, call
 from tidemill import Run, Submission, composition
 from tidemill.application.job_types import JobTypes
 from tidemill.batch import job
-from tidemill.batch.job import watch
+from tidemill.batch.job import run_batch
 from tidemill.client import Accepted, Batch, BatchRefusedError, Tidemill
 from tidemill.domain import batches
 from tidemill.domain.errors import PermanentJobError, TransactionConflictError
@@ -357,7 +357,7 @@ def test_the_import_of_the_guide_is_published_once_its_rows_are_stored(
     mill: Mill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with job_types_of("batches.md") as known:
-        types = JobTypes({name: known.get(name) for name in known.names()} | {watch.name: watch})
+        types = JobTypes({name: known.get(name) for name in known.names()} | {run_batch.name: run_batch})
         monkeypatch.setattr(composition, "known_job_types", lambda: types)
         forget()
         mill.stop_clock()

@@ -16,9 +16,9 @@ from tests.support.documented_requests import DocumentedRequest, json_of, json_p
 from tests.support.http_events import Answer
 from tidemill import Run, composition, job_type
 from tidemill.application.job_types import JobTypes
-from tidemill.batch.job import watch
+from tidemill.batch.job import run_batch
 from tidemill.fan_out.job import fan_out
-from tidemill.flow.job import look_after
+from tidemill.flow.job import run_flow
 from tidemill.http.submission_form import BatchedForm, SubmissionForm
 from tidemill.testing import State
 
@@ -44,7 +44,7 @@ def _types() -> JobTypes:
     }
     types = {name: job_type(name, payload=AnyPayload)(_handler) for name in named - {UNKNOWN}}
     with job_types_of("events.md") as known:
-        return JobTypes(types | {each.name: each for each in (fan_out, look_after, watch)}, events=known.events)
+        return JobTypes(types | {each.name: each for each in (fan_out, run_flow, run_batch)}, events=known.events)
 
 
 def _handler(_payload: AnyPayload, _run: Run) -> None: ...
@@ -106,7 +106,7 @@ def test_a_batch_of_the_documents_is_answered_job_by_job() -> None:
 
 def test_the_flow_of_the_guide_fits_the_types_of_its_page(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
     with job_types_of("flows.md") as known:
-        types = JobTypes({name: known.get(name) for name in known.names()} | {look_after.name: look_after})
+        types = JobTypes({name: known.get(name) for name in known.names()} | {run_flow.name: run_flow})
         monkeypatch.setattr(composition, "known_job_types", lambda: types)
         forget()
         answer = _post("/flows", json.loads(FLOW))

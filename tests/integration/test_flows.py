@@ -20,7 +20,7 @@ from tidemill.domain.flow_place import NODE_GROUP
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore
-from tidemill.flow.job import look_after
+from tidemill.flow.job import run_flow
 from tidemill.names import FLOW_PACKAGE, Env
 
 
@@ -318,7 +318,7 @@ def test_another_tenant_finds_no_flow(mill: Mill, nodes: Nodes) -> None:
 
 def test_the_order_of_the_guide_is_shipped(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
     with job_types_of("flows.md") as known:
-        types = JobTypes({name: known.get(name) for name in known.names()} | {look_after.name: look_after})
+        types = JobTypes({name: known.get(name) for name in known.names()} | {run_flow.name: run_flow})
         monkeypatch.setattr(composition, "known_job_types", lambda: types)
         forget()
         mill.stop_clock()

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from tidemill.application.busy_groups import Busy, by_group, carry_out
-from tidemill.application.flow_moves import Mover
+from tidemill.application.cursor_mover import CursorMover
 from tidemill.application.flow_nodes import FlowParts, NodeDocuments, TooLargeError
 from tidemill.domain.flow_graph import LAST
 from tidemill.domain.flows import NodeVerdict, is_flow, starts_nodes
@@ -61,7 +61,7 @@ class FlowAdvance:
         if len(following) > MOST_FOLLOWING:
             raise TooLargeError
         flow, graph = documents.flow, documents.nodes.graph
-        mover = Mover(documents, self._parts.flows)
+        mover = CursorMover(documents, self._parts.flows)
         cursors = self._parts.flows.cursors(flow, [node for node in following if len(graph.parents_of(node)) > 1])
         due = {node: mover.due(node, cursors.get(node), ended=ended) for node in sorted(following)}
         acts = [node for node, said in due.items() if said is not NodeVerdict.WAIT and node != LAST]

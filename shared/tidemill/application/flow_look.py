@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final
 
 from tidemill.application.busy_groups import Busy, by_group, carry_out
-from tidemill.application.flow_moves import Mover
+from tidemill.application.cursor_mover import CursorMover
 from tidemill.application.flow_nodes import FlowParts, NodeDocuments, in_parts
 from tidemill.application.group_turns import in_turn
 from tidemill.domain.errors import StoreUnavailableError, WriteRefusedError
@@ -102,7 +102,7 @@ class FlowLook:
         busy = Busy(most=_MOST_BUSY)
         again = not (self._redrive(documents, in_time, busy) and self._act(documents, in_time, busy))
         if not again and not busy.nodes:
-            mover = Mover(documents, self._parts.flows)
+            mover = CursorMover(documents, self._parts.flows)
             cursor = self._parts.flows.cursors(flow, [LAST])[LAST] if len(graph.last_parents) > 1 else None
             again = mover.due(LAST, cursor, ended=None) is NodeVerdict.START and self._has_ended(documents)
         return self._looked(documents, again=again, busy=bool(busy.nodes))
@@ -153,7 +153,7 @@ class FlowLook:
 
         False as above. Of nodes that are busy, only those that follow them wait.
         """
-        graph, mover = documents.nodes.graph, Mover(documents, self._parts.flows)
+        graph, mover = documents.nodes.graph, CursorMover(documents, self._parts.flows)
         starts, marks, waiting = self._due(documents)
 
         def start(number: int) -> None:

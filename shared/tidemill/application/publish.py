@@ -21,8 +21,8 @@ from tidemill.application.owed import Kind, OwedWork, Work
 from tidemill.application.ports import Clock, Lanes, Payloads, PublishStore, Refusal
 from tidemill.domain.changes import Change
 from tidemill.domain.dispatch import Dispatch, dispatch, has_begun, may_be_sent
+from tidemill.domain.ended_nodes import EndedNodes, ended_nodes
 from tidemill.domain.errors import WriteRefusedError, error_text
-from tidemill.domain.flow_moves import FlowMove, flow_moves
 from tidemill.domain.job import Job, Reference, reference_of
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause, Wait
@@ -140,7 +140,7 @@ class Publisher:
             *(self._unreadable(change) for change in unreadable),
             *(self._refused(*refusal) for refusal in refused if refusal[0] not in out),
             *(self._advance(*group, sequence) for group, sequence in _groups(changes).items()),
-            *(self._advance_flow(*flow, move) for flow, move in flow_moves(changes).items()),
+            *(self._advance_flow(*flow, ended) for flow, ended in ended_nodes(changes).items()),
             *(self._delete(change.sequence, job) for change in changes if (job := _deleted(change))),
         ]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -252,14 +252,14 @@ class Publisher:
 
         return step
 
-    def _advance_flow(self, tenant: str, flow_id: str, move: FlowMove) -> Callable[[], FailedStep | None]:
+    def _advance_flow(self, tenant: str, flow_id: str, ended: EndedNodes) -> Callable[[], FailedStep | None]:
         def step() -> FailedStep | None:
             try:
                 if self._flows:
-                    self._flows().advance(tenant, flow_id, move.ended, redriven=move.redriven)
+                    self._flows().advance(tenant, flow_id, ended.names, redriven=ended.redriven)
             except Exception as error:  # noqa: BLE001 - as above
                 work = Work(kind=Kind.FLOW, tenant=tenant, name=flow_id)
-                return self._hand_over(move.sequence, Step.FLOW, work, error_text(error))
+                return self._hand_over(ended.sequence, Step.FLOW, work, error_text(error))
             return None
 
         return step

@@ -86,7 +86,7 @@ class Waited(BaseModel):
     max_hops=LARGEST_MAX_HOPS,  # each look is a hop
     retention_days=30,
 )
-def watch(opened: OpenedBatch, run: Run) -> WaitFor | Continue | Done | GiveUp | Cancelled:
+def run_batch(opened: OpenedBatch, run: Run) -> WaitFor | Continue | Done | GiveUp | Cancelled:
     """Its result is the counts of the members by state."""
     from tidemill import composition  # noqa: PLC0415 - clients read the declaration without Powertools
 

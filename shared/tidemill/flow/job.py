@@ -45,7 +45,7 @@ class StartedFlow(BaseModel):
     # A request to look waits for the next run.
     backoff_cap_seconds=30,
 )
-def look_after(_flow: StartedFlow, run: Run) -> WaitFor | Continue | Done | GiveUp | Cancelled:
+def run_flow(_flow: StartedFlow, run: Run) -> WaitFor | Continue | Done | GiveUp | Cancelled:
     """Its result is the number of nodes by what became of them."""
     from tidemill import flow_composition  # noqa: PLC0415 - clients read the declaration without Powertools
 

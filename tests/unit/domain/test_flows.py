@@ -8,9 +8,9 @@ import pytest
 
 from tests.support.builders import NOW, SECOND, a_job
 from tidemill.domain.changes import Change
+from tidemill.domain.ended_nodes import ended_nodes
 from tidemill.domain.flow_cursor import ALL_ENDED, Cursor
 from tidemill.domain.flow_graph import LAST
-from tidemill.domain.flow_moves import flow_moves
 from tidemill.domain.flow_place import FlowPlace, Mark
 from tidemill.domain.flows import (
     CANCELLED,
@@ -183,22 +183,22 @@ def node(state: State, place: FlowPlace | None = PLACE) -> Job:
     ],
 )
 def test_the_end_of_a_node_moves_its_flow(before: Job | None, after: Job | None, *, moves: bool) -> None:
-    found = flow_moves([Change("1", before, after), Change("2", before, after)])
-    assert [(each.sequence, each.ended) for each in found.values()] == ([("1", frozenset("a"))] if moves else [])
+    found = ended_nodes([Change("1", before, after), Change("2", before, after)])
+    assert [(each.sequence, each.names) for each in found.values()] == ([("1", frozenset("a"))] if moves else [])
 
 
-def test_a_move_says_that_a_node_had_been_redriven() -> None:
+def test_the_ended_nodes_say_that_one_of_them_had_been_redriven() -> None:
     redriven = replace(node(State.DEAD), redrives=(Redrive(token="t", at=NOW, by="ada"),))
     for ends in ([redriven, node(State.DEAD)], [node(State.DEAD), redriven]):
-        (move,) = flow_moves([Change("1", None, each) for each in ends]).values()
-        assert move.redriven
-    (move,) = flow_moves([Change("1", None, node(State.DEAD))]).values()
-    assert not move.redriven
+        (ended,) = ended_nodes([Change("1", None, each) for each in ends]).values()
+        assert ended.redriven
+    (ended,) = ended_nodes([Change("1", None, node(State.DEAD))]).values()
+    assert not ended.redriven
 
 
-def test_the_ends_of_one_flow_are_one_move() -> None:
+def test_the_ended_nodes_of_one_flow_are_together() -> None:
     other = a_job(state=State.SUCCEEDED, flow=FlowPlace(id="f", node="b"))
     elsewhere = a_job(state=State.SUCCEEDED, flow=FlowPlace(id="g", node="b"))
     changes = [Change("1", None, node(State.DEAD)), Change("2", None, other), Change("3", None, elsewhere)]
-    found = {flow_id: (move.sequence, move.ended) for (_, flow_id), move in flow_moves(changes).items()}
+    found = {flow_id: (ended.sequence, ended.names) for (_, flow_id), ended in ended_nodes(changes).items()}
     assert found == {"f": ("1", frozenset("ab")), "g": ("3", frozenset("b"))}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import A_BURST, NOW, SECOND, SKIPPED, a_job, an_error
-from tidemill.domain.flow_moves import FlowMove
+from tidemill.domain.ended_nodes import EndedNodes
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.holds import HoldCause, known_cause
 from tidemill.domain.job import CRASHED, DeadLetter, FirstRun, Redrive, Reference, reference_of, reference_to
@@ -86,7 +86,7 @@ def test_what_is_rare_is_said_and_otherwise_left_out() -> None:
     """Older documents lack it, so they are read with these values."""
     assert not Redrive(token="t", at=NOW, by="ada").edited
     assert not Undo(type="test.undo", lane=Lane.BULK, payload="{}").blocks
-    assert not FlowMove(sequence="1").redriven
+    assert not EndedNodes(sequence="1").redriven
     assert Awaited(cause=Cause.SIGNAL, name="approval", since=NOW, until=NOW).times == 1
     assert not Signal(name="approval", at=NOW, data="1").used
 

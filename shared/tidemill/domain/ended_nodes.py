@@ -1,4 +1,4 @@
-"""Which changes of documents let flows go on. Pure."""
+"""The nodes of flows that have ended by some changes of documents, so that their flows go on. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -8,28 +8,28 @@ from tidemill.domain.job import Job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FlowMove:
-    """Of one flow: the names of the nodes that have ended by some changes."""
+class EndedNodes:
+    """Of one flow."""
 
     #: The first of the changes.
     sequence: str
-    ended: frozenset[str] = field(default_factory=frozenset)
+    names: frozenset[str] = field(default_factory=frozenset)
     #: One of them had been redriven.
     redriven: bool = False
 
 
-def flow_moves(changes: Iterable[Change]) -> dict[tuple[str, str], FlowMove]:
+def ended_nodes(changes: Iterable[Change]) -> dict[tuple[str, str], EndedNodes]:
     """By tenant and id of the flow."""
-    moves: dict[tuple[str, str], FlowMove] = {}
+    found: dict[tuple[str, str], EndedNodes] = {}
     for change in changes:
         after = change.after
         if after and after.flow and _has_ended(change.before, after):
             flow = (after.tenant, after.flow.id)
-            move = moves.get(flow) or FlowMove(sequence=change.sequence)
-            moves[flow] = replace(
-                move, ended=move.ended | {after.flow.node}, redriven=move.redriven or bool(after.redrives)
+            ended = found.get(flow) or EndedNodes(sequence=change.sequence)
+            found[flow] = replace(
+                ended, names=ended.names | {after.flow.node}, redriven=ended.redriven or bool(after.redrives)
             )
-    return moves
+    return found
 
 
 def _has_ended(before: Job | None, after: Job) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.support.in_memory_flows import InMemoryFlows, nodes
-from tidemill.application.flow_moves import Mover
+from tidemill.application.cursor_mover import CursorMover
 from tidemill.application.flow_nodes import NodeDocuments
 from tidemill.domain.flow_cursor import ALL_ENDED, Cursor
 from tidemill.domain.flow_graph import LAST
@@ -41,7 +41,7 @@ def due(flows: InMemoryFlows, node: int, cursor: Cursor | None, by: Collection[i
     if cursor:
         flows.moved[node] = replace(cursor, version="seen")
     documents = NodeDocuments(flows.flow, flows.parts)
-    return Mover(documents, flows).due(node, flows.moved.get(node), ended=by)
+    return CursorMover(documents, flows).due(node, flows.moved.get(node), ended=by)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from tidemill.domain.flows import NodeVerdict, through, verdict
 _READ_AT_ONCE: Final = 100
 
 
-class Mover:
+class CursorMover:
     """For the nodes of one flow."""
 
     def __init__(self, documents: NodeDocuments, store: FlowStore) -> None:
