@@ -28,9 +28,13 @@ if TYPE_CHECKING:
 
 
 def _foreground(lane: Lane) -> Foreground | None:
-    present = composition.governor() if lane is Lane.CRITICAL else None
-    target = timedelta(seconds=float(setting(Env.FOREGROUND_TARGET))) if present else timedelta(0)
-    return Foreground(present, target=target, clock=clock.now) if present else None
+    if lane is not Lane.CRITICAL:
+        return None
+    governor = composition.governor()
+    if governor is None:
+        return None
+    target = timedelta(seconds=float(setting(Env.FOREGROUND_TARGET)))
+    return Foreground(governor, target=target, clock=clock.now)
 
 
 def _parents_of(job: Job) -> Mapping[str, Any]:

@@ -11,7 +11,6 @@ from typing import Final
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 
-from tidemill import names
 from tidemill.application.objectives import FAST_BURN, Objective
 from tidemill.cdk import alarm_metrics as metrics
 from tidemill.cdk.alarm import (
@@ -33,12 +32,12 @@ from tidemill.cdk.config import StageConfig
 from tidemill.cdk.job_api import JobApi
 from tidemill.cdk.job_table import JobTable
 from tidemill.cdk.job_type_alarms import repeated_runs
-from tidemill.cdk.lane import Lane
+from tidemill.cdk.lane import LaneConstruct
 from tidemill.cdk.publisher import Publisher
 from tidemill.cdk.scheduled_functions import ScheduledFunctions
 from tidemill.cdk.tidemill_metric import tidemill_metric
 from tidemill.metrics import Metric
-from tidemill.names import RECONCILE_INTERVAL_SECONDS
+from tidemill.names import RECONCILE_INTERVAL_SECONDS, Lane
 
 #: Each page fires within this time of its fault.
 PAGE_BOUND: Final = timedelta(minutes=5)
@@ -125,7 +124,7 @@ def pages(api: JobApi, scheduled: ScheduledFunctions, *, config: StageConfig) ->
         id="FailedJobs",
         heading=Heading.FAILED_JOBS,
         meaning="Many jobs of the lane critical die, not counting those that gave up or passed their deadline.",
-        metric=metrics.failed_jobs(config, names.Lane.CRITICAL),
+        metric=metrics.failed_jobs(config, Lane.CRITICAL),
         above=5,
         severity=Severity.PAGE,
         objective=Objective.ENDS,
@@ -144,7 +143,7 @@ def pages(api: JobApi, scheduled: ScheduledFunctions, *, config: StageConfig) ->
 
 
 def _canary(config: StageConfig) -> Iterator[Entry]:
-    for lane in names.Lane:
+    for lane in Lane:
         yield Alarm(
             id=f"LateCanary-{lane}",
             heading=Heading.LATE_CANARY,
@@ -159,7 +158,7 @@ def _canary(config: StageConfig) -> Iterator[Entry]:
         id="LateCanary",
         heading=Heading.LATE_CANARY,
         meaning="A canary job, which takes the path of every job, is late or missing. Its part names the lane.",
-        any_of=tuple((f"LateCanary-{lane}", ESTABLISHED) for lane in names.Lane),
+        any_of=tuple((f"LateCanary-{lane}", ESTABLISHED) for lane in Lane),
         severity=Severity.PAGE,
         objective=Objective.ENDS,
         within=PAGE_BOUND,
@@ -169,8 +168,8 @@ def _canary(config: StageConfig) -> Iterator[Entry]:
 def shift_parts(config: StageConfig) -> Iterator[Entry]:
     """For the gradual deployment alone: a type of a less urgent lane that the new version breaks pages no operator."""
     if config.gradual_deployment:
-        for lane in names.Lane:
-            if lane is not names.Lane.CRITICAL:
+        for lane in Lane:
+            if lane is not Lane.CRITICAL:
                 yield Alarm(
                     id=f"FailedJobs-{lane}",
                     heading=Heading.FAILED_JOBS,
@@ -181,7 +180,7 @@ def shift_parts(config: StageConfig) -> Iterator[Entry]:
                 )
 
 
-def lane_alarms(lane: Lane, *, config: StageConfig) -> Iterator[Entry]:
+def lane_alarms(lane: LaneConstruct, *, config: StageConfig) -> Iterator[Entry]:
     name = lane.config.name
     yield Alarm(
         id=f"DeadJobs-{name}",
@@ -218,7 +217,7 @@ def lane_alarms(lane: Lane, *, config: StageConfig) -> Iterator[Entry]:
 
 
 def engine_alarms(
-    lanes: Sequence[Lane], jobs: JobTable, topics: AlarmTopics, *, config: StageConfig
+    lanes: Sequence[LaneConstruct], jobs: JobTable, topics: AlarmTopics, *, config: StageConfig
 ) -> Iterator[Entry]:
     yield Alarm(
         id="StoreUnavailable",
@@ -330,7 +329,7 @@ def publisher_alarms(publisher: Publisher) -> Iterator[Entry]:
         id="PassedOverRecords",
         heading=Heading.UNPUBLISHED_RECORDS,
         meaning="Work that the publisher could not do still fails after five minutes: some jobs or groups wait.",
-        metric=tidemill_metric(config, names.Lane.DEFAULT, Metric.PASSED_OVER),
+        metric=tidemill_metric(config, Lane.DEFAULT, Metric.PASSED_OVER),
         # It stays on between two tries.
         m_of_n=(1, QUIET_MINUTES),
         calls_reconcile=True,

@@ -17,7 +17,7 @@ from tidemill.cdk.http_api import Api
 from tidemill.cdk.job_api import JobApi
 from tidemill.cdk.job_function import JobFunction
 from tidemill.cdk.job_table import JobTable
-from tidemill.cdk.lane import Lane as LaneConstruct
+from tidemill.cdk.lane import LaneConstruct
 from tidemill.cdk.publisher import Publisher
 from tidemill.cdk.scheduled_functions import ScheduledFunctions
 from tidemill.cdk.tidemill_metric import tidemill_metric

@@ -203,6 +203,16 @@ class StageConfig:
     tags: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
+        # In this order: the first check that fails is the one that is reported.
+        self._require_names_and_functions()
+        self._require_lanes()
+        self._require_table()
+        self._require_schedules()
+        self._require_logs_and_payloads()
+        self._require_api_and_publisher()
+        self._require_tokens()
+
+    def _require_names_and_functions(self) -> None:
         require_form("stage", self.stage, r"[a-z][a-z0-9]{0,19}", "a lower-case word")
         require_form("installation", self.installation, r"([a-z][a-z0-9]{0,19})?", "a lower-case word")
         require_form("qualifier", self.qualifier, r"[a-z0-9]{0,10}", "at most ten lower-case letters and digits")
@@ -236,6 +246,8 @@ class StageConfig:
             not self.snap_start or self.python_version in SNAP_START_PYTHON_VERSIONS,
             f"snap_start needs a python_version of {', '.join(SNAP_START_PYTHON_VERSIONS)}, not {self.python_version}",
         )
+
+    def _require_lanes(self) -> None:
         require(
             [lane.name for lane in self.lanes] == list(Lane),
             f"lanes must be {', '.join(Lane)}, in this order: a job type may use any of them",
@@ -245,6 +257,8 @@ class StageConfig:
             "job_timeout_seconds of a less urgent lane must not be lower: a submission may choose a less urgent lane",
         )
         require(bool(self.job_packages), "job_packages is empty: name the packages that hold job types")
+
+    def _require_table(self) -> None:
         require_form(
             "jobs_stream",
             self.jobs_stream,
@@ -268,6 +282,8 @@ class StageConfig:
             f"warm_write_units {self.warm_write_units} must be 0 or at least {NEW_TABLE_WRITE_UNITS}, which a new "
             "table has",
         )
+
+    def _require_schedules(self) -> None:
         slowest = max(lane.visibility_timeout_seconds for lane in self.lanes)
         require(
             slowest < self.reconcile_limit_seconds <= OLDEST_RECORD_SECONDS,
@@ -297,6 +313,8 @@ class StageConfig:
             0 < self.reconcile_timeout_seconds <= LONGEST_FUNCTION_TIMEOUT_SECONDS,
             f"reconcile_timeout_seconds must be from 1 to {LONGEST_FUNCTION_TIMEOUT_SECONDS}",
         )
+
+    def _require_logs_and_payloads(self) -> None:
         require(
             self.log_retention_days in LOG_RETENTIONS_DAYS,
             f"log_retention_days {self.log_retention_days} is not supported: "
@@ -312,6 +330,8 @@ class StageConfig:
             0 <= self.metrics_by_type <= MOST_MEASURED_TYPES,
             f"metrics_by_type {self.metrics_by_type} must be from 0 to {MOST_MEASURED_TYPES}",
         )
+
+    def _require_api_and_publisher(self) -> None:
         require(
             0 < self.api_timeout_seconds <= LONGEST_API_TIMEOUT_SECONDS,
             f"api_timeout_seconds must be from 1 to {LONGEST_API_TIMEOUT_SECONDS}: an HTTP API waits at most 30 s",
@@ -330,6 +350,8 @@ class StageConfig:
             1 <= self.stream_parallelization <= LARGEST_PARALLELIZATION,
             f"stream_parallelization {self.stream_parallelization} must be from 1 to {LARGEST_PARALLELIZATION}",
         )
+
+    def _require_tokens(self) -> None:
         require_form("jwt_issuer", self.jwt_issuer, r"(https://[^\s?#]+)?", "an https address")
         require(
             all(re.fullmatch(r"[!#-\[\]-~]+", scope) for scope in self.jwt_scopes),

@@ -8,17 +8,17 @@ from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from tidemill import names
 from tidemill.application.objectives import FAST_BURN
 from tidemill.cdk.alarm import AddedAlarms
 from tidemill.cdk.alarm_metrics import failed_submissions, late_starts, throttles
 from tidemill.cdk.config import StageConfig
 from tidemill.cdk.job_function import JobFunction
 from tidemill.cdk.job_table import JobTable
-from tidemill.cdk.lane import Lane
+from tidemill.cdk.lane import LaneConstruct
 from tidemill.cdk.publisher import Publisher
 from tidemill.cdk.tidemill_metric import tidemill_metric
 from tidemill.metrics import Metric
+from tidemill.names import Lane
 
 PERIOD: Final = Duration.minutes(1)
 #: A third of a dashboard's 24 columns.
@@ -33,7 +33,7 @@ class Dashboard(Construct):
         id_: str,
         *,
         config: StageConfig,
-        lanes: Sequence[Lane],
+        lanes: Sequence[LaneConstruct],
         publisher: Publisher,
         jobs: JobTable,
         submit: JobFunction,
@@ -83,12 +83,12 @@ class Dashboard(Construct):
                 "canaries: from submission to success (ms)",
                 *(
                     tidemill_metric(self._config, lane, Metric.CANARY_LATENCY, statistic="Maximum", label=lane)
-                    for lane in names.Lane
+                    for lane in Lane
                 ),
             ),
         ]
 
-    def _versions(self, lanes: Sequence[Lane]) -> list[cloudwatch.IWidget]:
+    def _versions(self, lanes: Sequence[LaneConstruct]) -> list[cloudwatch.IWidget]:
         """Each line `claimed` names the version of the code, so a deployment shows as a new version.
 
         A run has two lines with the version, and one of them is counted.
@@ -105,15 +105,13 @@ class Dashboard(Construct):
         ]
 
     def _drift(self) -> cloudwatch.IWidget:
-        drifted = tidemill_metric(
-            self._config, names.Lane.DEFAULT, Metric.DRIFTED, statistic="Maximum", label="resources"
-        )
+        drifted = tidemill_metric(self._config, Lane.DEFAULT, Metric.DRIFTED, statistic="Maximum", label="resources")
         return _graph("resources that differ from the template", drifted)
 
     def _breakers(self) -> cloudwatch.IWidget:
-        opened = tidemill_metric(self._config, names.Lane.DEFAULT, Metric.BREAKER_OPENED, label="opened")
+        opened = tidemill_metric(self._config, Lane.DEFAULT, Metric.BREAKER_OPENED, label="opened")
         age = tidemill_metric(
-            self._config, names.Lane.DEFAULT, Metric.BREAKER_OPEN, statistic="Maximum", label="longest open (s)"
+            self._config, Lane.DEFAULT, Metric.BREAKER_OPEN, statistic="Maximum", label="longest open (s)"
         )
         return _graph("circuit breakers: openings, time open", opened, age)
 
@@ -125,13 +123,11 @@ class Dashboard(Construct):
             Metric.SUBMISSIONS_OVER_QUOTA,
         )
         level = tidemill_metric(
-            self._config, names.Lane.DEFAULT, Metric.STRAIN_LEVEL, statistic="Maximum", label="level of strain"
+            self._config, Lane.DEFAULT, Metric.STRAIN_LEVEL, statistic="Maximum", label="level of strain"
         )
-        return _graph(
-            "submissions refused or deferred by a decision", *self._counts(names.Lane.DEFAULT, *metrics), level
-        )
+        return _graph("submissions refused or deferred by a decision", *self._counts(Lane.DEFAULT, *metrics), level)
 
-    def _lane_row(self, lane: Lane) -> list[cloudwatch.IWidget]:
+    def _lane_row(self, lane: LaneConstruct) -> list[cloudwatch.IWidget]:
         name = lane.config.name
         return [
             _graph(
@@ -162,7 +158,7 @@ class Dashboard(Construct):
             ),
         ]
 
-    def _work_row(self, lane: Lane) -> list[cloudwatch.IWidget]:
+    def _work_row(self, lane: LaneConstruct) -> list[cloudwatch.IWidget]:
         name = lane.config.name
         return [
             _graph(
@@ -186,7 +182,7 @@ class Dashboard(Construct):
             _graph(f"{name}: start latency (ms)", *self._percentiles(name, Metric.START_LATENCY)),
         ]
 
-    def _wait_row(self, lane: Lane) -> list[cloudwatch.IWidget]:
+    def _wait_row(self, lane: LaneConstruct) -> list[cloudwatch.IWidget]:
         name = lane.config.name
         return [
             _graph(
@@ -221,7 +217,7 @@ class Dashboard(Construct):
             ),
         ]
 
-    def _recovery_row(self, lane: Lane) -> list[cloudwatch.IWidget]:
+    def _recovery_row(self, lane: LaneConstruct) -> list[cloudwatch.IWidget]:
         name = lane.config.name
         return [
             _graph(f"{name}: from submission to success (ms)", *self._percentiles(name, Metric.JOB_LATENCY)),
@@ -257,13 +253,11 @@ class Dashboard(Construct):
                 publisher.failures.metric_approximate_number_of_messages_visible(
                     label="in the failure queue", statistic="Maximum"
                 ),
-                tidemill_metric(self._config, names.Lane.DEFAULT, Metric.HANDED_OVER, label="handed over"),
-                tidemill_metric(self._config, names.Lane.DEFAULT, Metric.PASSED_OVER, label="overdue"),
-                tidemill_metric(self._config, names.Lane.DEFAULT, Metric.UNREADABLE, label="unreadable"),
-                tidemill_metric(
-                    self._config, names.Lane.DEFAULT, Metric.SUBMISSIONS_FAILED, label="submissions that failed"
-                ),
-                tidemill_metric(self._config, names.Lane.DEFAULT, Metric.ITEMS_REFUSED, label="batch items refused"),
+                tidemill_metric(self._config, Lane.DEFAULT, Metric.HANDED_OVER, label="handed over"),
+                tidemill_metric(self._config, Lane.DEFAULT, Metric.PASSED_OVER, label="overdue"),
+                tidemill_metric(self._config, Lane.DEFAULT, Metric.UNREADABLE, label="unreadable"),
+                tidemill_metric(self._config, Lane.DEFAULT, Metric.SUBMISSIONS_FAILED, label="submissions that failed"),
+                tidemill_metric(self._config, Lane.DEFAULT, Metric.ITEMS_REFUSED, label="batch items refused"),
             ),
             _graph(
                 "jobs table: throttles",
@@ -277,7 +271,7 @@ class Dashboard(Construct):
 
         def latest(*metrics: Metric) -> list[cloudwatch.Metric]:
             return [
-                tidemill_metric(self._config, names.Lane.DEFAULT, metric, statistic="Maximum", label=metric)
+                tidemill_metric(self._config, Lane.DEFAULT, metric, statistic="Maximum", label=metric)
                 for metric in metrics
             ]
 
@@ -287,10 +281,10 @@ class Dashboard(Construct):
             _graph("reconcile: segments finished", *latest(Metric.RECONCILE_SEGMENTS)),
         ]
 
-    def _counts(self, lane: names.Lane, *metrics: Metric) -> list[cloudwatch.Metric]:
+    def _counts(self, lane: Lane, *metrics: Metric) -> list[cloudwatch.Metric]:
         return [tidemill_metric(self._config, lane, metric, label=metric) for metric in metrics]
 
-    def _percentiles(self, lane: names.Lane, metric: Metric) -> list[cloudwatch.Metric]:
+    def _percentiles(self, lane: Lane, metric: Metric) -> list[cloudwatch.Metric]:
         return [
             tidemill_metric(self._config, lane, metric, statistic=percentile, label=percentile)
             for percentile in PERCENTILES

@@ -21,7 +21,7 @@ from tidemill.cdk.iam_actions import (
 )
 from tidemill.cdk.job_function import JobFunction
 from tidemill.cdk.key_secret import key_secret
-from tidemill.cdk.lane import Lane, first_message_lanes, lane_urls
+from tidemill.cdk.lane import LaneConstruct, first_message_lanes, lane_urls
 from tidemill.cdk.storage import Storage
 from tidemill.names import LISTING_INDEX, PAYLOADS_PREFIX, Env
 
@@ -29,7 +29,7 @@ from tidemill.names import LISTING_INDEX, PAYLOADS_PREFIX, Env
 class JobApi:
     """Created in the scope of `functions`."""
 
-    def __init__(self, functions: FunctionFactory, *, storage: Storage, lanes: Sequence[Lane]) -> None:
+    def __init__(self, functions: FunctionFactory, *, storage: Storage, lanes: Sequence[LaneConstruct]) -> None:
         self._functions = functions
         self._config = functions.config
         self._storage = storage
@@ -63,7 +63,7 @@ class JobApi:
             reason="The description of the API is public and holds no data of jobs.",
         )
 
-    def _submit(self, lanes: Sequence[Lane]) -> JobFunction:
+    def _submit(self, lanes: Sequence[LaneConstruct]) -> JobFunction:
         hinted = [lane for lane in lanes if lane.config.first_message_at_once]
         urls: Mapping[str, str] = {Env.LANES: lane_urls(self._functions.scope, hinted)} if hinted else {}
         jobs = {**self._storage.writing_files, **self._storage.governing, **urls, **first_message_lanes(self._config)}

@@ -1,4 +1,4 @@
-"""`Lane`: a queue, its dead-letter queue and its workers. `LaneConfig` derives the figures that depend on others."""
+"""A lane: its queue, its dead-letter queue and its workers. `LaneConfig` derives the figures that depend on others."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final, cast
@@ -26,7 +26,7 @@ CONSUME: Final = (
 )
 
 
-class Lane(Construct):
+class LaneConstruct(Construct):
     """One lane. The caller grants its worker all rights beyond its queue.
 
     The message of a crashed or throttled worker returns after the visibility timeout, and each return uses up a
@@ -111,7 +111,7 @@ class Lane(Construct):
         return {self.config.name: {"queue": self.queue.queue_url, "dead_letters": self.dead_letters.queue_url}}
 
 
-def lane_urls(scope: Construct, lanes: Sequence[Lane]) -> str:
+def lane_urls(scope: Construct, lanes: Sequence[LaneConstruct]) -> str:
     """The value of `names.Env.LANES` and of `names.Output.LANES`."""
     return Stack.of(scope).to_json_string({name: urls for lane in lanes for name, urls in lane.urls.items()})
 

@@ -8,7 +8,6 @@ from typing import Any
 from aws_cdk import CfnOutput, Stack
 from constructs import Construct
 
-from tidemill import names
 from tidemill.application.job_types import measured
 from tidemill.cdk.alarm import Entry, add_alarms
 from tidemill.cdk.alarm_catalogue import (
@@ -43,14 +42,14 @@ from tidemill.cdk.job_api import JobApi
 from tidemill.cdk.job_function import JobFunction
 from tidemill.cdk.job_schedules import any_grouped, periodic, type_names
 from tidemill.cdk.job_type_alarms import job_file_alarm, type_alarms
-from tidemill.cdk.lane import Lane, lane_urls
+from tidemill.cdk.lane import LaneConstruct, lane_urls
 from tidemill.cdk.lane_config import LaneConfig
 from tidemill.cdk.publisher import Publisher
 from tidemill.cdk.scheduled_functions import ScheduledFunctions
 from tidemill.cdk.storage import Storage
 from tidemill.cdk.synth_errors import SynthError
 from tidemill.cdk.tags import tag
-from tidemill.names import ATTENTION_INDEX, LISTING_INDEX, PAYLOADS_PREFIX, Output
+from tidemill.names import ATTENTION_INDEX, LISTING_INDEX, PAYLOADS_PREFIX, Env, Lane, Output
 
 
 class Pipeline(Construct):
@@ -71,7 +70,7 @@ class Pipeline(Construct):
         self.storage = Storage(self, config=config)
         self._lanes = [self._lane(lane, functions) for lane in config.lanes]
         if any_grouped(config.job_packages, root=app_folder):
-            for worker in self._workers(names.Lane.CRITICAL):
+            for worker in self._workers(Lane.CRITICAL):
                 self.storage.allow(worker, UPDATE_BY_STATEMENT)
         self._publisher = self._publish(functions)
         self._archiver = (
@@ -87,7 +86,7 @@ class Pipeline(Construct):
         self._scheduled.compare_with_template()
         if canary := self._scheduled.canary_tenant:
             # It has no quota, and the health of a stage with canaries is also that of its lanes.
-            self._api.submit.function.add_environment(names.Env.CANARY, canary)
+            self._api.submit.function.add_environment(Env.CANARY, canary)
         self._types = type_names(config.job_packages, root=app_folder) if config.metrics_by_type else []
         self.topics = AlarmTopics(self, config=config)
         #: The variables of `add_job_variables`, by worker and name.
@@ -143,7 +142,7 @@ class Pipeline(Construct):
         actions: Sequence[str],
         resources: Sequence[str],
         *,
-        lane: names.Lane = names.Lane.DEFAULT,
+        lane: Lane = Lane.DEFAULT,
         only_if: Mapping[str, Any] | None = None,
     ) -> None:
         """Allow the job types of `lane` these actions, `only_if` these conditions of IAM hold.
@@ -153,12 +152,12 @@ class Pipeline(Construct):
         for worker in self._workers(lane):
             worker.allow(actions, resources, only_if=only_if)
 
-    def allow_job_files(self, actions: Sequence[str], *, prefix: str, lane: names.Lane = names.Lane.DEFAULT) -> None:
+    def allow_job_files(self, actions: Sequence[str], *, prefix: str, lane: Lane = Lane.DEFAULT) -> None:
         """As `allow_jobs`, for the files in the bucket whose object keys begin with `prefix`."""
         for worker in self._workers(lane):
             self.storage.files.allow(worker, actions, of=[prefix])
 
-    def add_job_variables(self, variables: Mapping[str, str], *, lane: names.Lane = names.Lane.DEFAULT) -> None:
+    def add_job_variables(self, variables: Mapping[str, str], *, lane: Lane = Lane.DEFAULT) -> None:
         """Set environment variables that the handlers of the job types of `lane` read.
 
         The workers of less urgent lanes get them, too. Raises `SynthError` for a variable that has another value there:
@@ -186,8 +185,8 @@ class Pipeline(Construct):
         for name, value in self.storage.submitting_for_app.items():
             function.function.add_environment(name, value)
 
-    def _workers(self, lane: names.Lane) -> Iterator[JobFunction]:
-        order = list(names.Lane)
+    def _workers(self, lane: Lane) -> Iterator[JobFunction]:
+        order = list(Lane)
         return (each.worker for each in self._lanes if order.index(each.config.name) >= order.index(lane))
 
     def _functions(self) -> Mapping[str, JobFunction]:
@@ -214,8 +213,8 @@ class Pipeline(Construct):
             yield from archiver_alarms(self._archiver)
         yield from scheduler_alarms(self._scheduled, config=self.config)
 
-    def _lane(self, config: LaneConfig, functions: FunctionFactory) -> Lane:
-        lane = Lane(
+    def _lane(self, config: LaneConfig, functions: FunctionFactory) -> LaneConstruct:
+        lane = LaneConstruct(
             self,
             f"Lane-{config.name}",
             config=self.config,
@@ -230,7 +229,7 @@ class Pipeline(Construct):
         lane.worker.allow([QUERY], [self.storage.jobs.index_arn(ATTENTION_INDEX)])
         # It deletes the payload of a follow-up job that does not come into being.
         self.storage.files.allow(lane.worker, [GET_FILE, PUT_FILE, DELETE_FILE], of=[PAYLOADS_PREFIX])
-        if config.name == names.Lane.BULK:
+        if config.name == Lane.BULK:
             # Migrations and replays run there.
             self.storage.allow(lane.worker, SCAN)
             if self.config.listing:

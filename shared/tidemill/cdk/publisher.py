@@ -10,7 +10,7 @@ from tidemill.cdk.config import StageConfig
 from tidemill.cdk.dead_letter_queue import dead_letter_queue
 from tidemill.cdk.job_function import JobFunction
 from tidemill.cdk.job_table import JobTable
-from tidemill.cdk.lane import Lane, first_message_lanes, lane_urls
+from tidemill.cdk.lane import LaneConstruct, first_message_lanes, lane_urls
 from tidemill.cdk.stream_mapping import allow_streams, stream_mapping
 from tidemill.cdk.stream_settings import PATTERNS
 
@@ -26,7 +26,7 @@ class Publisher(Construct):
         config: StageConfig,
         code: lambda_.AssetCode,
         jobs: JobTable,
-        lanes: Sequence[Lane],
+        lanes: Sequence[LaneConstruct],
         environment: Mapping[str, str],
     ) -> None:
         super().__init__(scope, id_)

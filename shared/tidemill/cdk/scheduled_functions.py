@@ -18,7 +18,7 @@ from tidemill.cdk.http_api import Api
 from tidemill.cdk.iam_actions import ADVANCE, DELETE_FILE, DESCRIBE_TABLE, GET, GET_MANY, PUT, QUERY, SCAN
 from tidemill.cdk.job_function import JobFunction
 from tidemill.cdk.job_schedules import Periodic
-from tidemill.cdk.lane import CONSUME, Lane, lane_urls
+from tidemill.cdk.lane import CONSUME, LaneConstruct, lane_urls
 from tidemill.cdk.scheduled_call import ScheduledCall
 from tidemill.cdk.storage import Storage
 from tidemill.names import Env
@@ -55,7 +55,7 @@ class ScheduledFunctions:
         functions: FunctionFactory,
         *,
         storage: Storage,
-        lanes: Sequence[Lane],
+        lanes: Sequence[LaneConstruct],
         api: Api,
         periodic: Sequence[Periodic],
     ) -> None:
@@ -176,7 +176,7 @@ class ScheduledFunctions:
         canary.allow(["execute-api:Invoke"], [api.route_arn(HttpMethod.POST, "/jobs")])
         return canary
 
-    def _reconcile(self, lanes: Sequence[Lane]) -> JobFunction:
+    def _reconcile(self, lanes: Sequence[LaneConstruct]) -> JobFunction:
         """Does owed work, scans the table, repairs jobs, groups and payloads, and sorts DLQ messages."""
         reconcile = self._functions.function(
             "reconcile",

@@ -66,7 +66,7 @@ def _add_flows(app: APIGatewayHttpResolver) -> None:
         body = read_form(FlowForm, read_object(event, limit_bytes=LARGEST_BATCH_BODY_BYTES), lambda _form: [])
         with tracing().submit(caller_trace(event)) as trace:
             accepted = start_flow(body.flow(key=key), composition.api_submit(), tenant=owner, trace=trace)
-        _record([accepted])
+        _write_telemetry([accepted])
         headers = {"Location": f"/flows/{accepted.job.id}", **(REPLAYED if accepted.replayed else {})}
         return json_response(_status(accepted), flow_view(accepted.job, len(body.nodes)), headers=headers)
 
@@ -81,21 +81,17 @@ def _add_flows(app: APIGatewayHttpResolver) -> None:
         return json_response(HTTPStatus.OK, flow_view(flow, flows.size(flow)))
 
 
-@cache
-def _app() -> APIGatewayHttpResolver:
-    app = resolver(_count_failure)
-    _add_flows(app)
-
+def _add_jobs(app: APIGatewayHttpResolver) -> None:
     @app.post("/jobs")
     def submit() -> Response[str]:
         event = app.current_event
         owner = tenant(event)
         key = idempotency_key(event)
-        body = read_form(SubmissionForm, read_object(event), lambda form: _refused(form.submission(key=key)))
+        body = read_form(SubmissionForm, read_object(event), lambda form: _faults_of(form.submission(key=key)))
         submission = body.submission(key=key)
         with tracing().submit(caller_trace(event)) as trace:
             accepted = composition.api_submit()(submission, tenant=owner, trace=trace)
-        _record([accepted])
+        _write_telemetry([accepted])
         _send_first([accepted])
         # This request holds the payload of a new job. Only a replayed job needs a read.
         payload = payload_of(accepted.job, composition.payloads()) if accepted.replayed else json.dumps(body.payload)
@@ -112,7 +108,7 @@ def _app() -> APIGatewayHttpResolver:
         with tracing().submit(caller_trace(event)) as trace:
             answers = submit_all(
                 composition.api_submit(),
-                [_read(job) for job in body.jobs],
+                [_submission_of(job) for job in body.jobs],
                 tenant=owner,
                 trace=trace,
                 overlap=clients.POOL_SIZE,
@@ -125,7 +121,7 @@ def _app() -> APIGatewayHttpResolver:
             for index, answer in enumerate(answers)
             if not isinstance(answer, Accepted)
         }
-        _record(accepted, problems.values())
+        _write_telemetry(accepted, problems.values())
         _send_first(accepted)
         # Without payloads: a hundred of them could exceed the size of a Lambda response.
         shown = [
@@ -136,21 +132,25 @@ def _app() -> APIGatewayHttpResolver:
         ]
         return json_response(HTTPStatus.OK, {"jobs": shown})
 
+
+def _add_events(app: APIGatewayHttpResolver) -> None:
     @app.post("/events")
     def publish_event() -> Response[str]:
         event = app.current_event
         owner = tenant(event)
         key = idempotency_key(event)
-        body = read_form(EventForm, read_object(event), lambda form: _event_refused(form.event(key=key)))
+        body = read_form(EventForm, read_object(event), lambda form: _faults_of_event(form.event(key=key)))
         with tracing().submit(caller_trace(event)) as trace:
             accepted = publish(body.event(key=key), composition.api_submit(), tenant=owner, trace=trace)
-        _record([accepted])
+        _write_telemetry([accepted])
         # Its payload names the consumers, which the request does not. The event is accepted, even if it cannot be read.
         payload = None
         with nullcontext() if accepted.replayed else suppress(StoreUnavailableError):
             payload = payload_of(accepted.job, composition.payloads())
         return _shown(accepted, payload)
 
+
+def _add_batches(app: APIGatewayHttpResolver) -> None:
     @app.post("/batches")
     def open_a_batch() -> Response[str]:
         event = app.current_event
@@ -159,10 +159,12 @@ def _app() -> APIGatewayHttpResolver:
         body = read_form(OpeningForm, read_object(event), lambda _form: [])
         with tracing().submit(caller_trace(event)) as trace:
             accepted = open_batch(body.opened(key=key), composition.api_submit(), tenant=owner, trace=trace)
-        _record([accepted])
+        _write_telemetry([accepted])
         headers = {"Location": f"/batches/{accepted.job.id}", **(REPLAYED if accepted.replayed else {})}
         return json_response(_status(accepted), batch_view(accepted.job), headers=headers)
 
+
+def _add_health(app: APIGatewayHttpResolver) -> None:
     @app.get("/health")
     def health() -> Response[str]:
         found = submit_composition.health().read()
@@ -176,6 +178,15 @@ def _app() -> APIGatewayHttpResolver:
         }
         return json_response(HTTPStatus.OK if found.ok else HTTPStatus.SERVICE_UNAVAILABLE, body)
 
+
+@cache
+def _app() -> APIGatewayHttpResolver:
+    app = resolver(_count_failure)
+    _add_flows(app)
+    _add_jobs(app)
+    _add_events(app)
+    _add_batches(app)
+    _add_health(app)
     return app
 
 
@@ -184,15 +195,15 @@ def handle(event: dict[str, Any], context: Any) -> dict[str, Any]:
         return _app().resolve(event, context)
 
 
-def _read(job: Any) -> Submission | InvalidPayloadError:
+def _submission_of(job: Any) -> Submission | InvalidPayloadError:
     try:
-        form = read_form(BatchedForm, job, lambda form: _refused(form.submission(key=form.idempotency_key)))
+        form = read_form(BatchedForm, job, lambda form: _faults_of(form.submission(key=form.idempotency_key)))
     except InvalidPayloadError as refused:
         return refused
     return form.submission(key=form.idempotency_key)
 
 
-def _refused(submission: Submission) -> Sequence[Fault]:
+def _faults_of(submission: Submission) -> Sequence[Fault]:
     """The faults that the checks of `Submit` add to those of the form."""
     try:
         # Nothing is written, so the tenant does not matter.
@@ -209,7 +220,7 @@ def _refused(submission: Submission) -> Sequence[Fault]:
     return []
 
 
-def _event_refused(event: Event) -> Sequence[Fault]:
+def _faults_of_event(event: Event) -> Sequence[Fault]:
     """The faults that the checks of the event add to those of the form."""
     try:
         publication(event, composition.api_submit().job_types)
@@ -241,7 +252,7 @@ def _send_first(accepted: Sequence[Accepted]) -> None:
         first_message_not_sent(error)
 
 
-def _record(accepted: Sequence[Accepted], problems: Collection[ProblemError] = ()) -> None:
+def _write_telemetry(accepted: Sequence[Accepted], problems: Collection[ProblemError] = ()) -> None:
     """Call it in the thread of the invocation: telemetry is not thread-safe."""
     telemetry = composition.telemetry()
     telemetry.accepted(*accepted, over_http=True)
@@ -256,4 +267,4 @@ def _record(accepted: Sequence[Accepted], problems: Collection[ProblemError] = (
 def _count_failure(problem: ProblemError) -> None:
     """Of a whole request: one submission, or a batch of which nothing is known."""
     if problem.is_failure:
-        _record([], [problem])
+        _write_telemetry([], [problem])
