@@ -4,11 +4,14 @@ An item for each name of a burst leads to the job of its last burst. A submissio
 the job alone, with no transaction.
 """
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
 from tidemill.aws.attribute_values import milliseconds, number, seconds, text
 from tidemill.aws.clients import Item
+from tidemill.domain.burst import Burst
 from tidemill.domain.debounce import joined_at
 from tidemill.domain.history import LEAST_KEPT_AFTER_FAILURE, Transition, Why
 from tidemill.domain.job import Job
@@ -17,7 +20,7 @@ from tidemill.dynamodb.document import HISTORY_ATTRIBUTE
 from tidemill.dynamodb.history_entries import history
 from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.item_keys import prefixed_key
-from tidemill.dynamodb.update_requests import ATTENTION, Request, update_job
+from tidemill.dynamodb.update_requests import ATTENTION, Request, payload_changes, update_job
 from tidemill.names import BURST_ATTRIBUTE, BURST_PREFIX, JOB_KEY, PAYLOAD_LOCATION_ATTRIBUTE, TTL_ATTRIBUTE
 
 JOB_ATTRIBUTE: Final = "job"
@@ -58,26 +61,12 @@ def join(job: Job, changed: Job, *, by: str, now: datetime, replaces: bool, inde
     """Write the times of `changed` into `job`, as it was read, and with `replaces` the payload."""
     if job.due is None or changed.due is None or job.burst is None or changed.burst is None:
         raise AssertionError(f"job {job.id} does not wait for a time")
-    sets: dict[str, Item] = {}
-    removes: list[str] = []
-    marks = {"last": text(by), "joined_at": milliseconds(joined_at(job.burst, now=now))}
-    expressions: list[str] = []
+    moved = _Parts()
     if changed.due != job.due:
-        sets |= {
-            "state": text(changed.state),
-            "generation": number(changed.generation),
-            "due": milliseconds(changed.due),
-            "run_at": milliseconds(changed.due),
-        }
-        if changed.state is State.SCHEDULED:
-            sets |= indexes.attention(State.SCHEDULED, job.id, changed.due)
-        else:
-            removes += ATTENTION
-        marks |= {
-            "sent_for": milliseconds(changed.burst.sent_for),
-            "moves": number(changed.burst.moves),
-            "first_moved_at": milliseconds(changed.burst.first_moved_at or now),
-        }
+        moved = _moved(changed, changed.due, changed.burst, now=now, indexes=indexes)
+    replaced = _replaced(changed) if replaces else _Parts()
+    marks = {"last": text(by), "joined_at": milliseconds(joined_at(job.burst, now=now)), **moved.marks}
+    sets = {**moved.sets}
     if changed.useful_until and changed.useful_until != job.useful_until:
         sets["useful_until"] = milliseconds(changed.useful_until)
     if changed.state is not job.state:
@@ -85,24 +74,12 @@ def join(job: Job, changed: Job, *, by: str, now: datetime, replaces: bool, inde
         kept = job.history[-LEAST_KEPT_AFTER_FAILURE:]
         entry = Transition(at=now, state=changed.state, cause=Why.MOVED)
         sets[HISTORY_ATTRIBUTE] = history([*kept, entry])
-    if replaces:
-        for name, held in (("payload", changed.payload), (PAYLOAD_LOCATION_ATTRIBUTE, changed.payload_at)):
-            if held is None:
-                removes.append(name)
-            else:
-                sets[name] = text(held)
-        # Several submissions may replace an inline payload at once, so each adds to the count.
-        expressions += [
-            _in_burst("replacements", "if_not_exists(#burst.#replacements, :zero) + :one"),
-            _in_burst("first_replaced_at", "if_not_exists(#burst.#first_replaced_at, :now)"),
-        ]
-    expressions += [_in_burst(name, f":burst_{name}") for name in marks]
     return update_job(
         job.tenant,
         job.id,
-        sets=sets,
-        removes=removes,
-        expressions=expressions,
+        sets={**sets, **replaced.sets},
+        removes=[*moved.removes, *replaced.removes],
+        expressions=[*replaced.expressions, *(_in_burst(name, f":burst_{name}") for name in marks)],
         conditions=[
             # A worker has claimed the job since it was read, and runs it with the payload that it had; or it was
             # cancelled, parked or woken.
@@ -132,6 +109,51 @@ def join(job: Job, changed: Job, *, by: str, now: datetime, replaces: bool, inde
             **({":zero": number(0), ":one": number(1), ":now": milliseconds(now)} if replaces else {}),
             **{f":burst_{name}": value for name, value in marks.items()},
         },
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parts:
+    """What one part of a join adds to its update."""
+
+    sets: Mapping[str, Item] = field(default_factory=dict)
+    removes: Sequence[str] = ()
+    #: Attributes of the burst.
+    marks: Mapping[str, Item] = field(default_factory=dict)
+    expressions: Sequence[str] = ()
+
+
+def _moved(changed: Job, due: datetime, burst: Burst, *, now: datetime, indexes: Indexes) -> _Parts:
+    """The job gets another time."""
+    scheduled = changed.state is State.SCHEDULED
+    return _Parts(
+        sets={
+            "state": text(changed.state),
+            "generation": number(changed.generation),
+            "due": milliseconds(due),
+            "run_at": milliseconds(due),
+            **(indexes.attention(State.SCHEDULED, changed.id, due) if scheduled else {}),
+        },
+        removes=() if scheduled else ATTENTION,
+        marks={
+            "sent_for": milliseconds(burst.sent_for),
+            "moves": number(burst.moves),
+            "first_moved_at": milliseconds(burst.first_moved_at or now),
+        },
+    )
+
+
+def _replaced(changed: Job) -> _Parts:
+    """The job gets another payload."""
+    sets, removes = payload_changes(changed)
+    return _Parts(
+        sets=sets,
+        removes=removes,
+        # Several submissions may replace an inline payload at once, so each adds to the count.
+        expressions=[
+            _in_burst("replacements", "if_not_exists(#burst.#replacements, :zero) + :one"),
+            _in_burst("first_replaced_at", "if_not_exists(#burst.#first_replaced_at, :now)"),
+        ],
     )
 
 

@@ -24,13 +24,14 @@ from tidemill.dynamodb.document import (
 )
 from tidemill.dynamodb.indexes import Indexes, in_line
 from tidemill.dynamodb.job_writes import ended
-from tidemill.dynamodb.update_requests import ATTENTION, Request, update, update_job
-from tidemill.names import PAYLOAD_LOCATION_ATTRIBUTE, TTL_ATTRIBUTE
+from tidemill.dynamodb.update_requests import ATTENTION, Request, payload_changes, update, update_job
+from tidemill.names import TTL_ATTRIBUTE
 
 
 def cancel(job: Job, asked: CancelRequest, *, now: datetime, retention: timedelta, as_read: bool) -> Request:
     at_rest = _states(AT_REST)
     seen = _seen(job) if as_read else {}
+    unchanged, read = _unchanged(seen)
     return update_job(
         job.tenant,
         job.id,
@@ -43,10 +44,10 @@ def cancel(job: Job, asked: CancelRequest, *, now: datetime, retention: timedelt
             f"#state IN ({', '.join(at_rest)})",
             # With `as_read`: it ran or was redriven since it was read, or a later job has its key. It may be none of
             # those that the operator asked for.
-            *(f"#{name} = :read_{name}" for name in seen),
+            *unchanged,
         ],
         names=[*seen],
-        values=at_rest | {f":read_{name}": value for name, value in seen.items()},
+        values=at_rest | read,
     )
 
 
@@ -56,6 +57,7 @@ def request_cancel(job: Job, asked: CancelRequest, *, now: datetime, as_read: bo
     It leaves the history alone, which the settle of the run writes as it was at the claim.
     """
     seen = _seen(job) if as_read else {}
+    unchanged, read = _unchanged(seen)
     return update(
         key(job.tenant, job.id),
         sets={"cancel_requested_at": milliseconds(now), "cancel": CANCEL.encode(asked)},
@@ -65,11 +67,10 @@ def request_cancel(job: Job, asked: CancelRequest, *, now: datetime, as_read: bo
             # A newer version may have written the document, as for every other write.
             "#schema <= :schema",
             # With `as_read`: another run has begun, or a later job has its key. See `cancel`.
-            *(f"#{name} = :read_{name}" for name in seen),
+            *unchanged,
         ],
         names=["state", SCHEMA_ATTRIBUTE, *seen],
-        values={":running": text(State.RUNNING), ":schema": number(SCHEMA_VERSION)}
-        | {f":read_{name}": value for name, value in seen.items()},
+        values={":running": text(State.RUNNING), ":schema": number(SCHEMA_VERSION), **read},
     )
 
 
@@ -80,6 +81,14 @@ def _seen(job: Job) -> dict[str, Item]:
         "generation": number(job.generation),
         "created_at": milliseconds(job.created_at),
     }
+
+
+def _unchanged(attributes: Mapping[str, Item]) -> tuple[list[str], dict[str, Item]]:
+    """The conditions that these attributes are as they were read, and the values of the conditions."""
+    return (
+        [f"#{name} = :read_{name}" for name in attributes],
+        {f":read_{name}": value for name, value in attributes.items()},
+    )
 
 
 def wake(job: Job, *, now: datetime) -> Request:
@@ -251,11 +260,9 @@ def redrive(job: Job, entry: Redrive, *, state: State = State.QUEUED, sequence: 
     if entry.edited:
         # They ran with the other payload.
         removes.append(STEPS_ATTRIBUTE)
-        for name, held in (("payload", job.payload), (PAYLOAD_LOCATION_ATTRIBUTE, job.payload_at)):
-            if held is None:
-                removes.append(name)
-            else:
-                sets[name] = text(held)
+        held, absent = payload_changes(job)
+        sets |= held
+        removes += absent
     if job.state is State.DEAD and job.cancel_requested_at:
         # This write removes the request from the document.
         asked = Transition(at=job.cancel_requested_at, state=State.RUNNING, cause=Why.CANCEL_REQUESTED)
@@ -290,24 +297,23 @@ def redrive(job: Job, entry: Redrive, *, state: State = State.QUEUED, sequence: 
 def rewrite(job: Job, stored: Job) -> Request:
     """Replace the payload of `job`, as it was read, by that of `stored`. Its messages stay valid."""
     at_rest = _states(TRANSITIONS[Write.REWRITE])
-    places = {"payload": (job.payload, stored.payload), "payload_at": (job.payload_at, stored.payload_at)}
-    was = {name: text(old) for name, (old, _) in places.items() if old is not None}
+    was, _ = payload_changes(job)
+    sets, absent = payload_changes(stored)
+    unchanged, read = _unchanged(was)
     return _update_as_read(
         job,
-        sets={name: text(new) for name, (_, new) in places.items() if new is not None},
-        removes=[name for name, (old, new) in places.items() if old is not None and new is None],
+        sets=sets,
+        removes=[name for name in absent if name in was],
         conditions=[
             # A worker has claimed the job since it was read, and runs it with the payload that would be deleted.
             f"#state IN ({', '.join(at_rest)})",
             # It ran, or was redriven, since it was read.
             "#generation = :generation",
             # Another migration has replaced the payload since it was read, and the new one would belong to no job.
-            *(f"#{name} = :read_{name}" for name in was),
+            *unchanged,
         ],
         names=["state", "generation", *was],
-        values=at_rest
-        | {f":read_{name}": value for name, value in was.items()}
-        | {":generation": number(job.generation)},
+        values=at_rest | read | {":generation": number(job.generation)},
     )
 
 

@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from tidemill.aws.attribute_values import number
+from tidemill.aws.attribute_values import number, text
 from tidemill.aws.clients import Item
 from tidemill.domain.history import Transition
+from tidemill.domain.job import Job
 from tidemill.dynamodb.document import HISTORY_ATTRIBUTE, SCHEMA_ATTRIBUTE, SCHEMA_VERSION, key
 from tidemill.dynamodb.history_entries import history
-from tidemill.names import ATTENTION_KEY, ATTENTION_SORT_KEY
+from tidemill.names import ATTENTION_KEY, ATTENTION_SORT_KEY, PAYLOAD_LOCATION_ATTRIBUTE
 
 Request = dict[str, Any]
 
@@ -51,6 +52,15 @@ def update_job(
         values=values,
         expressions=expressions,
         **request,
+    )
+
+
+def payload_changes(job: Job) -> tuple[dict[str, Item], list[str]]:
+    """What an update sets and removes so that a document has the payload of `job`, inline or apart."""
+    held = {"payload": job.payload, PAYLOAD_LOCATION_ATTRIBUTE: job.payload_at}
+    return (
+        {name: text(value) for name, value in held.items() if value is not None},
+        [name for name, value in held.items() if value is None],
     )
 
 
