@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from tidemill.application.flow_graphs import FlowGraphs
     from tidemill.application.flow_nodes import FlowParts
     from tidemill.application.migration import Migrator
-    from tidemill.application.owed import Taker
+    from tidemill.application.owed import OwedRunner
     from tidemill.application.publish import Publisher
     from tidemill.application.replay import Replayer
     from tidemill.application.wake import Waker
@@ -91,7 +91,7 @@ def payloads() -> OwingPayloads:
 
 @cache
 def payloads_alone() -> DynamoPayloads:
-    """For publish and the taker of owed work, which see to a failed deletion themselves."""
+    """For publish and the runner of owed work, which see to a failed deletion themselves."""
     return DynamoPayloads(
         dynamodb(),
         table=setting(Env.JOBS_TABLE),
@@ -307,11 +307,11 @@ def owed_work() -> "DynamoOwedWork":
 
 
 @cache
-def taker() -> "Taker":
-    from tidemill.application.owed import Taker
+def owed_runner() -> "OwedRunner":
+    from tidemill.application.owed import OwedRunner
 
     alone, ask = payloads_alone(), flow_advance().ask_to_look
-    return Taker(owed=owed_work(), store=store(), payloads=alone, clock=clock.now, ask=ask)
+    return OwedRunner(owed=owed_work(), store=store(), payloads=alone, clock=clock.now, ask=ask)
 
 
 def migrator(*, rate: int, read_units: int) -> "Migrator":

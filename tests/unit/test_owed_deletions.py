@@ -82,14 +82,14 @@ def test_a_program_owes_the_payload_of_a_repeated_submission(table: Table) -> No
     assert location != first.job.payload_at
 
 
-def test_publish_and_the_taker_of_owed_work_see_to_a_failed_deletion_themselves(
+def test_publish_and_the_runner_of_owed_work_see_to_a_failed_deletion_themselves(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The taker would owe its own work once more, and never put it off."""
+    """The runner would owe its own work once more, and never put it off."""
     for variable, value in {Env.RETENTION_DAYS: "30", Env.LISTING: "", Env.INDEX_SHARDS: "4", Env.LANES: "{}"}.items():
         monkeypatch.setenv(variable, value)
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
 
     alone = composition.payloads_alone()
 
-    assert composition.publisher()._payloads is composition.taker()._payloads is alone
+    assert composition.publisher()._payloads is composition.owed_runner()._payloads is alone

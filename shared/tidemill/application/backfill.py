@@ -35,7 +35,7 @@ class Backfiller:
         False if `done` has no such mark left: another call was faster, or the job has expired or was deleted. Raises
         `MalformedDocumentError` if its payload is missing.
         """
-        mark = done.owes(name)
+        mark = done.skipped_without_backfill(name)
         if mark is None:
             return False
         try:

@@ -45,7 +45,7 @@ class JobFilter:
             and (not self.deaths or job.death in self.deaths)
             and (self.error is None or (bool(job.known_errors) and job.known_errors[-1].error_class == self.error))
             and (self.fingerprint is None or job_fingerprint(job) == self.fingerprint)
-            and (self.skipped is None or job.owes(self.skipped) is not None)
+            and (self.skipped is None or job.skipped_without_backfill(self.skipped) is not None)
         )
 
     def fits_key(self, tenant: str, job_id: str) -> bool:

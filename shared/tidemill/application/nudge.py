@@ -50,7 +50,7 @@ class Nudger:
         self._limit = limit
         self._lane_delay = lane_delay
 
-    def owed(self, job: Job) -> bool:
+    def needs_nudge(self, job: Job) -> bool:
         """Whether the job is live, due, and late enough for a nudge."""
         since = max(filter(None, (job.due, job.nudged_at)), default=None)
         return since is not None and since <= self._clock() - self._allowed_delay(job)
@@ -61,12 +61,12 @@ class Nudger:
         last = job.state is not State.RUNNING and _given_up(job, now)
         try:
             if job.state is State.SCHEDULED:
-                if not self.owed(job):
+                if not self.needs_nudge(job):
                     return None
                 self._store.wake(job, now=now)
                 return Nudge.WOKEN
             if job.state is State.PARKED:
-                if not self.owed(job):
+                if not self.needs_nudge(job):
                     return None
                 self._store.unpark(job, now=now, due=now)
                 return Nudge.WOKEN

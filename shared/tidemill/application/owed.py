@@ -95,7 +95,7 @@ class OwedWork(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class OwedResult:
     """The result of one call. `advanced` and `resent` are jobs whose messages are on their way."""
 
     advanced: Sequence[Job] = ()
@@ -117,7 +117,7 @@ def ask_none(_tenant: str, _flow_id: str) -> None:
     """For where no flows are."""
 
 
-class Taker:
+class OwedRunner:
     """Does the owed work."""
 
     def __init__(
@@ -137,7 +137,7 @@ class Taker:
         self._nudger = Nudger(store=store, clock=clock, limit=_LOST_AFTER)
         self._clock = clock
 
-    def take(self, in_time: Callable[[], bool], *, part: Part = WHOLE) -> Taken:
+    def run_pending(self, in_time: Callable[[], bool], *, part: Part = WHOLE) -> OwedResult:
         """Try the pending works of the part while `in_time`. A failure of one does not affect the others.
 
         As in wake, the parts go round with each interval.
@@ -149,18 +149,18 @@ class Taker:
             pending = self._owed.pending(before=now, part=part.at(now))
             with ThreadPoolExecutor(_AT_ONCE) as pool:
                 while finished and (batch := list(islice(pending, _AT_ONCE))):
-                    tries += pool.map(self._take, batch)
+                    tries += pool.map(self._try, batch)
                     finished = in_time()
         except StoreUnavailableError:
             finished = False
-        return Taken(
+        return OwedResult(
             advanced=tuple(done.advanced for done in tries if done.advanced),
             resent=tuple(done.resent for done in tries if done.resent),
             overdue=tuple(done.overdue for done in tries if done.overdue),
             finished=finished,
         )
 
-    def _take(self, owed: Owed) -> _Try:
+    def _try(self, owed: Owed) -> _Try:
         try:
             if owed.work.kind is Kind.ADVANCE:
                 advanced = self._store.advance(owed.work.tenant, owed.work.name, now=self._clock())

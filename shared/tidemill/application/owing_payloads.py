@@ -1,7 +1,8 @@
 """Payloads as most callers get them: a deletion that fails is owed, and wake does it a minute later.
 
 Without that a file stays until the bucket's rule of age deletes it, after three years: no scan finds files. Publish and
-the taker of owed work have the payloads without this. They report a failure, and the taker's is owed already.
+the runner of owed work have the payloads without this. They report a failure, and the work of the runner is owed
+already.
 """
 
 from collections.abc import Callable

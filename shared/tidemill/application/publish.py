@@ -1,4 +1,4 @@
-"""Publish: send the messages that changed documents owe, advance groups and flows, and delete payloads of deleted jobs.
+"""Publish: send the messages that changes request, advance groups and flows, and delete payloads of deleted jobs.
 
 It parks a job that an operator has paused, instead of sending its message. In a lane whose submissions and workers send
 first messages themselves, it sends none to a job that has begun.
@@ -82,8 +82,8 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
-class _Owed:
-    """The message that a change owes its job."""
+class _DueMessage:
+    """The message that a change requests for its job."""
 
     sequence: str
     job: Job
@@ -123,13 +123,13 @@ class Publisher:
         self._clock = clock
 
     def publish(self, changes: Sequence[Change], unreadable: Sequence[UnreadableChange] = ()) -> Published:
-        """Send the owed messages, then advance the groups of ended jobs and delete the payloads of deleted jobs.
+        """Send the messages, then advance the groups of ended jobs and delete the payloads of deleted jobs.
 
         A job that is paused gets no message: it is parked.
         """
-        owed = self._owed_messages(changes)
-        paused = self._paused(owed)
-        unpaused = [each for each in owed if each.sequence not in paused]
+        due = self._due_messages(changes)
+        paused = self._paused(due)
+        unpaused = [each for each in due if each.sequence not in paused]
         begun = self._begun(unpaused)
         sent, refused = self._send([each for each in unpaused if each.sequence not in begun])
         # If SQS took no message at all, it is out, and the stream keeps the records. If it took some, only the others
@@ -156,10 +156,10 @@ class Publisher:
             failed_steps=failed_steps,
         )
 
-    def _owed_messages(self, changes: Sequence[Change]) -> list["_Owed"]:
+    def _due_messages(self, changes: Sequence[Change]) -> list["_DueMessage"]:
         now = self._clock()
         return [
-            _Owed(
+            _DueMessage(
                 change.sequence,
                 change.after,
                 message,
@@ -169,13 +169,13 @@ class Publisher:
             if change.after and (message := dispatch(change.before, change.after, now=now))
         ]
 
-    def _paused(self, owed: Sequence["_Owed"]) -> dict[str, tuple[Job, Wait]]:
+    def _paused(self, messages: Sequence["_DueMessage"]) -> dict[str, tuple[Job, Wait]]:
         """By sequence, the jobs that a pause holds back, and how each waits.
 
         A job that has a slot or a time of its limit, or is to probe a breaker, is sent all the same: only a worker
         passes that on to the next. If the configuration is stale, all are sent: a worker decides by its own.
         """
-        runnable = [each for each in owed if isinstance(each.message.body, Reference) and not each.has_turn]
+        runnable = [each for each in messages if isinstance(each.message.body, Reference) and not each.has_turn]
         if not runnable:
             return {}
         configuration, now = self._configuration(), self._clock()
@@ -192,9 +192,9 @@ class Publisher:
                 )
         return paused
 
-    def _begun(self, owed: Sequence["_Owed"]) -> Collection[str]:
+    def _begun(self, messages: Sequence["_DueMessage"]) -> Collection[str]:
         """The sequences of the jobs that have begun, by a message that was sent at once."""
-        hinted = [each for each in owed if each.may_be_sent and each.message.lane in self._first_message_lanes]
+        hinted = [each for each in messages if each.may_be_sent and each.message.lane in self._first_message_lanes]
         if not hinted:
             return ()
         try:
@@ -209,13 +209,13 @@ class Publisher:
             if (job := jobs.get((each.job.tenant, each.job.id))) and has_begun(job, each.job)
         }
 
-    def _send(self, owed: Sequence["_Owed"]) -> tuple[list[Dispatch], list[tuple[str, Dispatch, Refusal]]]:
+    def _send(self, messages: Sequence["_DueMessage"]) -> tuple[list[Dispatch], list[tuple[str, Dispatch, Refusal]]]:
         """The messages that were sent, and the ones that SQS refused, each with the sequence of its change."""
-        refusals = self._lanes.send([each.message for each in owed]) if owed else ()
+        refusals = self._lanes.send([each.message for each in messages]) if messages else ()
         refused = {refusal.index for refusal in refusals}
         return (
-            [each.message for index, each in enumerate(owed) if index not in refused],
-            [(owed[refusal.index].sequence, owed[refusal.index].message, refusal) for refusal in refusals],
+            [each.message for index, each in enumerate(messages) if index not in refused],
+            [(messages[refusal.index].sequence, messages[refusal.index].message, refusal) for refusal in refusals],
         )
 
     def _park(self, sequence: str, job: Job, wait: Wait) -> Callable[[], Job | FailedStep | None]:

@@ -86,7 +86,7 @@ class Reconciler:
     ) -> Iterator[Job]:
         """The jobs that are due for a nudge. Changes nothing. `spend` as for `ReconcileStore.overdue`."""
         before = self._clock() - self._limit
-        return filter(self._nudger.owed, self._store.overdue(before=before, unreadable=unreadable, spend=spend))
+        return filter(self._nudger.needs_nudge, self._store.overdue(before=before, unreadable=unreadable, spend=spend))
 
     def nudge(self, job: Job) -> bool:
         """False when the job has changed since it was read, for example by another nudge."""
@@ -156,7 +156,7 @@ class Reconciler:
         try:
             match found:
                 case Job():
-                    nudge = self._nudger.nudge(found) if self._nudger.owed(found) else None
+                    nudge = self._nudger.nudge(found) if self._nudger.needs_nudge(found) else None
                     return (RepairAction(nudge.value), found.lane) if nudge else None
                 case OpenGroup():
                     job = self._store.advance(found.tenant, found.group, now=self._clock())

@@ -18,7 +18,7 @@ from tidemill.application.flow_look import FlowLook
 from tidemill.application.flow_nodes import FlowParts
 from tidemill.application.job_search import JobSearch
 from tidemill.application.job_types import JobTypes
-from tidemill.application.owed import Taker
+from tidemill.application.owed import OwedRunner
 from tidemill.application.owing_payloads import OwingPayloads
 from tidemill.application.pace import MOST_WRITES_PER_SECOND, Pace
 from tidemill.application.purge import Purger
@@ -201,8 +201,8 @@ class Installation:
         return DynamoOwedWork(clients.dynamodb(), table=self.deployment.jobs_table)
 
     @property
-    def taker(self) -> Taker:
-        return Taker(owed=self._owed, store=self.store, payloads=self._payloads_alone, clock=clock.now)
+    def owed_runner(self) -> OwedRunner:
+        return OwedRunner(owed=self._owed, store=self.store, payloads=self._payloads_alone, clock=clock.now)
 
     def reconciler(self, limit: timedelta) -> Reconciler:
         """`limit` is the time that a job may be overdue. The delay of each lane is read once."""

@@ -9,7 +9,7 @@ from typing import Final
 import click
 
 from tidemill.application.dead_letter_sweep import WHOLE
-from tidemill.application.owed import Taken
+from tidemill.application.owed import OwedResult
 from tidemill.application.pace import Pace
 from tidemill.application.pass_state import SEGMENTS
 from tidemill.application.ports import UnreadableItem
@@ -107,7 +107,7 @@ def _repair(
     as_json: bool,
 ) -> None:
     """Adds to `actions` what is done, also if it is interrupted."""
-    actions += _actions(installation.taker.take(lambda: True))
+    actions += _actions(installation.owed_runner.run_pending(lambda: True))
     queues = {Lane(lane): installation.dead_letter_queue(lane) for lane in installation.deployment.lanes}
     swept = reconciler.sweep(queues, time_left=lambda: timedelta.max, bounds=WHOLE)
     actions += swept.actions
@@ -160,14 +160,14 @@ def _until(end: datetime) -> timedelta:
     return end - clock.now()
 
 
-def _actions(taken: Taken) -> Counter[tuple[RepairAction, Lane | None]]:
+def _actions(result: OwedResult) -> Counter[tuple[RepairAction, Lane | None]]:
     """The owed work that was done, as repairs. A message that was sent again counts as a nudge."""
     actions: Counter[tuple[RepairAction, Lane | None]] = Counter()
-    actions.update((RepairAction.ADVANCED, job.lane) for job in taken.advanced)
-    actions.update((RepairAction.NUDGED, job.lane) for job in taken.resent)
-    if not taken.finished:
+    actions.update((RepairAction.ADVANCED, job.lane) for job in result.advanced)
+    actions.update((RepairAction.NUDGED, job.lane) for job in result.resent)
+    if not result.finished:
         actions[RepairAction.FAILED, None] += 1
-    for owed in taken.overdue:
+    for owed in result.overdue:
         say(
             f"Owed since {readable_time(owed.since)}: {owed.work.kind} {visible(owed.work.name)}: {visible(owed.error)}"
         )

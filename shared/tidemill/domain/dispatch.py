@@ -1,4 +1,4 @@
-"""Decides which change of a document owes a queue a message, and which message."""
+"""Decides which change of a document requests a message, and which message."""
 
 import math
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Dispatch:
 
 
 def dispatch(before: Job | None, after: Job | None, *, now: datetime) -> Dispatch | None:
-    """The message owed for one stream record, or None when the change owes none.
+    """The message for one stream record, or None when the change requests none.
 
     The stream may deliver a record more than once: the claim rejects the duplicate message.
     """

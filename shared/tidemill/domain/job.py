@@ -300,7 +300,7 @@ class Job:
             entries.append(Transition(at=self.undone.at, state=self.state, cause=Why.UNDONE))
         return (Transition(at=self.created_at, state=Why.ACCEPTED, cause=Why.ACCEPTED), *entries)
 
-    def owes(self, name: str) -> Skipped | None:
+    def skipped_without_backfill(self, name: str) -> Skipped | None:
         """The mark of skipped work of that name, if no job makes up for it yet."""
         made_up_for = {entry.name for entry in self.backfilled}
         return next((mark for mark in self.skipped if mark.name == name and name not in made_up_for), None)

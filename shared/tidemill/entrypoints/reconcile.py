@@ -27,7 +27,7 @@ def handle(event: object, context: Invocation) -> None:
     telemetry.compared(reconcile_composition.drifted())
     telemetry.flush()
     reconciler = reconcile_composition.reconciler()
-    telemetry.taken(composition.taker().take(lambda: left() > OWED_RESERVE))
+    telemetry.owed_result(composition.owed_runner().run_pending(lambda: left() > OWED_RESERVE))
     telemetry.reconciled(reconciler.sweep(reconcile_composition.dead_letter_queues(), time_left=left))
     # The pass may take all the time that is left, and Lambda may end the process in it.
     telemetry.flush()

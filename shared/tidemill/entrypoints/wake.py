@@ -21,7 +21,7 @@ def handle(event: Mapping[str, Any] | None, context: Invocation) -> None:
     part = Part(int(event[WAKE_PART]), int(event[WAKE_PARTS])) if event else WHOLE
     telemetry = composition.telemetry()
     ends_at = time_left(context) - OWED_TIME
-    telemetry.taken(composition.taker().take(lambda: time_left(context) > ends_at, part=part))
+    telemetry.owed_result(composition.owed_runner().run_pending(lambda: time_left(context) > ends_at, part=part))
     telemetry.flush()
     ends_at = max(time_left(context) - RELEASE_TIME, WAKE_RESERVE)
     telemetry.released(

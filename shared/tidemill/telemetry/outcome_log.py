@@ -30,7 +30,7 @@ from tidemill.telemetry.line_format import LineFormat
 
 if TYPE_CHECKING:
     # A function writes the outcomes of its own use case alone, so it needs the others not even at its start.
-    from tidemill.application.owed import Taken
+    from tidemill.application.owed import OwedResult
     from tidemill.application.publish import Published
     from tidemill.application.reconcile import Reconciled
     from tidemill.application.release import Released
@@ -225,20 +225,20 @@ class Telemetry:
         if published.failed:
             logger().error("stream records failed", extra={"sequences": published.failed})
 
-    def taken(self, taken: "Taken") -> None:
+    def owed_result(self, result: "OwedResult") -> None:
         """What came of the work that publish handed over."""
-        for job in taken.advanced:
+        for job in result.advanced:
             self._count(job.lane, Metric.ADVANCED)
             logger().info("group advanced", extra=job_fields(job) | {"group": job.group})
-        for job in taken.resent:
+        for job in result.resent:
             self._count(job.lane, Metric.RESENT)
             logger().info("dispatched again", extra=job_fields(job))
-        for owed in taken.overdue:
+        for owed in result.overdue:
             self._count_overdue()
             work = owed.work
             extra = {"kind": work.kind, "tenant": work.tenant, "work": work.name, "since": owed.since.isoformat()}
             logger().error("owed work overdue", extra=extra | {"tries": owed.tries, "error": owed.error})
-        if not taken.finished:
+        if not result.finished:
             logger().warning("owed work unfinished")
 
     def stray_threads(self, lane: Lane, strays: Sequence[Reference]) -> None:

@@ -12,7 +12,7 @@ from tests.simulation.world.lambda_environments import RAISED
 from tests.simulation.world.sqs_queue import Message
 from tests.simulation.world.trace import Change
 from tests.simulation.world.world import World
-from tidemill.application.owed import Taken
+from tidemill.application.owed import OwedResult
 from tidemill.application.publish import Published
 from tidemill.application.reconcile import Reconciled
 from tidemill.application.release import Released
@@ -118,7 +118,7 @@ class UseCaseReportChecks:
 
         If both did so in one millisecond of their clocks, the later one takes the write of the other for its own.
         """
-        if not isinstance(report, Taken) or not report.resent:
+        if not isinstance(report, OwedResult) or not report.resent:
             return 0
         writers: defaultdict[tuple[str, int], set[str]] = defaultdict(set)
         for change in self._world.trace.changes:
@@ -196,7 +196,7 @@ def _counts(report: Any) -> Counter[str]:
         Published: lambda published: {"sent": len(published.sent), _ADVANCED: len(published.advanced)},
         Woken: lambda woken: {_WOKEN: sum(woken.jobs.values())},
         Released: lambda released: {_RELEASED: len(released.jobs)},
-        Taken: lambda taken: {_NUDGED: len(taken.resent), _ADVANCED: len(taken.advanced)},
+        OwedResult: lambda result: {_NUDGED: len(result.resent), _ADVANCED: len(result.advanced)},
         Reconciled: lambda reconciled: {
             _NUDGED: reconciled.count(RepairAction.NUDGED)
             + sum(swept.nudged for swept in reconciled.dead_letters.values()),

@@ -12,7 +12,7 @@ from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import FAR_OFF_MS, LARGEST_SKEW_MS, RAISED
 from tests.simulation.world.trace import Change
 from tests.simulation.world.world import LONGEST_INDEX_LAG_MS, World
-from tidemill.application.owed import Kind, Taken
+from tidemill.application.owed import Kind, OwedResult
 from tidemill.application.release import Released
 from tidemill.application.wake import Woken
 from tidemill.domain.states import State
@@ -54,7 +54,7 @@ class WakeReportChecks:
             if at_ms < self._quiet_from_ms + _WAKE_MS:
                 continue
             left = False
-            if isinstance(report, Woken | Taken):
+            if isinstance(report, Woken | OwedResult):
                 left = not report.finished
             elif isinstance(report, Released):
                 left = report.left > 0
@@ -111,7 +111,7 @@ class WakeReportChecks:
         """Every try that fails five minutes after the first failure or later, and no earlier one."""
         check, reported = "owed work that fails for long is reported", Counter[tuple[str, str]]()
         for at_ms, by, report in self._world.use_case_reports:
-            for owed in report.overdue if isinstance(report, Taken) else ():
+            for owed in report.overdue if isinstance(report, OwedResult) else ():
                 late_ms = at_ms - owed.since.timestamp() * 1000
                 require(late_ms >= _PATIENCE_MS - 2 * self._skew_ms, check, f"{by}, after {late_ms} ms", "*")
                 reported[by, _key(owed)] += 1

@@ -26,7 +26,7 @@ def patches(world: "Callable[[], World]", process: Callable[[], Any]) -> list[tu
         (telemetry, "here", watch.made(telemetry.here)),
         (telemetry, "published", watch.published(telemetry.published)),
         (telemetry, "woken", watch.reported(telemetry.woken)),
-        (telemetry, "taken", watch.reported(telemetry.taken)),
+        (telemetry, "owed_result", watch.reported(telemetry.owed_result)),
         (telemetry, "released", watch.reported(telemetry.released)),
         (telemetry, "reconciled", watch.reconciled(telemetry.reconciled)),
         (telemetry, "rested", watch.rested(telemetry.rested)),

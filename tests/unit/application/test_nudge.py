@@ -71,8 +71,8 @@ def test_a_job_is_owed_a_nudge_once_it_is_late_by_its_limit(
 ) -> None:
     nudger = _nudger(delay=delay)
 
-    assert nudger.owed(a_job(**{"due": NOW - allowed} | changes))
-    assert not nudger.owed(a_job(**{"due": NOW - allowed + MILLISECOND} | changes))
+    assert nudger.needs_nudge(a_job(**{"due": NOW - allowed} | changes))
+    assert not nudger.needs_nudge(a_job(**{"due": NOW - allowed + MILLISECOND} | changes))
 
 
 @pytest.mark.parametrize(
@@ -83,12 +83,12 @@ def test_the_interval_grows_up_to_a_day_and_never_below_the_limit(
 ) -> None:
     nudger = _nudger(limit=limit)
 
-    assert nudger.owed(a_job(due=NOW - allowed, nudges=nudges))
-    assert not nudger.owed(a_job(due=NOW - allowed + MILLISECOND, nudges=nudges))
+    assert nudger.needs_nudge(a_job(due=NOW - allowed, nudges=nudges))
+    assert not nudger.needs_nudge(a_job(due=NOW - allowed + MILLISECOND, nudges=nudges))
 
 
 @pytest.mark.parametrize(
-    ("due", "nudged_at", "owed"),
+    ("due", "nudged_at", "needed"),
     [
         (None, None, False),
         (NOW - LIMIT, NOW - LIMIT + SECOND, False),
@@ -97,9 +97,9 @@ def test_the_interval_grows_up_to_a_day_and_never_below_the_limit(
     ],
 )
 def test_a_job_is_late_since_it_was_due_or_nudged_whichever_was_last(
-    due: datetime | None, nudged_at: datetime | None, owed: bool
+    due: datetime | None, nudged_at: datetime | None, needed: bool
 ) -> None:
-    assert _nudger().owed(a_job(due=due, nudged_at=nudged_at)) is owed
+    assert _nudger().needs_nudge(a_job(due=due, nudged_at=nudged_at)) is needed
 
 
 @pytest.mark.parametrize(("state", "write"), [(State.SCHEDULED, ("wake", NOW)), (State.PARKED, ("unpark", NOW, NOW))])

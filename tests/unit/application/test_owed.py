@@ -9,7 +9,7 @@ import pytest
 from tests.support.builders import NOW, TENANT, a_job
 from tests.support.in_memory_owed_work import InMemoryOwedWork
 from tests.support.single_job import Clock, Inline
-from tidemill.application.owed import PATIENCE, Kind, Taken, Taker, Work
+from tidemill.application.owed import PATIENCE, Kind, OwedResult, OwedRunner, Work
 from tidemill.application.ports import WHOLE, Part, Unreadable, ignore_unreadable
 from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError, WriteRefusedError
 from tidemill.domain.flow_place import FlowPlace
@@ -81,7 +81,7 @@ class Payloads(Inline):
 
 @dataclass
 class World:
-    """The collaborators of the taker."""
+    """The collaborators of the runner of owed work."""
 
     store: Store = field(default_factory=Store)
     owed: InMemoryOwedWork = field(default_factory=InMemoryOwedWork)
@@ -98,15 +98,15 @@ class World:
         self.store.jobs[job.id] = job
         return Work(kind=Kind.DISPATCH, tenant=TENANT, name=job.id)
 
-    def take(self, in_time: Callable[[], bool] = lambda: True, part: Part = WHOLE) -> Taken:
-        taker = Taker(
+    def run_pending(self, in_time: Callable[[], bool] = lambda: True, part: Part = WHOLE) -> OwedResult:
+        runner = OwedRunner(
             owed=self.owed,
             store=self.store,
             payloads=self.payloads,
             clock=self.clock,
             ask=lambda _tenant, flow_id: self.asked.append(flow_id),
         )
-        return taker.take(in_time, part=part)
+        return runner.run_pending(in_time, part=part)
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def test_an_owed_group_advances(world: World) -> None:
     world.store.advance_to = lambda _group: following
     world.owe(GROUP)
 
-    assert world.take() == Taken(advanced=(following,))
+    assert world.run_pending() == OwedResult(advanced=(following,))
     assert world.owed.stored == {}
 
 
@@ -128,11 +128,11 @@ def test_an_owed_payload_is_deleted_once_its_store_responds(world: World) -> Non
     world.owe(Work(kind=Kind.DELETE_PAYLOAD, tenant=TENANT, name="a job", payload_at="item/b"))
     world.payloads.error = StoreUnavailableError()
 
-    world.take()
+    world.run_pending()
     assert len(world.owed.stored) == 2
     world.payloads.error = None
     world.clock.now += MINUTE
-    assert world.take() == Taken()
+    assert world.run_pending() == OwedResult()
 
     assert (sorted(map(str, world.payloads.deleted)), world.owed.stored) == (["file/a", "item/b"], {})
 
@@ -144,7 +144,7 @@ def test_a_group_that_still_fails_is_tried_less_and_less_often(world: World) -> 
     tried = []
     for minute in range(60):
         before = len(world.store.advanced)
-        world.take()
+        world.run_pending()
         tried += [minute] if len(world.store.advanced) > before else []
         world.clock.now += MINUTE
 
@@ -157,10 +157,10 @@ def test_work_is_reported_when_it_has_failed_for_longer_than_the_patience(world:
     world.clock.now += timedelta(days=1)
     world.owe(GROUP)
 
-    assert world.take().overdue == ()
+    assert world.run_pending().overdue == ()
     # The alarm fires from then on.
     world.clock.now += timedelta(minutes=5)
-    (overdue,) = world.take().overdue
+    (overdue,) = world.run_pending().overdue
     assert (overdue.work, overdue.error) == (GROUP, "MalformedDocumentError: rubbish")
 
 
@@ -174,7 +174,7 @@ def test_a_failure_of_one_work_does_not_stop_the_others(world: World) -> None:
     world.owe(GROUP)
     world.owe(replace(GROUP, name="letters"))
 
-    assert [job.group for job in world.take().advanced] == ["letters"]
+    assert [job.group for job in world.run_pending().advanced] == ["letters"]
     assert list(world.owed.stored) == [GROUP]
 
 
@@ -183,9 +183,9 @@ def test_the_message_of_an_owed_job_is_sent_again_once(world: World, state: Stat
     work = world.job(state)
     world.owe(work)
 
-    assert [job.id for job in world.take().resent] == [work.name]
+    assert [job.id for job in world.run_pending().resent] == [work.name]
     world.clock.now += MINUTE
-    assert world.take() == Taken()
+    assert world.run_pending() == OwedResult()
     assert world.owed.stored == {}
     assert world.store.resent == [work.name]
 
@@ -193,11 +193,11 @@ def test_the_message_of_an_owed_job_is_sent_again_once(world: World, state: Stat
 def test_a_message_that_publish_cannot_send_again_either_is_tried_again(world: World) -> None:
     work = world.job(State.QUEUED)
     world.owe(work)
-    world.take()
+    world.run_pending()
     world.owe(work)
 
     world.clock.now += PATIENCE
-    assert [owed.work for owed in world.take().overdue] == [work]
+    assert [owed.work for owed in world.run_pending().overdue] == [work]
     assert world.store.resent == [work.name] * 2
 
 
@@ -205,7 +205,7 @@ def test_a_message_that_publish_cannot_send_again_either_is_tried_again(world: W
 def test_a_job_that_needs_no_message_is_left_alone(world: World, state: State) -> None:
     world.owe(world.job(state))
 
-    assert world.take() == Taken()
+    assert world.run_pending() == OwedResult()
     assert (world.owed.stored, world.store.resent) == ({}, [])
 
 
@@ -216,21 +216,21 @@ def test_the_message_of_a_running_job_stays_owed_until_its_run_has_ended_or_is_l
     world.owe(work)
 
     for _ in range(10):
-        assert world.take() == Taken()
+        assert world.run_pending() == OwedResult()
         world.clock.now += MINUTE
     assert (list(world.owed.stored), world.store.resent) == ([work], [])
 
     world.clock.now += 20 * MINUTE
-    assert world.take().resent == (job,)
+    assert world.run_pending().resent == (job,)
     world.clock.now += 20 * MINUTE
-    assert world.take() == Taken()
+    assert world.run_pending() == OwedResult()
     assert (world.owed.stored, world.store.resent) == ({}, [job.id])
 
 
 def test_a_job_that_is_gone_is_left_alone(world: World) -> None:
     world.owe(Work(kind=Kind.DISPATCH, tenant=TENANT, name="gone"))
 
-    assert world.take() == Taken()
+    assert world.run_pending() == OwedResult()
     assert world.owed.stored == {}
 
 
@@ -238,7 +238,7 @@ def test_a_job_that_moves_on_at_this_moment_needs_no_message(world: World) -> No
     world.store.refuses = True
     world.owe(world.job(State.QUEUED))
 
-    assert world.take() == Taken()
+    assert world.run_pending() == OwedResult()
     assert world.owed.stored == {}
 
 
@@ -246,7 +246,7 @@ def test_a_job_that_moves_on_at_this_moment_needs_no_message(world: World) -> No
 def test_the_group_of_an_owed_job_advances_if_its_record_would_have_done_so(world: World, state: State) -> None:
     world.owe(world.job(state, group="parcels"))
 
-    world.take()
+    world.run_pending()
 
     assert world.store.advanced == ["parcels"]
 
@@ -255,7 +255,7 @@ def test_the_group_of_an_owed_job_advances_if_its_record_would_have_done_so(worl
 def test_the_flow_of_an_owed_node_looks_if_the_node_has_ended(world: World, state: State, asked: list[str]) -> None:
     world.owe(world.job(state, flow=FlowPlace(id="f", node="a")))
 
-    world.take()
+    world.run_pending()
 
     assert world.asked == asked
 
@@ -264,9 +264,9 @@ def test_work_is_left_to_the_next_call_when_no_time_is_left(world: World) -> Non
     for number in range(20):
         world.owe(replace(GROUP, name=str(number)))
 
-    taken = world.take(in_time=lambda: False)
+    result = world.run_pending(in_time=lambda: False)
 
-    assert not taken.finished
+    assert not result.finished
     assert 0 < len(world.owed.stored) < 20
 
 
@@ -274,11 +274,11 @@ def test_parallel_calls_take_each_work_once_and_a_missing_call_delays_it_by_its_
     for number in range(20):
         world.owe(replace(GROUP, name=str(number)))
 
-    world.take(part=Part(0, 2))
+    world.run_pending(part=Part(0, 2))
     assert 0 < len(world.owed.stored) < 20
     # The other call is missing. Its part is the turn of this one a minute later.
     world.clock.now += MINUTE
-    world.take(part=Part(0, 2))
+    world.run_pending(part=Part(0, 2))
 
     assert world.owed.stored == {}
     assert sorted(world.store.advanced) == sorted(str(number) for number in range(20))
@@ -290,4 +290,4 @@ def test_an_index_that_cannot_be_read_leaves_the_work(world: World, monkeypatch:
 
     monkeypatch.setattr(world.owed, "pending", pending)
 
-    assert world.take() == Taken(finished=False)
+    assert world.run_pending() == OwedResult(finished=False)

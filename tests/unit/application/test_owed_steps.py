@@ -1,4 +1,4 @@
-"""What the taker does with each kind of owed work, and what it leaves alone."""
+"""What `OwedRunner` does with each kind of owed work, and what it leaves alone."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.builders import MILLISECOND, NOW, TENANT, a_job
 from tests.unit.application.test_owed import MINUTE, World
-from tidemill.application.owed import Kind, Owed, Taken, Work
+from tidemill.application.owed import Kind, Owed, OwedResult, Work
 from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
@@ -38,7 +38,7 @@ def test_a_work_is_done_once_and_concerns_nothing_else(work: Work) -> None:
     # Of the same name, so what is not asked for would be found.
     world.store.jobs["x"] = a_job(id="x", state=State.QUEUED)
 
-    assert [world.take(), world.take()] == [Taken(), Taken()]
+    assert [world.run_pending(), world.run_pending()] == [OwedResult(), OwedResult()]
 
     assert world.owed.stored == {}
     assert world.asked == ["x"] * (work.kind is Kind.FLOW)
@@ -58,9 +58,9 @@ def test_a_failure_that_cannot_be_stored_is_reported_all_the_same() -> None:
 
     world.owed.put_off = fail  # type: ignore[assignment, method-assign]  # for once
 
-    (overdue,) = world.take().overdue
+    (overdue,) = world.run_pending().overdue
     assert overdue.error == "MalformedDocumentError: rubbish"
-    assert world.take().finished
+    assert world.run_pending().finished
 
 
 @pytest.mark.parametrize(("lost_for", "resent"), [(MINUTE - MILLISECOND, False), (MINUTE, True)])
@@ -71,7 +71,7 @@ def test_a_run_is_lost_a_minute_after_the_end_of_its_lease(lost_for: timedelta, 
     world.clock.now += lost_for
     world.owe(work)
 
-    assert world.take().resent == ((job,) if resent else ())
+    assert world.run_pending().resent == ((job,) if resent else ())
 
     # It is looked at again, and not at each call.
     (owed,) = world.owed.stored.values()
@@ -94,7 +94,7 @@ def test_a_group_advances_for_a_job_of_it_that_has_ended_or_waits(
 ) -> None:
     world = World()
     world.owe(world.job(state, group=group))
-    world.take()
+    world.run_pending()
     assert world.store.advanced == advanced
 
 
@@ -106,7 +106,7 @@ def test_the_message_of_a_job_that_is_about_to_be_deleted_is_not_sent_again(left
     world.store.jobs[work.name] = job
     world.owe(work)
 
-    assert world.take().resent == ((job,) if resent else ())
+    assert world.run_pending().resent == ((job,) if resent else ())
     assert list(world.owed.stored) == ([work] if resent else [])
 
 

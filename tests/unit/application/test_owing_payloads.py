@@ -31,7 +31,7 @@ from tests.unit.application.test_settle import RUNNING as RUN
 from tests.unit.application.test_settle import World as Settling
 from tidemill.application.backfill import Backfiller
 from tidemill.application.debouncing import Debouncer
-from tidemill.application.owed import Kind, Taker, Work
+from tidemill.application.owed import Kind, OwedRunner, Work
 from tidemill.application.owing_payloads import OwingPayloads
 from tidemill.application.redrive import Redriver
 from tidemill.application.submit import Submit
@@ -252,7 +252,9 @@ def test_a_caller_owes_the_payload_that_it_cannot_delete_and_wake_deletes_it(
     assert (work.kind, work.tenant, work.payload_at) == (Kind.DELETE_PAYLOAD, TENANT, location)
     assert owed.error == "StoreUnavailableError: reduce your request rate"
     world.files.error = None
-    Taker(owed=world.owed, store=cast("Any", None), payloads=world.files, clock=world.clock).take(lambda: True)
+    OwedRunner(owed=world.owed, store=cast("Any", None), payloads=world.files, clock=world.clock).run_pending(
+        lambda: True
+    )
     assert (world.files.deleted, world.owed.stored) == ([location], {})
 
 

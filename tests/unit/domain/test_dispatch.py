@@ -1,4 +1,4 @@
-"""Decides which change of a document owes which message."""
+"""Decides which change of a document requests which message."""
 
 from dataclasses import replace
 from datetime import timedelta

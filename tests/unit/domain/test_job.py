@@ -102,9 +102,9 @@ def test_a_message_stands_for_its_job_whether_it_says_more_or_not() -> None:
 def test_skipped_work_is_owed_until_a_job_makes_up_for_it(name: str, owed: Skipped | None) -> None:
     job = a_job(skipped=SKIPPED, backfilled=(Backfilled(name="geo", job_id="b", at=NOW),))
 
-    assert job.owes(name) == owed
-    assert a_job(skipped=SKIPPED).owes("geo") == SKIPPED[0]
-    assert a_job().owes("geo") is None
+    assert job.skipped_without_backfill(name) == owed
+    assert a_job(skipped=SKIPPED).skipped_without_backfill("geo") == SKIPPED[0]
+    assert a_job().skipped_without_backfill("geo") is None
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ class World:
         self.completed = True
         for owner, name in [
             (composition, "telemetry"),
-            (composition, "taker"),
+            (composition, "owed_runner"),
             (reconcile_composition, "table_passes"),
             (reconcile_composition, "reconciler"),
         ]:
@@ -42,12 +42,12 @@ class World:
     def flush(self) -> None:
         self.did.append("flush")
 
-    def take(self, in_time: Any) -> str:
+    def run_pending(self, in_time: Any) -> str:
         self.in_time = in_time()
-        return "taken"
+        return "owed work"
 
-    def taken(self, taken: str) -> None:
-        self.did.append(taken)
+    def owed_result(self, result: str) -> None:
+        self.did.append(result)
 
     def sweep(self, queues: list[str], *, time_left: Any) -> str:
         assert time_left() == timedelta(seconds=self.left)
@@ -87,7 +87,7 @@ def test_any_call_but_that_of_the_scheduler_asks_for_a_pass_and_goes_on_while_on
 ) -> None:
     world = World(monkeypatch, *asked)
     reconcile.handle(event, world)  # type: ignore[arg-type]  # a context has less
-    rest = ["compared 3", "flush", "taken", "swept queue", "flush", *["pass"] * passes, "flush"]
+    rest = ["compared 3", "flush", "owed work", "swept queue", "flush", *["pass"] * passes, "flush"]
     assert world.did == asks + rest
 
 

@@ -22,7 +22,7 @@ class World:
         self.did: list[Any] = []
         #: For how many seconds each of the two bounded works may go on.
         self.lasts: list[float] = []
-        for name in ("telemetry", "taker", "releaser", "waker"):
+        for name in ("telemetry", "owed_runner", "releaser", "waker"):
             monkeypatch.setattr(composition, name, lambda: self)
         monkeypatch.setattr(composition, "governor", lambda: governor)
 
@@ -37,9 +37,9 @@ class World:
         self.lasts.append(began - self.left)
         self.left = began
 
-    def take(self, in_time: Any, *, part: Part) -> str:
+    def run_pending(self, in_time: Any, *, part: Part) -> str:
         self._measure(in_time)
-        return f"taken {part.number} of {part.count}"
+        return f"owed work {part.number} of {part.count}"
 
     def release_all(self, *, part: Part, in_time: Any, draw: Any) -> str:
         assert draw is random_draw.draw
@@ -53,7 +53,7 @@ class World:
     def note(self, what: Any) -> None:
         self.did.append(what)
 
-    taken = released = governed = woken = note
+    owed_result = released = governed = woken = note
 
     def flush(self) -> None:
         self.did.append("flush")
@@ -64,7 +64,7 @@ class World:
 
 def all_of(part: Part) -> list[str]:
     name = f"{part.number} of {part.count}"
-    return [f"taken {name}", "flush", f"released {name}", "flush", f"woken {name}", "flush"]
+    return [f"owed work {name}", "flush", f"released {name}", "flush", f"woken {name}", "flush"]
 
 
 @pytest.mark.parametrize(

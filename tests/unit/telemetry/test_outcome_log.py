@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tests.support.builders import NOW, a_job, letter_for, reference_to
 from tests.unit.telemetry.conftest import Said
-from tidemill.application.owed import Kind, Owed, Taken, Work
+from tidemill.application.owed import Kind, Owed, OwedResult, Work
 from tidemill.application.publish import FailedStep, Published, Step
 from tidemill.application.submit import Accepted
 from tidemill.domain.dispatch import Dispatch
@@ -136,7 +136,7 @@ def test_owed_work_is_logged_and_counted(said: Said) -> None:
     of = Telemetry(stage="test")
     work = Work(kind=Kind.DISPATCH, tenant="ada", name="a job")
     owed = Owed(work=work, since=NOW, next_try=NOW, tries=3, error="rubbish", resent=False, version="1")
-    of.taken(Taken(advanced=[JOB], resent=[JOB], overdue=[owed], finished=False))
+    of.owed_result(OwedResult(advanced=[JOB], resent=[JOB], overdue=[owed], finished=False))
     of.flush()
     of.flush()
 
