@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from typing import Final
 
 from tidemill.application.configuration import CurrentConfiguration, nothing_set
@@ -41,7 +42,7 @@ class UnreadableChange:
     error: Exception
 
 
-class Step(StrEnum):
+class PublishStep(StrEnum):
     """A step of publish, and the log message of its failure."""
 
     READ = "unreadable stream record"
@@ -57,7 +58,7 @@ class FailedStep:
     """`work` is what the step did not do."""
 
     sequence: str
-    step: Step
+    step: PublishStep
     work: Work
     error: str
     #: It is stored as owed work. Otherwise the stream must deliver the record again.
@@ -66,7 +67,7 @@ class FailedStep:
     @property
     def named(self) -> str:
         """The field of a log line that has the name of `work`."""
-        return "group" if self.step is Step.ADVANCE else "job_id"
+        return "group" if self.step is PublishStep.ADVANCE else "job_id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,12 +137,12 @@ class Publisher:
         # are stored: the stream would deliver the whole batch again, and all of them would be sent twice.
         out = [] if sent else [sequence for sequence, _, refusal in refused if not refusal.sender_fault]
         steps: list[Callable[[], Job | FailedStep | None]] = [
-            *(self._park(sequence, *job_and_wait) for sequence, job_and_wait in paused.items()),
-            *(self._unreadable(change) for change in unreadable),
-            *(self._refused(*refusal) for refusal in refused if refusal[0] not in out),
-            *(self._advance(*group, sequence) for group, sequence in _groups(changes).items()),
-            *(self._advance_flow(*flow, ended) for flow, ended in ended_nodes(changes).items()),
-            *(self._delete(change.sequence, job) for change in changes if (job := _deleted(change))),
+            *(partial(self._park, sequence, *job_and_wait) for sequence, job_and_wait in paused.items()),
+            *(partial(self._unreadable, change) for change in unreadable),
+            *(partial(self._refused, *refusal) for refusal in refused if refusal[0] not in out),
+            *(partial(self._advance, *group, sequence) for group, sequence in _groups(changes).items()),
+            *(partial(self._advance_flow, *flow, ended) for flow, ended in ended_nodes(changes).items()),
+            *(partial(self._delete, change.sequence, job) for change in changes if (job := _deleted(change))),
         ]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             results = list(pool.map(lambda step: step(), steps))
@@ -218,64 +219,52 @@ class Publisher:
             [(messages[refusal.index].sequence, messages[refusal.index].message, refusal) for refusal in refusals],
         )
 
-    def _park(self, sequence: str, job: Job, wait: Wait) -> Callable[[], Job | FailedStep | None]:
-        def step() -> Job | FailedStep | None:
-            try:
-                return self._store.park(job, wait, now=wait.since)
-            except WriteRefusedError as refused:
-                if (moved := refused.current) and _is_moved(job, moved):
-                    return self._park(sequence, moved, replace(wait, not_before=moved.due))()
-                # It has moved on, and the record of that comes, too. Or a worker runs it by an earlier message.
-                return None
-            except Exception as error:  # noqa: BLE001 - as in `_advance`
-                work = Work(kind=Kind.DISPATCH, tenant=job.tenant, name=job.id)
-                return self._hand_over(sequence, Step.PARK, work, error_text(error))
+    def _park(self, sequence: str, job: Job, wait: Wait) -> Job | FailedStep | None:
+        try:
+            return self._store.park(job, wait, now=wait.since)
+        except WriteRefusedError as refused:
+            if (moved := refused.current) and _is_moved(job, moved):
+                return self._park(sequence, moved, replace(wait, not_before=moved.due))
+            # It has moved on, and the record of that comes, too. Or a worker runs it by an earlier message.
+            return None
+        except Exception as error:  # noqa: BLE001 - as in `_advance`
+            work = Work(kind=Kind.DISPATCH, tenant=job.tenant, name=job.id)
+            return self._hand_over(sequence, PublishStep.PARK, work, error_text(error))
 
-        return step
-
-    def _unreadable(self, change: UnreadableChange) -> Callable[[], FailedStep]:
+    def _unreadable(self, change: UnreadableChange) -> FailedStep:
         work = Work(kind=Kind.DISPATCH, tenant=change.tenant, name=change.job_id)
-        return lambda: self._hand_over(change.sequence, Step.READ, work, error_text(change.error))
+        return self._hand_over(change.sequence, PublishStep.READ, work, error_text(change.error))
 
-    def _refused(self, sequence: str, message: Dispatch, refusal: Refusal) -> Callable[[], FailedStep]:
+    def _refused(self, sequence: str, message: Dispatch, refusal: Refusal) -> FailedStep:
         reference = reference_of(message.body)
         work = Work(kind=Kind.DISPATCH, tenant=reference.tenant, name=reference.job_id)
-        return lambda: self._hand_over(sequence, Step.SEND, work, refusal.error)
+        return self._hand_over(sequence, PublishStep.SEND, work, refusal.error)
 
-    def _advance(self, tenant: str, group: str, sequence: str) -> Callable[[], Job | FailedStep | None]:
-        def step() -> Job | FailedStep | None:
-            try:
-                return self._store.advance(tenant, group, now=self._clock())
-            except Exception as error:  # noqa: BLE001 - one failed step must not fail the other records of the batch
-                work = Work(kind=Kind.ADVANCE, tenant=tenant, name=group)
-                return self._hand_over(sequence, Step.ADVANCE, work, error_text(error))
+    def _advance(self, tenant: str, group: str, sequence: str) -> Job | FailedStep | None:
+        try:
+            return self._store.advance(tenant, group, now=self._clock())
+        except Exception as error:  # noqa: BLE001 - one failed step must not fail the other records of the batch
+            work = Work(kind=Kind.ADVANCE, tenant=tenant, name=group)
+            return self._hand_over(sequence, PublishStep.ADVANCE, work, error_text(error))
 
-        return step
+    def _advance_flow(self, tenant: str, flow_id: str, ended: EndedNodes) -> FailedStep | None:
+        try:
+            if self._flows:
+                self._flows().advance(tenant, flow_id, ended.names, redriven=ended.redriven)
+        except Exception as error:  # noqa: BLE001 - as above
+            work = Work(kind=Kind.FLOW, tenant=tenant, name=flow_id)
+            return self._hand_over(ended.sequence, PublishStep.FLOW, work, error_text(error))
+        return None
 
-    def _advance_flow(self, tenant: str, flow_id: str, ended: EndedNodes) -> Callable[[], FailedStep | None]:
-        def step() -> FailedStep | None:
-            try:
-                if self._flows:
-                    self._flows().advance(tenant, flow_id, ended.names, redriven=ended.redriven)
-            except Exception as error:  # noqa: BLE001 - as above
-                work = Work(kind=Kind.FLOW, tenant=tenant, name=flow_id)
-                return self._hand_over(ended.sequence, Step.FLOW, work, error_text(error))
-            return None
+    def _delete(self, sequence: str, job: Job) -> FailedStep | None:
+        try:
+            self._payloads.delete(job.tenant, job.id, job.payload_at)
+        except Exception as error:  # noqa: BLE001 - as above
+            work = Work(kind=Kind.DELETE_PAYLOAD, tenant=job.tenant, name=job.id, payload_at=job.payload_at)
+            return self._hand_over(sequence, PublishStep.DELETE, work, error_text(error))
+        return None
 
-        return step
-
-    def _delete(self, sequence: str, job: Job) -> Callable[[], FailedStep | None]:
-        def step() -> FailedStep | None:
-            try:
-                self._payloads.delete(job.tenant, job.id, job.payload_at)
-            except Exception as error:  # noqa: BLE001 - as above
-                work = Work(kind=Kind.DELETE_PAYLOAD, tenant=job.tenant, name=job.id, payload_at=job.payload_at)
-                return self._hand_over(sequence, Step.DELETE, work, error_text(error))
-            return None
-
-        return step
-
-    def _hand_over(self, sequence: str, step: Step, work: Work, error: str) -> FailedStep:
+    def _hand_over(self, sequence: str, step: PublishStep, work: Work, error: str) -> FailedStep:
         try:
             self._owed.owe(work, now=self._clock(), error=error)
         except Exception as unavailable:  # noqa: BLE001 - as above; the stream keeps the record
@@ -286,8 +275,8 @@ class Publisher:
 
 def _is_moved(job: Job, current: Job) -> bool:
     """Whether only its time has changed: a debounced job, whose record of that requests no message."""
-    dispatch = (job.created_at, job.state, job.generation)
-    return dispatch == (current.created_at, current.state, current.generation) and job.due != current.due
+    requested = (job.created_at, job.state, job.generation)
+    return requested == (current.created_at, current.state, current.generation) and job.due != current.due
 
 
 def _groups(changes: Iterable[Change]) -> dict[tuple[str, str], str]:

@@ -153,8 +153,8 @@ CLAUSES: Final = (
     Mutant(
         "one error stops the stream",
         modules.PUBLISH,
-        "            except Exception as error:  # noqa: BLE001 - one failed step",
-        "            except () as error:  # noqa: BLE001 - one failed step",
+        "        except Exception as error:  # noqa: BLE001 - one failed step",
+        "        except () as error:  # noqa: BLE001 - one failed step",
     ),
     # Nudges.
     Mutant(

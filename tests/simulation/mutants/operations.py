@@ -148,8 +148,8 @@ OPERATION: Final = (
     Mutant(
         "the deletion of a payload is not stored",
         modules.PUBLISH,
-        "return self._hand_over(sequence, Step.DELETE, work, error_text(error))",
-        "return FailedStep(sequence, Step.DELETE, work, error_text(error), handed_over=True)",
+        "return self._hand_over(sequence, PublishStep.DELETE, work, error_text(error))",
+        "return FailedStep(sequence, PublishStep.DELETE, work, error_text(error), handed_over=True)",
     ),
     Mutant(
         "the deletion of a payload is dropped",

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.worked_batch import WorkedBatch
-from tidemill.application.publish import Step
+from tidemill.application.publish import PublishStep
 from tidemill.telemetry import outcome_log, run_lines
 from tidemill.telemetry.handler_output import handler_scope
 from tidemill.worker import lane_worker, message_batch, message_run
@@ -84,7 +84,7 @@ class _Watch:
             world, by = self._world(), self._process().name
             world.use_case_reports.append((world.scheduler.now_ms, by, came_of_it))
             for step in came_of_it.failed_steps:
-                if step.step is Step.READ:
+                if step.step is PublishStep.READ:
                     world.unread_changes.add((step.work.tenant, step.work.name))
                 if step.handed_over:
                     world.faults.count(Fault.HANDED_OVER)

@@ -11,7 +11,7 @@ from tests.support.configurations import configured, paused
 from tests.support.publish_world import World
 from tidemill.application.owed import Kind, Work
 from tidemill.application.ports import Refusal
-from tidemill.application.publish import FailedStep, Published, Step, UnreadableChange
+from tidemill.application.publish import FailedStep, Published, PublishStep, UnreadableChange
 from tidemill.domain.changes import Change
 from tidemill.domain.errors import (
     MalformedDocumentError,
@@ -205,7 +205,7 @@ def test_a_payload_that_cannot_be_deleted_is_owed_and_blocks_no_records(world: W
 
     published = world.publish(Change("1", gone, None))
 
-    assert (published.failed, [step.step for step in published.failed_steps]) == ([], [Step.DELETE])
+    assert (published.failed, [step.step for step in published.failed_steps]) == ([], [PublishStep.DELETE])
     work = Work(kind=Kind.DELETE_PAYLOAD, tenant=TENANT, name=gone.id, payload_at="a place")
     assert list(world.owed.stored) == [work]
     assert published.failed_steps[0].work == work
@@ -229,7 +229,9 @@ def test_a_failed_advance_is_owed_and_does_not_block_the_stream(world: World, er
     (owed,) = world.owed.stored.values()
     assert (owed.work, owed.since) == (Work(kind=Kind.ADVANCE, tenant=TENANT, name="parcels"), world.clock.now)
     assert owed.error == error_text(error)
-    assert published.failed_steps == [FailedStep("1", Step.ADVANCE, owed.work, error_text(error), handed_over=True)]
+    assert published.failed_steps == [
+        FailedStep("1", PublishStep.ADVANCE, owed.work, error_text(error), handed_over=True)
+    ]
 
 
 def test_an_unreadable_record_is_owed_and_does_not_block_the_stream(world: World) -> None:
@@ -239,7 +241,7 @@ def test_an_unreadable_record_is_owed_and_does_not_block_the_stream(world: World
 
     assert (published.failed, len(published.sent)) == ([], 3)
     assert list(world.owed.stored) == [Work(kind=Kind.DISPATCH, tenant=TENANT, name="a job")]
-    assert [step.step for step in published.failed_steps] == [Step.READ]
+    assert [step.step for step in published.failed_steps] == [PublishStep.READ]
 
 
 def test_a_failing_group_does_not_fail_others_of_its_batch(world: World) -> None:
@@ -351,4 +353,4 @@ def test_a_paused_job_that_cannot_be_parked_is_owed(world: World) -> None:
 
     assert (published.sent, published.failed) == ([], [])
     assert list(world.owed.stored) == [Work(kind=Kind.DISPATCH, tenant=TENANT, name=JOBS[0].id)]
-    assert [step.step for step in published.failed_steps] == [Step.PARK]
+    assert [step.step for step in published.failed_steps] == [PublishStep.PARK]

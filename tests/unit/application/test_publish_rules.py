@@ -11,7 +11,7 @@ from tests.support.configurations import configured, paused
 from tests.support.publish_world import World
 from tidemill.application.owed import Kind, Work
 from tidemill.application.ports import Refusal
-from tidemill.application.publish import FailedStep, Step
+from tidemill.application.publish import FailedStep, PublishStep
 from tidemill.domain.changes import Change
 from tidemill.domain.errors import StoreUnavailableError, WriteRefusedError
 from tidemill.domain.flow_place import FlowPlace
@@ -21,10 +21,10 @@ from tidemill.domain.waiting import Cause
 WORK = Work(kind=Kind.DISPATCH, tenant=TENANT, name="j")
 
 
-@pytest.mark.parametrize("step", Step)
-def test_a_failed_step_names_its_job_or_its_group(step: Step) -> None:
+@pytest.mark.parametrize("step", PublishStep)
+def test_a_failed_step_names_its_job_or_its_group(step: PublishStep) -> None:
     named = FailedStep("1", step, WORK, "no", handed_over=True).named
-    assert named == ("group" if step is Step.ADVANCE else "job_id")
+    assert named == ("group" if step is PublishStep.ADVANCE else "job_id")
 
 
 @pytest.mark.parametrize("cause", Cause)
@@ -78,7 +78,7 @@ def test_a_flow_that_cannot_advance_is_owed() -> None:
     (step,) = world.publish(ENDED).failed_steps
 
     work = Work(kind=Kind.FLOW, tenant=TENANT, name="f")
-    assert (step.sequence, step.step, step.work, step.handed_over) == ("7", Step.FLOW, work, True)
+    assert (step.sequence, step.step, step.work, step.handed_over) == ("7", PublishStep.FLOW, work, True)
     assert list(world.owed.stored) == [work]
 
 
@@ -123,7 +123,7 @@ def test_a_refused_message_says_why_and_names_its_step() -> None:
 
     (step,) = world.publish(Change("1", None, JOB)).failed_steps
 
-    assert step == FailedStep("1", Step.SEND, WORK, "too long", handed_over=True)
+    assert step == FailedStep("1", PublishStep.SEND, WORK, "too long", handed_over=True)
 
 
 def test_a_job_of_a_group_that_only_begins_to_run_advances_nothing() -> None:

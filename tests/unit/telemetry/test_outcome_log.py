@@ -5,7 +5,7 @@ from dataclasses import replace
 from tests.support.builders import NOW, a_job, letter_for, reference_to
 from tests.unit.telemetry.conftest import Said
 from tidemill.application.owed import Kind, Owed, OwedResult, Work
-from tidemill.application.publish import FailedStep, Published, Step
+from tidemill.application.publish import FailedStep, Published, PublishStep
 from tidemill.application.submit import Accepted
 from tidemill.domain.dispatch import Dispatch
 from tidemill.names import Lane
@@ -106,9 +106,11 @@ def test_sent_messages_and_failed_records_are_logged(said: Said) -> None:
     sent = [Dispatch(lane=Lane.DEFAULT, body=body, delay_seconds=3) for body in (reference_to(JOB), letter_for(JOB))]
     work = Work(kind=Kind.DISPATCH, tenant="ada", name="a job")
     steps = [
-        FailedStep("7", Step.ADVANCE, Work(kind=Kind.ADVANCE, tenant="ada", name="parcels"), "busy", handed_over=False),
-        FailedStep("8", Step.READ, work, "rubbish", handed_over=True),
-        FailedStep("9", Step.DELETE, replace(work, kind=Kind.DELETE_PAYLOAD), "busy", handed_over=True),
+        FailedStep(
+            "7", PublishStep.ADVANCE, Work(kind=Kind.ADVANCE, tenant="ada", name="parcels"), "busy", handed_over=False
+        ),
+        FailedStep("8", PublishStep.READ, work, "rubbish", handed_over=True),
+        FailedStep("9", PublishStep.DELETE, replace(work, kind=Kind.DELETE_PAYLOAD), "busy", handed_over=True),
     ]
     of.published(Published(sent=sent, failed=["7"], failed_steps=steps))
     of.flush()
