@@ -17,12 +17,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from tidemill.application.attempt import Attempt
+from tidemill.application.attempt_context import AttemptContext
 from tidemill.application.control import Control
 from tidemill.application.event_types import EventType
 from tidemill.application.handler_results import outcome_of_error
 from tidemill.application.job_types import JobType, JobTypes
 from tidemill.application.joint_calls import JointCalls, Seat
-from tidemill.application.settle import AttemptContext
 from tidemill.application.submit import Submit
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.events import Event, Publication

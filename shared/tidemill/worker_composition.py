@@ -8,9 +8,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tidemill import composition
+from tidemill.application.attempt_context import AttemptContext, no_parents
 from tidemill.application.foreground import Foreground
 from tidemill.application.job_types import measured
-from tidemill.application.settle import AttemptContext, no_parents
 from tidemill.aws import clients
 from tidemill.domain.job import Job
 from tidemill.names import Env, Lane

@@ -24,6 +24,7 @@ from tests.simulation.world.stream_mapping import event_record, matches
 from tests.simulation.world.task_scheduler import BEGINNING_MS, Killed, Scheduler
 from tests.simulation.world.transactions import Transactions
 from tidemill.application import pass_state, publish, table_pass, wake
+from tidemill.application.attempt_context import AttemptContext
 from tidemill.application.control import Control
 from tidemill.application.job_types import JobTypes
 from tidemill.application.nudge import Nudger
@@ -33,7 +34,6 @@ from tidemill.application.publish import Publisher
 from tidemill.application.purge import Purger
 from tidemill.application.reconcile import Reconciler
 from tidemill.application.redrive import Redriver
-from tidemill.application.settle import AttemptContext
 from tidemill.application.submit import Submit
 from tidemill.application.table_pass import TablePasses
 from tidemill.application.wake import Waker

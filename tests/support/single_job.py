@@ -10,6 +10,7 @@ from tests.support.faulty_client import FaultyClient, KilledError
 from tests.support.in_memory_dlq import Letters
 from tests.support.in_memory_owed_work import InMemoryOwedWork
 from tidemill.application.attempt import Attempt
+from tidemill.application.attempt_context import AttemptContext
 from tidemill.application.attempt_report import Report
 from tidemill.application.dead_letter_sweep import sweep
 from tidemill.application.job_filter import ANY_JOB
@@ -18,7 +19,6 @@ from tidemill.application.job_types import JobTypes
 from tidemill.application.ports import JobStore, Refusal
 from tidemill.application.publish import Publisher
 from tidemill.application.redrive import Redriver
-from tidemill.application.settle import AttemptContext
 from tidemill.application.submit import Submit
 from tidemill.domain.changes import Change
 from tidemill.domain.dispatch import Dispatch

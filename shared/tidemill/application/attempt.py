@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from tidemill.application.attempt_context import AttemptContext
 from tidemill.application.attempt_gates import OUT_OF_TIME, Gates, StrayBeside, WaitUntilAlone
 from tidemill.application.attempt_report import Ending, Report, RunObserver, Unobserved
 from tidemill.application.breaker_use import CURRENT_USE
@@ -17,10 +18,10 @@ from tidemill.application.handler_results import outcome_of_value
 from tidemill.application.job_types import observe_nothing
 from tidemill.application.joint_calls import Called, OwnSeat, Seat
 from tidemill.application.new_run import new_run
-from tidemill.application.settle import AttemptContext, Settler, put_back_time
+from tidemill.application.settle import Settler
 from tidemill.application.skipped_work import SkippedWork
 from tidemill.application.steps import Steps
-from tidemill.domain.claim_verdict import ClaimVerdict, judge
+from tidemill.domain.claim_verdict import ClaimVerdict, judge, put_back_time
 from tidemill.domain.dead_letters import DeadLetterAction, dead_letter_action
 from tidemill.domain.errors import (
     BatchCallError,
@@ -151,7 +152,7 @@ class Attempt:
         lease_end = now + remaining + CLOCK_SKEW_MARGIN
         token = self._context.new_token()
         try:
-            job = self._context.commit.claim(
+            job = self._context.writes.claim(
                 self.reference, token=token, now=now, lease_end=lease_end, worker=self._worker
             )
         except WriteRefusedError as refused:

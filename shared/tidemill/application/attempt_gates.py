@@ -11,11 +11,11 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
+from tidemill.application.attempt_context import AttemptContext
 from tidemill.application.breaker_use import BreakerUse
 from tidemill.application.job_types import JobType
 from tidemill.application.measured_run import MeasuredRun
 from tidemill.application.ports import Entered, LimitSlot
-from tidemill.application.settle import AttemptContext
 from tidemill.application.superseding import LONGEST_HOLD
 from tidemill.domain.adaptive_limit import ConcurrencyChange
 from tidemill.domain.errors import (

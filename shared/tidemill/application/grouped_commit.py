@@ -1,8 +1,8 @@
 """Grouped commit: the messages of a batch claim their jobs in one call, and settle their successes in one call.
 
 For types that allow it, and first attempts only. Each statement of a call has its own condition and its own answer. A
-job that it leaves open is claimed or settled by the call of a single job, with the same token: `Commit` of the store.
-So a refused, a throttled and a lost call cost time, and change nothing else.
+job that it leaves open is claimed or settled by the call of a single job, with the same token, as the store does it. So
+a refused, a throttled and a lost call cost time, and change nothing else.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -25,7 +25,7 @@ from tidemill.domain.states import State
 LONGEST_WAIT_SECONDS: Final = 0.1
 
 
-class Commit(Protocol):
+class AttemptWrites(Protocol):
     """As the store of jobs: claims and settles one job."""
 
     def claim(
@@ -60,16 +60,16 @@ class GroupedWrites(Protocol):
 
 
 class GroupedCommit:
-    """`Commit` for the messages of one batch."""
+    """`AttemptWrites` for the messages of one batch."""
 
     def __init__(
         self,
-        commit: Commit,
+        single: AttemptWrites,
         writes: GroupedWrites,
         job_types: JobTypes,
         configuration: CurrentConfiguration,
     ) -> None:
-        self._commit = commit
+        self._single = single
         self._writes = writes
         self._job_types = job_types
         self._configuration = configuration
@@ -107,7 +107,7 @@ class GroupedCommit:
                 raise answer
         else:
             self.leave(reference)
-        return self._commit.claim(reference, token=token, now=now, lease_end=lease_end, worker=worker)
+        return self._single.claim(reference, token=token, now=now, lease_end=lease_end, worker=worker)
 
     def settle(self, job: Job, settlement: Settlement, *, now: datetime) -> Sequence[Job]:
         key = (job.tenant, job.id)
@@ -120,7 +120,7 @@ class GroupedCommit:
                     return ()
             else:
                 self._successes.leave(key)
-        return self._commit.settle(job, settlement, now=now)
+        return self._single.settle(job, settlement, now=now)
 
     def _claim(self, claims: Sequence[FirstClaim]) -> Sequence[Answer]:
         together = [each for each in claims if self._attempts(each) >= LEAST_GROUPED_ATTEMPTS]

@@ -11,11 +11,12 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final, Protocol
 
+from tidemill.application.attempt_context import AttemptContext
 from tidemill.application.gathering import Gathering
 from tidemill.application.handler_call import call_handler
 from tidemill.application.job_types import JobType, Run
 from tidemill.application.ports import SettleJointly, Settling
-from tidemill.application.settle import SETTLE_PAUSE_SECONDS, SETTLE_TRIES, AttemptContext, Settle
+from tidemill.application.settle import SETTLE_PAUSE_SECONDS, SETTLE_TRIES, Settle
 from tidemill.domain.errors import (
     BatchCallError,
     JobTimeoutError,

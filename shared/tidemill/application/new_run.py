@@ -6,10 +6,10 @@ from datetime import datetime
 from functools import partial
 from typing import Any, NoReturn
 
+from tidemill.application.attempt_context import AttemptContext
 from tidemill.application.handler_context import HandlerContext
 from tidemill.application.job_types import JobType, Observe, Run, SaveCheckpoint, TakeStep
 from tidemill.application.run_log import RunLog
-from tidemill.application.settle import AttemptContext
 from tidemill.domain.errors import BatchHandlerError
 from tidemill.domain.job import Job
 from tidemill.domain.trace_context import traceparent_of

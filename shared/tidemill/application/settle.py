@@ -12,21 +12,14 @@ Three retry loops nest. Each repeats all tries of the loop below it:
 """
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Final, Protocol
 
+from tidemill.application.attempt_context import AttemptContext
 from tidemill.application.attempt_report import Ending, Report, RunObserver
-from tidemill.application.breakers import Breakers
-from tidemill.application.configuration import CurrentConfiguration, nothing_set
-from tidemill.application.foreground import Foreground, Governor, strain_level
-from tidemill.application.job_types import JobTypes
-from tidemill.application.ports import AttemptStore, Clock, Draw, Limits, NewToken, Payloads, SettleJointly
-from tidemill.application.release import Releaser
-from tidemill.application.submit import Submit
-from tidemill.application.superseding import Superseder
-from tidemill.domain.claim_verdict import ClaimVerdict, judge
+from tidemill.domain.claim_verdict import judge, put_back_time
 from tidemill.domain.errors import (
     EffectRefusedError,
     KeyReusedError,
@@ -36,7 +29,6 @@ from tidemill.domain.errors import (
     TransactionTooLargeError,
     WriteRefusedError,
 )
-from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import Job, Reference
 from tidemill.domain.outcomes import (
     Awaits,
@@ -55,9 +47,6 @@ from tidemill.domain.outcomes import (
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.states import State
 
-if TYPE_CHECKING:
-    from tidemill.application.grouped_commit import Commit, GroupedCommit
-
 #: How often one settlement is tried, and the ceiling of the first random pause after a try. The ceiling doubles.
 SETTLE_TRIES: Final = 4
 SETTLE_PAUSE_SECONDS: Final = 0.1
@@ -66,69 +55,6 @@ SETTLE_PAUSE_SECONDS: Final = 0.1
 #: no attempt.
 MOST_RELEASES: Final = 8
 LONGEST_RELEASE_SECONDS: Final = 60.0
-#: A message whose generation is ahead of its document waits this long for the document.
-AHEAD_DELAY: Final = timedelta(minutes=1)
-
-
-def no_parents(_job: Job) -> Mapping[str, Any]:
-    """For a job outside of flows, and in a test of a handler."""
-    return {}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptContext:
-    """The dependencies that all attempts of a worker share."""
-
-    store: AttemptStore
-    payloads: Payloads
-    limits: Limits
-    job_types: JobTypes
-    submit: Submit
-    clock: Clock
-    new_token: NewToken
-    draw: Draw
-    pause: Callable[[float], None]
-    configuration: CurrentConfiguration = nothing_set
-    #: None: calls of downstreams are not counted, as in a test of a handler.
-    breakers: Breakers | None = None
-    #: None: no job supersedes another, as in a test of a handler.
-    superseder: Superseder | None = None
-    #: None: nothing governs the strain, and only an operator sets its level.
-    governor: Governor | None = None
-    #: As `Run.parents`, for a node of a flow.
-    parents_of: Callable[[Job], Mapping[str, Any]] = no_parents
-    #: None: the runs of this worker are not the foreground.
-    foreground: Foreground | None = None
-    #: None: the jobs of a batch handler settle one by one, as in a test of a handler.
-    settle_jointly: SettleJointly | None = None
-    #: None: each claim and each settle is a call of its own.
-    grouped: "GroupedCommit | None" = None
-
-    @property
-    def commit(self) -> "Commit":
-        return self.grouped or self.store
-
-    @property
-    def releaser(self) -> Releaser:
-        return Releaser(
-            store=self.store,
-            limits=self.limits,
-            clock=self.clock,
-            configuration=self.configuration,
-            breakers=self.breakers,
-        )
-
-    def flags(self) -> Mapping[str, Any]:
-        """As `Run.flags`."""
-        return self.configuration().flags(self.clock())
-
-    def strain_level(self) -> int:
-        """As `Run.strained`."""
-        return strain_level(self.configuration, self.governor, self.clock)
-
-    def held_below(self, ceiling_seconds: float, cause: HoldCause) -> Held:
-        """Held for a random time of 1 s to 1 s more than the ceiling."""
-        return Held(until=self.clock() + timedelta(seconds=1 + ceiling_seconds * self.draw()), cause=cause)
 
 
 class Settle(Protocol):
@@ -202,7 +128,7 @@ class Settler:
         for attempt in range(SETTLE_TRIES):
             try:
                 # The same settlement each time: DynamoDB refuses a client token that comes again with other content.
-                existed = self._settle(job, written, now=now, alone=self._context.commit.settle)
+                existed = self._settle(job, written, now=now, alone=self._context.writes.settle)
             except WriteRefusedError as refused:
                 return _instead(job, outcome, written, refused.current) or self._fenced(job, refused.current, now)
             except (EffectRefusedError, KeyReusedError, TransactionTooLargeError) as refused:
@@ -255,11 +181,6 @@ def _instead(job: Job, outcome: Outcome, written: Settlement, current: Job | Non
         # It may be the one to wait for.
         return replace(outcome, arrived=current.signals)
     return None
-
-
-def put_back_time(verdict: ClaimVerdict, current: Job | None, now: datetime) -> datetime:
-    """When a claim from the message can succeed at the earliest."""
-    return current.due if current and current.due and verdict is not ClaimVerdict.AHEAD else now + AHEAD_DELAY
 
 
 def _report(job: Job, outcome: Outcome, written: Settlement, now: datetime, *, existed: Sequence[Job]) -> Report:

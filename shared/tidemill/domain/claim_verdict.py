@@ -1,8 +1,13 @@
 """The verdict on a message whose claim was refused, from the document that refused it."""
 
+from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Final
 
 from tidemill.domain.job import Job, Reference
+
+#: A message whose generation is ahead of its document waits this long for the document.
+AHEAD_DELAY: Final = timedelta(minutes=1)
 
 
 class ClaimVerdict(StrEnum):
@@ -37,3 +42,8 @@ def judge(reference: Reference, current: Job | None) -> ClaimVerdict:
     if current.generation < reference.generation:
         return ClaimVerdict.AHEAD
     return ClaimVerdict.EARLY if current.owner is None else ClaimVerdict.LEASED
+
+
+def put_back_time(verdict: ClaimVerdict, current: Job | None, now: datetime) -> datetime:
+    """When a claim from the message can succeed at the earliest."""
+    return current.due if current and current.due and verdict is not ClaimVerdict.AHEAD else now + AHEAD_DELAY

@@ -7,13 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from tidemill.application.attempt import Attempt
+from tidemill.application.attempt_context import AttemptContext
 from tidemill.application.attempt_gates import StrayBeside, WaitUntilAlone
 from tidemill.application.attempt_report import Ending, Report, RunObserver
 from tidemill.application.first_messages import FirstMessages
 from tidemill.application.handler_context import HandlerScope, SettleScope
 from tidemill.application.joint_calls import Seat
-from tidemill.application.settle import AHEAD_DELAY, AttemptContext
-from tidemill.domain.claim_verdict import ClaimVerdict
+from tidemill.domain.claim_verdict import AHEAD_DELAY, ClaimVerdict
 from tidemill.domain.errors import JobTimeoutError, MalformedDocumentError, NewerSchemaError, OtherEpochError
 from tidemill.domain.job import Job, Reference, reference_to
 from tidemill.domain.states import State

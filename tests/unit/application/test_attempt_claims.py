@@ -11,8 +11,7 @@ from tests.support.one_job import attempt_at
 from tests.support.single_job import Clock, carried_out, tools
 from tidemill.application.attempt import Attempt
 from tidemill.application.attempt_report import Ending, Report, Unobserved
-from tidemill.application.settle import AHEAD_DELAY
-from tidemill.domain.claim_verdict import ClaimVerdict
+from tidemill.domain.claim_verdict import AHEAD_DELAY, ClaimVerdict
 from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError, WriteRefusedError
 from tidemill.domain.job import DeadLetter, Job, Reference
 from tidemill.domain.states import State

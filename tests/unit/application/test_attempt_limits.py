@@ -22,11 +22,11 @@ from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.single_job import INVOCATION, Clock, Inline, carried_out, tools
 from tests.unit.conftest import Carry
 from tidemill.application.attempt import MOST_HOLDS_OF_AN_OUTAGE, Attempt
+from tidemill.application.attempt_context import AttemptContext
 from tidemill.application.attempt_report import Ending
 from tidemill.application.job_types import JobType, JobTypes, Run
 from tidemill.application.job_view import view
 from tidemill.application.ports import Entered, LimitSlot
-from tidemill.application.settle import AttemptContext
 from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import Job

@@ -21,8 +21,8 @@ from tests.support.single_job import Clock
 from tests.unit.conftest import Carry
 from tidemill.application.attempt_report import Ending, Report
 from tidemill.application.job_types import JobType, Run
-from tidemill.application.settle import AHEAD_DELAY, MOST_RELEASES, SETTLE_TRIES
-from tidemill.domain.claim_verdict import ClaimVerdict
+from tidemill.application.settle import MOST_RELEASES, SETTLE_TRIES
+from tidemill.domain.claim_verdict import AHEAD_DELAY, ClaimVerdict
 from tidemill.domain.errors import EffectRefusedError, TransactionConflictError
 from tidemill.domain.job import Job
 from tidemill.domain.return_values import Done

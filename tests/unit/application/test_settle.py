@@ -12,14 +12,12 @@ from tests.support.one_job import Dropped
 from tests.support.single_job import Clock, tools
 from tidemill.application.attempt_report import Ending, Report, Unobserved
 from tidemill.application.settle import (
-    AHEAD_DELAY,
     LONGEST_RELEASE_SECONDS,
     MOST_RELEASES,
     SETTLE_TRIES,
     Settler,
-    put_back_time,
 )
-from tidemill.domain.claim_verdict import ClaimVerdict
+from tidemill.domain.claim_verdict import AHEAD_DELAY, ClaimVerdict, put_back_time
 from tidemill.domain.errors import (
     EffectRefusedError,
     KeyReusedError,
@@ -344,7 +342,7 @@ def test_without_a_payload_of_its_own_no_follow_up_costs_a_read(
 def test_the_claims_and_settles_of_a_batch_with_grouped_commit_go_through_it() -> None:
     context = tools(OneJob(RUNNING), types_of(), Clock())  # type: ignore[arg-type]  # it needs less
     grouped: Any = object()
-    assert context.commit is context.store
+    assert context.writes is context.store
     assert replace(context, grouped=grouped).commit is grouped
 
 

@@ -15,8 +15,7 @@ from tidemill import Snooze
 from tidemill.application.attempt_report import Ending, Report, Unobserved
 from tidemill.application.handler_context import HandlerContext
 from tidemill.application.joint_calls import OwnSeat
-from tidemill.application.settle import AHEAD_DELAY
-from tidemill.domain.claim_verdict import ClaimVerdict
+from tidemill.domain.claim_verdict import AHEAD_DELAY, ClaimVerdict
 from tidemill.domain.job import Job, Reference, reference_to
 from tidemill.domain.states import State
 from tidemill.in_memory.single_job import OneJob

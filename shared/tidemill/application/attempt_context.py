@@ -1,0 +1,82 @@
+"""The dependencies that all attempts of a worker share."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from tidemill.application.breakers import Breakers
+from tidemill.application.configuration import CurrentConfiguration, nothing_set
+from tidemill.application.foreground import Foreground, Governor, strain_level
+from tidemill.application.job_types import JobTypes
+from tidemill.application.ports import AttemptStore, Clock, Draw, Limits, NewToken, Payloads, SettleJointly
+from tidemill.application.release import Releaser
+from tidemill.application.submit import Submit
+from tidemill.application.superseding import Superseder
+from tidemill.domain.holds import HoldCause
+from tidemill.domain.job import Job
+from tidemill.domain.outcomes import Held
+
+if TYPE_CHECKING:
+    from tidemill.application.grouped_commit import AttemptWrites, GroupedCommit
+
+
+def no_parents(_job: Job) -> Mapping[str, Any]:
+    """For a job outside of flows, and in a test of a handler."""
+    return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptContext:
+    """The dependencies that all attempts of a worker share."""
+
+    store: AttemptStore
+    payloads: Payloads
+    limits: Limits
+    job_types: JobTypes
+    submit: Submit
+    clock: Clock
+    new_token: NewToken
+    draw: Draw
+    pause: Callable[[float], None]
+    configuration: CurrentConfiguration = nothing_set
+    #: None: calls of downstreams are not counted, as in a test of a handler.
+    breakers: Breakers | None = None
+    #: None: no job supersedes another, as in a test of a handler.
+    superseder: Superseder | None = None
+    #: None: nothing governs the strain, and only an operator sets its level.
+    governor: Governor | None = None
+    #: As `Run.parents`, for a node of a flow.
+    parents_of: Callable[[Job], Mapping[str, Any]] = no_parents
+    #: None: the runs of this worker are not the foreground.
+    foreground: Foreground | None = None
+    #: None: the jobs of a batch handler settle one by one, as in a test of a handler.
+    settle_jointly: SettleJointly | None = None
+    #: None: each claim and each settle is a call of its own.
+    grouped: "GroupedCommit | None" = None
+
+    @property
+    def writes(self) -> "AttemptWrites":
+        return self.grouped or self.store
+
+    @property
+    def releaser(self) -> Releaser:
+        return Releaser(
+            store=self.store,
+            limits=self.limits,
+            clock=self.clock,
+            configuration=self.configuration,
+            breakers=self.breakers,
+        )
+
+    def flags(self) -> Mapping[str, Any]:
+        """As `Run.flags`."""
+        return self.configuration().flags(self.clock())
+
+    def strain_level(self) -> int:
+        """As `Run.strained`."""
+        return strain_level(self.configuration, self.governor, self.clock)
+
+    def held_below(self, ceiling_seconds: float, cause: HoldCause) -> Held:
+        """Held for a random time of 1 s to 1 s more than the ceiling."""
+        return Held(until=self.clock() + timedelta(seconds=1 + ceiling_seconds * self.draw()), cause=cause)
