@@ -180,10 +180,10 @@ class Attempt:
         return False
 
     def run(self) -> Outcome:
-        """Pass the gates in this order, then call the handler. The caller hands an exception to `finish`."""
+        """Pass the gates, then call the handler. The caller hands an exception to `finish`."""
         job = self._claimed()
         try:
-            return self._run_or_park(job)
+            return self._pass_gates_then_run(job)
         except (StoreUnavailableError, TransactionConflictError):
             if (holds := job.held_by(HoldCause.OUTAGE)) >= MOST_HOLDS_OF_AN_OUTAGE:
                 raise
@@ -191,7 +191,8 @@ class Attempt:
             ceiling_seconds = min(FIRST_OUTAGE_HOLD_SECONDS * 2.0**holds, LONGEST_OUTAGE_HOLD_SECONDS)
             return self._context.held_below(ceiling_seconds, HoldCause.OUTAGE)
 
-    def _run_or_park(self, job: Job) -> Outcome:
+    def _pass_gates_then_run(self, job: Job) -> Outcome:
+        """The gates in this order: the first that returns an outcome ends the attempt without a run."""
         gates = self._gates
         try:
             for gate in (
@@ -210,7 +211,7 @@ class Attempt:
             ):
                 if outcome := gate(job):
                     return outcome
-            return self._handled(job)
+            return self._outcome_of_handler(job)
         except UnloadedJobTypeError as unloaded:
             # Of a job that was to follow this one.
             return gates.parked_for_type(job, unloaded)
@@ -298,7 +299,7 @@ class Attempt:
             raise AssertionError("an attempt runs only after its claim")
         return self._job
 
-    def _handled(self, job: Job) -> Outcome:
+    def _outcome_of_handler(self, job: Job) -> Outcome:
         with self._handler_scope(job) as context:
             skipped = SkippedWork(self._gates.known_type().backfill, self._context.job_types)
             store, clock = self._context.store, self._context.clock

@@ -1,7 +1,7 @@
 """The gates between a claim and its handler.
 
 A gate takes the claimed job and returns None to let it pass, or the outcome that the job has instead of a run.
-`Attempt.run` names the gates in their order.
+`Attempt._pass_gates_then_run` names the gates in their order.
 """
 
 import json
@@ -203,7 +203,7 @@ class Gates:
         """Take a slot of the job's limit, or else one of its tenant. `release_slot` gives it back."""
         now, configuration = self._context.clock(), self._context.configuration()
         slot = _limit_slot(self.known_type(), self._declared_limit, self.payload, job, now)
-        # A run holds one slot. A second one would have to be given back, and waited for, without the first.
+        # If the run held two slots, it would have to give one back whenever the other is full, and wait again.
         if slot is None and (cap := configuration.cap_of(job.tenant, now=now)) is not None:
             slot = _slot(Line.for_cap(job.tenant, job.lane), Limit(concurrency=cap), job, now)
         if slot is None:
