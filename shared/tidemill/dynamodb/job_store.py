@@ -33,7 +33,7 @@ from tidemill.dynamodb.document import decode
 from tidemill.dynamodb.groups import DynamoGroups, retried
 from tidemill.dynamodb.indexes import NOT_LISTED, Indexes
 from tidemill.dynamodb.job_reader import JobReader
-from tidemill.dynamodb.settle_transaction import settle_together
+from tidemill.dynamodb.settle_transaction import settle_with_effects
 from tidemill.dynamodb.update_requests import Request
 
 if TYPE_CHECKING:
@@ -60,16 +60,12 @@ class DynamoJobStore(JobReader):
         self._groups = DynamoGroups(client, table=table, read=self.get, indexes=indexes)
 
     def insert_if_absent(self, job: Job, *, batch: Job | None = None) -> Job:
-        request = job_writes.insert(job, indexes=self._indexes)
-
         def mine(current: Job) -> bool:
             return (current.trace, current.created_at, current.body_hash) == (job.trace, job.created_at, job.body_hash)
 
         if job.group is not None or batch is not None:
-            return self._groups.insert(
-                job, lambda placed: job_writes.insert(placed, indexes=self._indexes), mine=mine, batch=batch
-            )
-        self._write(self._client.put_item, Write.INSERT, request, mine=mine)
+            return self._groups.insert(job, self._insertion, mine=mine, batch=batch)
+        self._write(self._client.put_item, Write.INSERT, self._insertion(job), mine=mine)
         return job
 
     def claim(self, reference: Reference, *, token: str, now: datetime, lease_end: datetime, worker: str = "") -> Job:
@@ -90,14 +86,14 @@ class DynamoJobStore(JobReader):
     def settle(self, job: Job, settlement: Settlement, *, now: datetime) -> Sequence[Job]:
         request = job_writes.settle(job, settlement, now=now, retention=self._retention, indexes=self._indexes)
         if settlement.writes or settlement.follow_ups:
-            return settle_together(
+            return settle_with_effects(
                 self._client,
                 job,
                 request,
                 settlement,
                 table=self._table,
                 groups=self._groups,
-                insertion=lambda follow_up: job_writes.insert(follow_up, indexes=self._indexes),
+                insertion=self._insertion,
             )
         self._update(Write.SETTLE, request, mine=job.settled_in)
         return ()
@@ -224,29 +220,22 @@ class DynamoJobStore(JobReader):
             """The id is that of every undo of this job, so the time tells the calls apart."""
             return current.created_at == done.created_at and current.undone == entry
 
-        def insertion(placed: Job) -> Request:
-            return job_writes.insert(placed, indexes=self._indexes)
-
         mark = undo_writes.mark_undone(done, entry)
-        return self._groups.insert_with(job, insertion, update=mark, write=Write.UNDO, mine=mine)
+        return self._groups.insert_with(job, self._insertion, update=mark, write=Write.UNDO, mine=mine)
 
     def supersede(self, earlier: Job, job: Job) -> Job:
         def mine(current: Job) -> bool:
             """Also of another submission with the key of this one. The caller compares them."""
             return current.created_at == earlier.created_at and current.superseded_by == job.id
 
-        def insertion(placed: Job) -> Request:
-            return job_writes.insert(placed, indexes=self._indexes)
-
         mark = undo_writes.mark_superseded(earlier, job, retention=self._retention)
-        return self._groups.insert_with(job, insertion, update=mark, write=Write.SUPERSEDE, mine=mine)
+        return self._groups.insert_with(job, self._insertion, update=mark, write=Write.SUPERSEDE, mine=mine)
 
     def job_of_burst(self, tenant: str, name: str) -> str | None:
         return bursts.job_of(self._client, tenant, name, table=self._table)
 
     def begin_burst(self, job: Job, *, after: str | None) -> Job:
-        insertion = job_writes.insert(job, indexes=self._indexes)
-        return bursts.begin(self._client, job, insertion, after=after, table=self._table)
+        return bursts.begin(self._client, job, self._insertion(job), after=after, table=self._table)
 
     def join_burst(self, job: Job, changed: Job, *, by: str, now: datetime, replaces: bool) -> Job:
         def mine(current: Job) -> bool:
@@ -261,11 +250,8 @@ class DynamoJobStore(JobReader):
         def mine(current: Job) -> bool:
             return current.created_at == done.created_at and entry in current.backfilled
 
-        def insertion(placed: Job) -> Request:
-            return job_writes.insert(placed, indexes=self._indexes)
-
         mark = backfill_writes.mark_backfilled(done, entry)
-        self._groups.insert_with(job, insertion, update=mark, write=Write.BACKFILL, mine=mine)
+        self._groups.insert_with(job, self._insertion, update=mark, write=Write.BACKFILL, mine=mine)
 
     def rewrite(self, job: Job, stored: Job) -> None:
         def mine(current: Job) -> bool:
@@ -293,6 +279,9 @@ class DynamoJobStore(JobReader):
         except WriteRefusedError as refused:
             if refused.current is not None:
                 raise
+
+    def _insertion(self, job: Job) -> Request:
+        return job_writes.insert(job, indexes=self._indexes)
 
     def _cancel_at_rest(self, job: Job, asked: CancelRequest, now: datetime, *, as_read: bool = False) -> Job:
         def mine(current: Job) -> bool:

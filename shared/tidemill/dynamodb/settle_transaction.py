@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 TRIES: Final = 8
 
 
-def settle_together(
+def settle_with_effects(
     client: "DynamoDBClient",
     job: Job,
     request: Request,
