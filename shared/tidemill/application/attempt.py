@@ -257,7 +257,7 @@ class Attempt:
 
     def _timed_out(self, error: JobTimeoutError) -> Outcome:
         """Failed, unless a downstream whose breaker is open took too long."""
-        if self._in_handler and (name := self._gates.called_downstreams(error)):
+        if self._in_handler and (name := self._gates.record_call_result(error)):
             with contextlib.suppress(StoreUnavailableError):
                 return self._gates.parked_for_breaker(self._claimed(), name)
         return Failed.because(error)
@@ -331,14 +331,14 @@ class Attempt:
         )
         if measured:
             measured.begin()
-        token = CURRENT_USE.set(self._gates.breakers)
+        token = CURRENT_USE.set(self._gates.breaker_use)
         try:
             value = self._seat.call(
                 Called(job=job, job_type=job_type, payload=self._gates.payload, run=run, begin=self._begin_handler)
             )
         except Exception as error:
             of_the_call = error.error if isinstance(error, BatchCallError) else error
-            if name := self._gates.called_downstreams(of_the_call):
+            if name := self._gates.record_call_result(of_the_call):
                 raise BreakerOpenError(name) from error
             raise
         finally:
@@ -347,7 +347,7 @@ class Attempt:
             CURRENT_USE.reset(token)
             self._in_handler = False
         if not isinstance(value, WORK_NOT_DONE):
-            self._gates.called_downstreams(None)
+            self._gates.record_call_result(None)
         return value
 
     def _begin_handler(self) -> None:

@@ -95,7 +95,7 @@ class Gates:
         self._unknown: UnknownJobTypeError | None = None
         self._declared_limit: Limit | None = None
         #: Set by `read_type`, if the worker counts calls of downstreams.
-        self.breakers: BreakerUse | None = None
+        self.breaker_use: BreakerUse | None = None
         #: Set by `payload_fits`.
         self.payload: Any = None
 
@@ -110,7 +110,7 @@ class Gates:
         overrides = configuration.overrides_of(job.type, shares=declared.shared_limit, now=self._context.clock())
         self._job_type, self._declared_limit = declared.overridden(overrides), declared.limit
         if self._context.breakers:
-            self.breakers = BreakerUse(
+            self.breaker_use = BreakerUse(
                 self._context.breakers, job, depends_on=declared.depends_on, rules=declared.classify
             )
 
@@ -183,17 +183,17 @@ class Gates:
 
     def downstreams_work(self, _job: Job) -> None:
         """Raises `BreakerOpenError`: see `parked_for_breaker`."""
-        if self.breakers:
-            self.breakers.require_all()
+        if self.breaker_use:
+            self.breaker_use.require_depends_on()
 
     def may_call_downstreams(self, _job: Job) -> None:
         """The job may be a probe now. The last gate: a probe that makes no call costs its breaker an interval."""
-        if self.breakers:
-            self.breakers.admit_all()
+        if self.breaker_use:
+            self.breaker_use.admit_depends_on()
 
-    def called_downstreams(self, error: Exception | None) -> str | None:
-        """The handler has ended. The name of the open breaker that its error belongs to, if there is one."""
-        return self.breakers.ended(error) if self.breakers and not self._has_ended() else None
+    def record_call_result(self, error: Exception | None) -> str | None:
+        """For the breakers, once the handler has ended. Returns the name of the open one that its error belongs to."""
+        return self.breaker_use.handler_ended(error) if self.breaker_use and not self._has_ended() else None
 
     def parked_for_breaker(self, job: Job, name: str) -> Outcome:
         """The job waits until the breaker closes, or until it is elected to probe the downstream."""
@@ -243,11 +243,11 @@ class Gates:
             self._context.releaser.leave(
                 self._slot, line_stands=self._entered.line_stands, lowered=partial(lowered, self._slot.line)
             )
-        if self.breakers:
-            self.breakers.give_up()
+        if self.breaker_use:
+            self.breaker_use.give_up()
         if job.wait and job.wait.line != self._asked:
             self._context.releaser.pass_on(job)
-        for line in self.breakers.closed() if self.breakers else ():
+        for line in self.breaker_use.closed() if self.breaker_use else ():
             # A probe out of the line has just passed on its turn.
             if job.wait is None or job.wait.line != line:
                 self._context.releaser.drain(line)

@@ -67,8 +67,8 @@ class Report:
     follow_ups: tuple[Job, ...] = ()
     #: The job as settled, if it lives on.
     again: Job | None = None
-    #: The job is terminal, so the next job of its group may run.
-    ended: bool = False
+    #: So the next job of its group may run.
+    job_is_terminal: bool = False
 
 
 class RunObserver(Protocol):

@@ -49,7 +49,7 @@ class BreakerUse:
         if self._breakers.blocks(policy.name):
             self._probed.add(policy.name)
 
-    def require_all(self) -> None:
+    def require_depends_on(self) -> None:
         """Before the run asks for what else it needs. Raises `BreakerOpenError` for the first one that is open.
 
         It changes nothing: no breaker may lose its probe to a job that another one refuses, or that finds no slot.
@@ -59,7 +59,7 @@ class BreakerUse:
                 self._asked.add(policy.name)
                 raise BreakerOpenError(policy.name)
 
-    def admit_all(self) -> None:
+    def admit_depends_on(self) -> None:
         """Before the handler. Raises `BreakerOpenError` for one that has opened, or that another job probes."""
         for policy in self._depends_on:
             self.admit(policy)
@@ -70,8 +70,8 @@ class BreakerUse:
             self._reported.add(policy.name)
             self._report(policy, error)
 
-    def ended(self, error: BaseException | None) -> str | None:
-        """The handler has ended. The name of an open breaker that the error was counted against, or would have been."""
+    def handler_ended(self, error: BaseException | None) -> str | None:
+        """Record its result. The name of an open breaker that the error was counted against, or would have been."""
         timed_out = isinstance(error, JobTimeoutError)
         # A run whose time is over may still be inside of a block.
         hanging = [policy for policy in self._open_calls.values() if timed_out]

@@ -214,5 +214,5 @@ def _report(job: Job, outcome: Outcome, written: Settlement, now: datetime, *, e
         again=None
         if written.state.terminal
         else replace(job, state=written.state, due=written.due, generation=job.generation + 1),
-        ended=written.state.terminal,
+        job_is_terminal=written.state.terminal,
     )

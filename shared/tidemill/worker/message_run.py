@@ -209,7 +209,7 @@ class MessageRun:
 
     def _next_of_group(self, attempt: Attempt, left: timedelta) -> Job | None:
         """The next job of the group. Its message is on its way too, so the job survives the death of this worker."""
-        job = attempt.report.job if attempt.report and attempt.report.ended else None
+        job = attempt.report.job if attempt.report and attempt.report.job_is_terminal else None
         if job is None or job.group is None or self.finished:
             return None
         if not self._settings.follows_groups or not self._settings.can_start_run(left) or self._stray_beside():

@@ -44,7 +44,7 @@ def test_the_overrides_of_a_type_hold_for_the_run() -> None:
     gates.read_type(JOB)
     assert gates.policy.max_attempts == 5
     assert gates.known_type().name == "test.job"
-    assert gates.breakers is None
+    assert gates.breaker_use is None
 
 
 def test_an_unknown_type_may_have_the_most_attempts_and_hops_that_any_has() -> None:
@@ -246,7 +246,7 @@ def test_a_worker_that_counts_no_calls_has_no_breakers() -> None:
     gates.read_type(JOB)
     gates.downstreams_work(JOB)
     gates.may_call_downstreams(JOB)
-    assert gates.called_downstreams(ConnectionError()) is None
+    assert gates.record_call_result(ConnectionError()) is None
 
 
 @pytest.mark.parametrize(("over", "blamed"), [(False, "pay"), (True, None)])
@@ -256,7 +256,7 @@ def test_the_error_of_a_run_that_has_ended_already_blames_no_breaker(over: bool,
     gates.may_call_downstreams(job)
     context.opened.add("pay")
 
-    assert gates.called_downstreams(ConnectionError("down")) == blamed
+    assert gates.record_call_result(ConnectionError("down")) == blamed
 
 
 @pytest.mark.parametrize(("stray", "held"), [(None, False), (lambda: False, False), (lambda: True, True)])
@@ -279,7 +279,7 @@ def test_a_probe_that_closed_its_breaker_lets_the_line_move(wait: Wait | None, d
     gates, context, job = calling("pay", wait=wait)
     context.admits = lambda policy, job: True  # type: ignore[method-assign]
     gates.may_call_downstreams(job)
-    gates.called_downstreams(None)
+    gates.record_call_result(None)
 
     gates.release_slot(job, lambda *_: None)
 

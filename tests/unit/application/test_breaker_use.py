@@ -78,21 +78,21 @@ def test_all_downstreams_are_asked_before_one_of_them_is_probed() -> None:
     run = ARun(PAY, MAIL, refusing=("mail",))
 
     with pytest.raises(BreakerOpenError) as refused:
-        run.use.require_all()
+        run.use.require_depends_on()
 
     assert (refused.value.name, run.breakers.asked) == ("mail", ["pay?", "mail?"])
     run.breakers.refusing = set()
-    run.use.require_all()
-    run.use.admit_all()
+    run.use.require_depends_on()
+    run.use.admit_depends_on()
     assert run.breakers.asked[2:] == ["pay?", "mail?", "pay", "mail"]
 
 
 def test_a_run_that_is_not_admitted_reports_nothing() -> None:
     run = ARun(PAY, refusing=("pay",), opened=("pay",))
     with pytest.raises(BreakerOpenError) as refused:
-        run.use.admit_all()
+        run.use.admit_depends_on()
 
-    assert run.use.ended(refused.value) == "pay"
+    assert run.use.handler_ended(refused.value) == "pay"
     run.use.give_up()
     assert (run.results, run.use.closed()) == ([], [])
 
@@ -100,7 +100,7 @@ def test_a_run_that_is_not_admitted_reports_nothing() -> None:
 def test_after_its_end_a_run_may_not_call() -> None:
     run = ARun()
     run.use.admit(MAIL)
-    run.use.ended(None)
+    run.use.handler_ended(None)
     with pytest.raises(BreakerOpenError):
         run.use.admit(PAY)
     assert run.breakers.asked == ["mail"]
@@ -136,9 +136,9 @@ def test_the_end_of_the_handler_is_the_result_of_its_downstreams(
     error: Exception | None, results: list[tuple[str, ...]], blamed: str | None
 ) -> None:
     run = ARun(PAY, MAIL, opened=("mail",))
-    run.use.admit_all()
+    run.use.admit_depends_on()
 
-    assert run.use.ended(error) == blamed
+    assert run.use.handler_ended(error) == blamed
 
     assert run.results == results
     run.use.give_up()
@@ -148,14 +148,14 @@ def test_the_end_of_the_handler_is_the_result_of_its_downstreams(
 
 def test_the_first_open_breaker_by_name_is_blamed() -> None:
     run = ARun(PAY, MAIL, opened=("pay", "mail"))
-    run.use.admit_all()
-    assert run.use.ended(DOWN) == "mail"
+    run.use.admit_depends_on()
+    assert run.use.handler_ended(DOWN) == "mail"
 
 
 def test_a_failure_without_an_open_breaker_blames_none() -> None:
     run = ARun(PAY)
-    run.use.admit_all()
-    assert run.use.ended(DOWN) is None
+    run.use.admit_depends_on()
+    assert run.use.handler_ended(DOWN) is None
 
 
 @pytest.mark.parametrize(
@@ -164,33 +164,33 @@ def test_a_failure_without_an_open_breaker_blames_none() -> None:
 )
 def test_the_rules_of_the_type_decide_what_counts(named: str, result: tuple[str, ...] | None) -> None:
     run = ARun(PAY, opened=("pay",), rules=lambda _error: named)
-    run.use.admit_all()
+    run.use.admit_depends_on()
 
-    assert run.use.ended(KeyError("a")) == ("pay" if named == "transient" else None)
+    assert run.use.handler_ended(KeyError("a")) == ("pay" if named == "transient" else None)
     assert run.results == ([result] if result else [])
 
 
 def test_each_block_reports_its_own_result() -> None:
     run = ARun(MAIL)
-    run.use.admit_all()
+    run.use.admit_depends_on()
     run.use.admit(PAY)
     run.use.leave(PAY, DOWN)
     run.use.admit(PAY)
     run.use.leave(PAY, None)
     assert run.results == [("pay", "worker.1", "ConnectionError: down"), ("pay", "succeeded")]
 
-    run.use.ended(DOWN)
+    run.use.handler_ended(DOWN)
 
     assert run.results == [("mail", "worker.2", "ConnectionError: down")], "the block of the other one has ended"
 
 
 def test_a_dependency_whose_block_has_ended_gets_no_second_result() -> None:
     run = ARun(PAY, opened=("pay",))
-    run.use.admit_all()
+    run.use.admit_depends_on()
     run.use.leave(PAY, None)
     assert run.results == [("pay", "succeeded")]
 
-    assert run.use.ended(DOWN) == "pay", "the error is counted against it all the same"
+    assert run.use.handler_ended(DOWN) == "pay", "the error is counted against it all the same"
     assert run.results == []
 
 
@@ -204,7 +204,7 @@ def test_a_block_that_still_hangs_when_the_time_is_over_has_failed(
     run = ARun(opened=("maps",))
     run.use.admit(MAPS)
 
-    assert run.use.ended(error) == ("maps" if results else None)
+    assert run.use.handler_ended(error) == ("maps" if results else None)
     assert run.results == results
     run.use.leave(MAPS, DOWN)
     assert run.results == [], "its result comes too late"
@@ -214,11 +214,11 @@ def test_a_block_that_still_hangs_when_the_time_is_over_has_failed(
 
 def test_a_timeout_counts_against_a_dependency_whose_block_was_entered_again() -> None:
     run = ARun(PAY)
-    run.use.admit_all()
+    run.use.admit_depends_on()
     run.use.leave(PAY, None)
     run.use.admit(PAY)
 
-    run.use.ended(LATE)
+    run.use.handler_ended(LATE)
 
     assert run.results[1:] == [("pay", "worker.1", "JobTimeoutError: it took too long")]
 
@@ -231,8 +231,8 @@ def test_a_success_that_the_store_did_not_take_is_reported_once_more(
     error: Exception | None, again: list[tuple[str, ...]]
 ) -> None:
     run = ARun(PAY, unsaved=("pay",))
-    run.use.admit_all()
-    run.use.ended(error)
+    run.use.admit_depends_on()
+    run.use.handler_ended(error)
     assert len(run.results) == 1
 
     run.use.give_up()
@@ -242,31 +242,31 @@ def test_a_success_that_the_store_did_not_take_is_reported_once_more(
 
 def test_the_result_of_a_block_that_the_store_did_not_take_is_not_replaced_by_that_of_the_handler() -> None:
     run = ARun(PAY, unsaved=("pay",))
-    run.use.admit_all()
+    run.use.admit_depends_on()
     run.use.leave(PAY, None)
     assert run.results == [("pay", "succeeded")]
 
-    run.use.ended(DOWN)
+    run.use.handler_ended(DOWN)
 
     assert run.results == []
 
 
 def test_a_timeout_says_nothing_more_of_a_dependency_that_has_answered() -> None:
     run = ARun(PAY)
-    run.use.admit_all()
+    run.use.admit_depends_on()
     run.use.leave(PAY, None)
     assert run.results == [("pay", "succeeded")]
 
-    run.use.ended(LATE)
+    run.use.handler_ended(LATE)
 
     assert run.results == []
 
 
 def test_a_call_that_was_not_made_counts_as_no_result_under_any_rules() -> None:
     run = ARun(PAY, rules=lambda _error: "transient")
-    run.use.admit_all()
+    run.use.admit_depends_on()
 
-    run.use.ended(BreakerOpenError("maps"))
+    run.use.handler_ended(BreakerOpenError("maps"))
 
     assert run.results == []
 
@@ -276,12 +276,12 @@ def test_an_error_may_be_counted_against_the_breaker_of_a_block() -> None:
     run.use.admit(MAPS)
     run.use.leave(MAPS, DOWN)
 
-    assert run.use.ended(DOWN) == "maps"
+    assert run.use.handler_ended(DOWN) == "maps"
 
 
 def test_an_end_is_reported_once() -> None:
     run = ARun(PAY)
-    run.use.admit_all()
+    run.use.admit_depends_on()
     run.use.give_up()
     run.use.give_up()
     assert run.results == [("pay", "given up")]
@@ -289,8 +289,8 @@ def test_an_end_is_reported_once() -> None:
 
 def test_a_success_that_the_store_takes_late_needs_no_other_probe() -> None:
     run = ARun(PAY, unsaved=("pay",))
-    run.use.admit_all()
-    run.use.ended(None)
+    run.use.admit_depends_on()
+    run.use.handler_ended(None)
     run.breakers.unsaved = set()
     assert run.results == [("pay", "succeeded")]
 
@@ -316,7 +316,7 @@ def test_an_elected_job_that_did_not_call_leaves_the_probe_to_another(
     run = ARun(PAY, job=replace(JOB, wait=wait), refusing=("pay",))
     if asks:
         with pytest.raises(BreakerOpenError):
-            run.use.admit_all()
+            run.use.admit_depends_on()
 
     run.use.give_up()
 
@@ -327,7 +327,7 @@ def test_a_job_that_another_breaker_refuses_has_asked_that_one_only() -> None:
     wait = Wait(cause=Cause.BREAKER, key="mail", since=NOW)
     run = ARun(PAY, MAIL, refusing=("mail",), job=replace(JOB, wait=wait))
     with pytest.raises(BreakerOpenError):
-        run.use.require_all()
+        run.use.require_depends_on()
 
     run.use.give_up()
 
@@ -336,7 +336,7 @@ def test_a_job_that_another_breaker_refuses_has_asked_that_one_only() -> None:
 
 def test_the_lines_of_the_breakers_that_a_run_has_closed_move_on() -> None:
     run = ARun(PAY, MAIL, MAPS, opened=("pay", "mail"))
-    run.use.admit_all()
+    run.use.admit_depends_on()
     assert run.use.closed() == []
 
     run.breakers.opened = {"mail"}
@@ -347,8 +347,8 @@ def test_the_lines_of_the_breakers_that_a_run_has_closed_move_on() -> None:
 
 def test_a_breaker_keeps_an_error_that_its_item_can_hold() -> None:
     run = ARun(PAY)
-    run.use.admit_all()
-    run.use.ended(ConnectionError("\ud800" + "x" * 500))
+    run.use.admit_depends_on()
+    run.use.handler_ended(ConnectionError("\ud800" + "x" * 500))
 
     ((_name, _call, error),) = run.results
     assert error == ("ConnectionError: ?" + "x" * 500)[:200]

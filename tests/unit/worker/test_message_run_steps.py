@@ -21,7 +21,7 @@ from tidemill.worker.message_run import MessageRun, WorkerSettings
 
 JOB = a_job(id="first", group="orders")
 NEXT = a_job(id="next", group="orders", state=State.QUEUED, due=NOW)
-ENDED = Report(ending=Ending.SUCCEEDED, job=JOB, ended=True)
+ENDED = Report(ending=Ending.SUCCEEDED, job=JOB, job_is_terminal=True)
 ENOUGH = SECOND + timedelta(seconds=SETTLE_RESERVE_SECONDS)
 
 
@@ -151,7 +151,7 @@ def test_after_its_run_the_message_goes_on_to_the_next_job_of_the_group(monkeypa
     "report",
     [
         None,
-        replace(ENDED, ended=False),
+        replace(ENDED, job_is_terminal=False),
         Report(ending=Ending.REFUSED, job=JOB),
         replace(ENDED, job=None),
         replace(ENDED, job=replace(JOB, group=None)),
@@ -189,8 +189,11 @@ AGAIN, FOLLOW_UP = a_job(id="again"), a_job(id="follow-up")
     ("report", "sent"),
     [
         (None, []),
-        (replace(ENDED, ended=False), [("send", [])]),
-        (replace(ENDED, ended=False, follow_ups=(FOLLOW_UP,), again=AGAIN), [("send", ["follow-up", "again"])]),
+        (replace(ENDED, job_is_terminal=False), [("send", [])]),
+        (
+            replace(ENDED, job_is_terminal=False, follow_ups=(FOLLOW_UP,), again=AGAIN),
+            [("send", ["follow-up", "again"])],
+        ),
     ],
     ids=["no report", "nothing to send", "both"],
 )
@@ -203,7 +206,7 @@ def test_what_a_settle_lets_run_at_once_gets_its_message_at_once(
 
 
 def test_without_first_messages_none_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(monkeypatch, replace(ENDED, ended=False, follow_ups=(FOLLOW_UP,)))
+    world = World(monkeypatch, replace(ENDED, job_is_terminal=False, follow_ups=(FOLLOW_UP,)))
     world.run()
     assert world.did == [("first", ENOUGH), "leave call", "leave call"]
 
