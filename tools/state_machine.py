@@ -31,7 +31,7 @@ def mermaid() -> str:
 def document() -> str:
     rows = {state: columns for *columns, state in _STATE.findall(inspect.getsource(states))}
     table = [f"| `{state}` | {' | '.join(rows[state])} |" for state in State]
-    head = ["| state | how a job enters | how a job leaves | how long the job is kept |", "|---|---|---|---|"]
+    head = ["| state | how a job enters | how a job usually leaves | how long the job is kept |", "|---|---|---|---|"]
     return "\n".join([_HEAD, "```mermaid", mermaid(), "```", "", *head, *table, ""])
 
 

@@ -8,24 +8,24 @@ from typing import Final
 class State(StrEnum):
     """The state of a job. An unknown value raises `ValueError`, since a newer version may have written it.
 
-    Each comment names the usual way out. `TRANSITIONS` has them all.
+    Each comment names the usual ways out. `TRANSITIONS` has them all.
     """
 
-    #: Submitted behind another job of its group. Advance moves it out. Kept until head of its group.
+    #: Submitted behind another job of its group. Advance or cancel moves it out. Kept until head of its group.
     WAITING = "waiting"
-    #: Submitted, snoozed or retried with more than 15 minutes to go. Wake moves it out. Kept until due.
+    #: Submitted, snoozed or retried with more than 15 minutes to go. Wake or cancel moves it out. Kept until due.
     SCHEDULED = "scheduled"
-    #: Accepted, woken, advanced, continued, snoozed, held, redriven. Claim moves it out. Kept until claimed.
+    #: Accepted, woken, advanced, continued, snoozed, held, redriven. Claim or cancel moves it out. Kept until claimed.
     QUEUED = "queued"
     #: Claimed by a worker. Settle moves it out; after the lease also a later claim or nudge. Kept for the lease.
     RUNNING = "running"
-    #: An attempt failed or was lost and another is allowed. Claim moves it out. Kept until claimed.
+    #: An attempt failed or was lost and another is allowed. Claim or cancel moves it out. Kept until claimed.
     RETRYING = "retrying"
-    #: Waits for a limit, a pause, its type or a signal. Unpark or signal moves it out. Kept until released.
+    #: Waits for a limit, a pause, its type or a signal. Unpark, signal or cancel moves it out. Kept until released.
     PARKED = "parked"
     #: Settled. Final. Kept for the retention time.
     SUCCEEDED = "succeeded"
-    #: Failed for good. A redrive moves it out. Kept for the retention time.
+    #: Failed for good. An operator's redrive or cancel moves it out. Kept for the retention time.
     DEAD = "dead"
     #: Cancelled before, between or during its attempts. Final. Kept for the retention time.
     CANCELLED = "cancelled"

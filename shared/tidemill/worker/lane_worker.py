@@ -42,8 +42,8 @@ class Worker:
             version=self.settings.version,
             measured_types=self.measured_types,
         )
+        # Of Powertools: the call `batch(…)` sets the records, and `process` gives each to the handler.
         batch = Batch(self.settings, invocation, run_lines)
-        # As Powertools has it: the call gives it the records, and `process` calls the handler for each.
         with batch(records=event["Records"], handler=batch.require_done):
             batch.process()
         strays = [stray for message in batch.strays() if (stray := message.stray)]

@@ -99,7 +99,7 @@ class Mill:
             report = carried_out(Attempt(body, self.tools, deadline=self.clock.now + INVOCATION))
             if report.put_back_until:
                 self.queue.append((sent_at, body))
-            elif report.ended:
+            elif report.job_is_terminal:
                 self.busy_until = self.clock.now + self.hours_a_job * HOUR
 
     def age_of_oldest(self, _lane: Lane) -> timedelta:

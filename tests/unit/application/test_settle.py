@@ -137,7 +137,7 @@ def test_each_outcome_has_its_report(outcome: Outcome, ending: Ending, state: St
 
     [written] = world.written
     assert (report.ending, report.error, report.job, report.settled_at) == (ending, error, RUNNING, NOW)
-    assert (written.state, report.death, report.ended) == (state, written.death, state.terminal)
+    assert (written.state, report.death, report.job_is_terminal) == (state, written.death, state.terminal)
     assert report.cause is (outcome.cause if isinstance(outcome, Failed) else None)
     assert report.errors == (() if written.error is None else (written.error,))
     again = None if state.terminal else replace(RUNNING, state=state, due=written.due, generation=5)
@@ -175,7 +175,12 @@ def test_an_outage_that_lasts_is_left_to_the_lease() -> None:
 def test_a_run_whose_conflicts_last_is_given_back_for_a_time_that_doubles(releases: int, seconds: float) -> None:
     world = World(DOWN, *[CONFLICT] * (SETTLE_TRIES - 1), job=replace(RUNNING, releases=releases))
     report = world.settle(Succeeded())
-    assert (report.ending, report.error, report.job, report.ended) == (Ending.RELEASED, "busy", world.job, False)
+    assert (report.ending, report.error, report.job, report.job_is_terminal) == (
+        Ending.RELEASED,
+        "busy",
+        world.job,
+        False,
+    )
     assert world.released == [(NOW, NOW + timedelta(seconds=seconds))]
 
 
@@ -343,7 +348,7 @@ def test_the_claims_and_settles_of_a_batch_with_grouped_commit_go_through_it() -
     context = tools(OneJob(RUNNING), types_of(), Clock())  # type: ignore[arg-type]  # it needs less
     grouped: Any = object()
     assert context.writes is context.store
-    assert replace(context, grouped=grouped).commit is grouped
+    assert replace(context, grouped=grouped).writes is grouped
 
 
 @pytest.mark.parametrize(("draw", "seconds"), [(0.0, 1), (0.5, 6), (0.9, 10)])
