@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from datetime import timedelta
 from functools import cache
 from typing import Any, Final
@@ -13,9 +13,9 @@ from tests.model import model_types
 from tests.model.model_types import Ending, SubmitRequest
 from tests.model.shipped_system import EFFECTS, ShippedSystem, moment, since_beginning
 from tests.simulation.world.task_scheduler import Killed
+from tidemill.application.attempt_context import AttemptHooks
 from tidemill.application.attempt_report import Ending as AttemptEnding
 from tidemill.application.attempt_report import Report
-from tidemill.application.handler_context import HandlerContext
 from tidemill.application.job_types import JobType, JobTypes, Run
 from tidemill.application.joint_calls import OwnSeat
 from tidemill.domain.adaptive_limit import ConcurrencyChange
@@ -51,13 +51,7 @@ class ShippedWorker:
             record,
             shipped.settings,
             deadline=moment(self._until),
-            wait_until_alone=lambda deadline: deadline,
-            stray_beside=lambda: False,
-            deadline_moved=lambda: None,
-            observer=self,
-            handler_scope=lambda job: nullcontext(HandlerContext(fields={}, trace=job.trace)),
-            settle_scope=lambda _job: nullcontext(),
-            worker=f"request-{number}",
+            hooks=AttemptHooks(observer=self, worker=f"request-{number}"),
             seat=OwnSeat(),
         )
         self._greenlet = greenlet(lambda: self._run.run(self))

@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.support.builders import INVOCATION, NOW, SECOND, types_of
 from tests.support.configurations import configured
+from tidemill.application.attempt_context import AttemptHooks
 from tidemill.application.attempt_gates import Gates
 from tidemill.application.job_types import JobType, JobTypes
 from tidemill.application.ports import Entered, LimitSlot
@@ -104,17 +105,19 @@ class GateContext:
 
 
 def gates_of(
-    *job_types: JobType, settings: tuple[Setting, ...] = (), context: GateContext | None = None, **arguments: Any
+    *job_types: JobType,
+    settings: tuple[Setting, ...] = (),
+    context: GateContext | None = None,
+    has_ended: Callable[[], bool] = lambda: False,
+    **hooks: Any,
 ) -> tuple[Gates, GateContext]:
-    """Of an attempt that has not ended, with its context."""
+    """With their context. By default, the attempt has not ended. `hooks` are fields of `AttemptHooks`."""
     known = context or GateContext(types_of(*job_types))
     if settings:
         known.configured = configured(*settings)
     given: dict[str, Any] = {
         "deadline": NOW + INVOCATION,
-        "has_ended": lambda: False,
-        "wait_until_alone": None,
-        "stray_beside": None,
-        "deadline_moved": None,
+        "has_ended": has_ended,
+        "hooks": AttemptHooks(**hooks),
     }
-    return Gates(known, **given | arguments), known  # type: ignore[arg-type]  # what gates need of it
+    return Gates(known, **given), known  # type: ignore[arg-type]  # what gates need of it

@@ -6,17 +6,22 @@ from typing import Any
 from tests.support.builders import INVOCATION, NOW, reference_to, types_of
 from tests.support.single_job import Clock, tools
 from tidemill.application.attempt import Attempt
-from tidemill.application.attempt_context import AttemptContext
+from tidemill.application.attempt_context import AttemptContext, AttemptHooks
 from tidemill.application.job_types import JobType, JobTypes
 from tidemill.in_memory.single_job import Inline, OneJob
 
 
 def attempt_at(store: OneJob, job_type: JobType | None, clock: Clock, **changes: Any) -> Attempt:
-    """`changes` are members of the context, or arguments of the attempt. Without a type, the worker knows none."""
+    """`changes` are fields of the context, hooks or arguments of the attempt. Without a type, the worker knows none."""
     context = tools(store, types_of(job_type) if job_type else JobTypes({}), clock)  # type: ignore[arg-type]  # one job
-    names = AttemptContext.__dataclass_fields__.keys() & changes.keys()
-    context = replace(context, **{name: changes.pop(name) for name in names})
-    return Attempt(reference_to(store.job), context, **{"deadline": NOW + INVOCATION, **changes})
+    context = replace(context, **_taken(changes, AttemptContext))
+    hooks = AttemptHooks(**_taken(changes, AttemptHooks))
+    return Attempt(reference_to(store.job), context, **{"deadline": NOW + INVOCATION, "hooks": hooks, **changes})
+
+
+def _taken(changes: dict[str, Any], of: type[AttemptContext | AttemptHooks]) -> dict[str, Any]:
+    """The fields of this class, out of `changes`."""
+    return {name: changes.pop(name) for name in of.__dataclass_fields__.keys() & changes.keys()}
 
 
 class Dropped(Inline):

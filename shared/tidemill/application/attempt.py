@@ -2,18 +2,16 @@
 
 import contextlib
 import threading
-from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from tidemill.application.attempt_context import AttemptContext
-from tidemill.application.attempt_gates import OUT_OF_TIME, Gates, StrayBeside, WaitUntilAlone
-from tidemill.application.attempt_report import Ending, Report, RunObserver, Unobserved
+from tidemill.application.attempt_context import AttemptContext, AttemptHooks
+from tidemill.application.attempt_gates import OUT_OF_TIME, Gates
+from tidemill.application.attempt_report import Ending, Report
 from tidemill.application.breaker_use import CURRENT_USE
 from tidemill.application.checkpoints import checkpoints
-from tidemill.application.handler_context import HandlerContext, HandlerScope, SettleScope
+from tidemill.application.handler_context import HandlerContext
 from tidemill.application.handler_results import outcome_of_value
 from tidemill.application.job_types import observe_nothing
 from tidemill.application.joint_calls import Called, OwnSeat, Seat
@@ -77,40 +75,22 @@ class Attempt:
         deadline: datetime,
         receives: int = 1,
         lane_timeout: timedelta | None = None,
-        wait_until_alone: WaitUntilAlone | None = None,
-        stray_beside: StrayBeside | None = None,
-        deadline_moved: Callable[[], None] | None = None,
-        handler_scope: HandlerScope = lambda job: nullcontext(HandlerContext(fields={}, trace=job.trace)),
-        settle_scope: SettleScope = lambda _job: nullcontext(),
-        observer: RunObserver | None = None,
-        worker: str = "",
+        hooks: AttemptHooks | None = None,
         seat: Seat | None = None,
     ) -> None:
         """`body` is what the message holds, and `receives` how often the message was received, this time included.
 
-        `worker` names the invocation in the history of the job.
-
         A run that has not ended by `deadline` counts as failed. `lane_timeout` is the time that the deadline comes
-        from, for the error message. `deadline_moved` is called when the job type brings the deadline forward.
+        from, for the error message.
         """
         self._body = body
         self._context = context
         self._receives = receives
-        self._worker = worker
         self._lane_timeout = lane_timeout
-        self._gates = Gates(
-            context,
-            deadline=deadline,
-            has_ended=self.has_ended,
-            wait_until_alone=wait_until_alone,
-            stray_beside=stray_beside,
-            deadline_moved=deadline_moved,
-        )
-        self._handler_scope = handler_scope
-        self._settle_scope = settle_scope
-        self._observer = observer or Unobserved()
+        self._hooks = hooks or AttemptHooks()
+        self._gates = Gates(context, deadline=deadline, has_ended=self.has_ended, hooks=self._hooks)
         self._seat = seat or OwnSeat()
-        self._settler = Settler(self.reference, context, self._observer, settle=self._seat.settle)
+        self._settler = Settler(self.reference, context, self._hooks.observer, settle=self._seat.settle)
         #: Held during a settle, so that one thread settles at a time.
         self._settling = threading.Lock()
         #: Held for each write of the fields below, and never during a call to AWS, so that `unavailable` does not wait.
@@ -153,7 +133,7 @@ class Attempt:
         token = self._context.new_token()
         try:
             job = self._context.writes.claim(
-                self.reference, token=token, now=now, lease_end=lease_end, worker=self._worker
+                self.reference, token=token, now=now, lease_end=lease_end, worker=self._hooks.worker
             )
         except WriteRefusedError as refused:
             self._end(self._claim_refused(refused.current, now))
@@ -164,7 +144,7 @@ class Attempt:
             with contextlib.suppress(StoreUnavailableError, TransactionConflictError, WriteRefusedError):
                 self._context.store.unclaim(self.reference, token=token, now=now)
             raise
-        self._observer.claimed(job)
+        self._hooks.observer.claimed(job)
         if self._context.foreground:
             self._context.foreground.claimed(job)
         self._gates.read_type(job)
@@ -176,7 +156,7 @@ class Attempt:
         # release would count a conflict, and its handler has not begun.
         with contextlib.suppress(WriteRefusedError):
             self._context.store.unclaim(self.reference, token=token, now=now)
-            self._observer.ended(self.reference, Report(ending=Ending.RELEASED, job=job))
+            self._hooks.observer.ended(self.reference, Report(ending=Ending.RELEASED, job=job))
         return False
 
     def run(self) -> Outcome:
@@ -236,7 +216,7 @@ class Attempt:
             if self.has_ended():
                 self._settler.delete_unused_payloads(self._claimed(), outcome)
             else:
-                with self._settle_scope(self._claimed()):
+                with self._hooks.settle_scope(self._claimed()):
                     report = self._settler.settle(self._claimed(), outcome, self._gates.policy)
                 with self._lock:
                     self._report = self._report or report
@@ -281,7 +261,7 @@ class Attempt:
     def release_slot(self) -> None:
         """Also for a stray: its process ends now, so the slot need not wait for the end of the lease."""
         if job := self._job:
-            self._gates.release_slot(job, lambda line, change: self._observer.lowered(job, line, change))
+            self._gates.release_slot(job, lambda line, change: self._hooks.observer.lowered(job, line, change))
 
     def _end(self, report: Report) -> None:
         """End an attempt that settles nothing, unless it has ended."""
@@ -291,7 +271,7 @@ class Attempt:
     def _end_locked(self, report: Report) -> None:
         if self._report is None:
             # Before the invocation can see that the attempt has ended, since the process then stops.
-            self._observer.ended(self.reference, report)
+            self._hooks.observer.ended(self.reference, report)
             self._report = report
 
     def _claimed(self) -> Job:
@@ -300,7 +280,7 @@ class Attempt:
         return self._job
 
     def _outcome_of_handler(self, job: Job) -> Outcome:
-        with self._handler_scope(job) as context:
+        with self._hooks.handler_scope(job) as context:
             skipped = SkippedWork(self._gates.known_type().backfill, self._context.job_types)
             store, clock = self._context.store, self._context.clock
             steps = Steps(job, store, clock, under_way=self._require_under_way, writes=self._written)
@@ -309,7 +289,7 @@ class Attempt:
             except Exception:
                 steps.require_sound()
                 raise
-            if changed := steps.of_another_version(value, version_of(self._worker)):
+            if changed := steps.of_another_version(value, version_of(self._hooks.worker)):
                 return self._gates.left_to_another_version(job, changed)
             steps.end(value)
             # The jobs that follow belong to the trace of this run.

@@ -1,13 +1,16 @@
-"""The dependencies that all attempts of a worker share."""
+"""What an attempt gets from its worker: the dependencies that all attempts share, and the hooks of its batch."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from datetime import timedelta
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from tidemill.application.attempt_report import RunObserver, Unobserved
 from tidemill.application.breakers import Breakers
 from tidemill.application.configuration import CurrentConfiguration, nothing_set
 from tidemill.application.foreground import Foreground, Governor, strain_level
+from tidemill.application.handler_context import HandlerContext, HandlerScope, SettleScope
 from tidemill.application.job_types import JobTypes
 from tidemill.application.ports import AttemptStore, Clock, Draw, Limits, NewToken, Payloads, SettleJointly
 from tidemill.application.release import Releaser
@@ -19,6 +22,12 @@ from tidemill.domain.outcomes import Held
 
 if TYPE_CHECKING:
     from tidemill.application.grouped_commit import AttemptWrites, GroupedCommit
+
+#: Waits until no other run is at work in this process, until the given deadline of the attempt at the latest. Returns
+#: the new deadline of the attempt, or None if time does not suffice.
+WaitUntilAlone = Callable[[datetime], datetime | None]
+#: Whether another handler still runs in this process although its attempt has ended.
+StrayBeside = Callable[[], bool]
 
 
 def no_parents(_job: Job) -> Mapping[str, Any]:
@@ -80,3 +89,18 @@ class AttemptContext:
     def held_below(self, ceiling_seconds: float, cause: HoldCause) -> Held:
         """Held for a random time of 1 s to 1 s more than the ceiling."""
         return Held(until=self.clock() + timedelta(seconds=1 + ceiling_seconds * self.draw()), cause=cause)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptHooks:
+    """What an attempt asks of the batch around it, and reports to it. By default it is alone in its process."""
+
+    wait_until_alone: WaitUntilAlone = lambda deadline: deadline
+    stray_beside: StrayBeside = lambda: False
+    #: Called when the job type brings the deadline of the attempt forward.
+    deadline_moved: Callable[[], None] = lambda: None
+    handler_scope: HandlerScope = lambda job: nullcontext(HandlerContext(fields={}, trace=job.trace))
+    settle_scope: SettleScope = lambda _job: nullcontext()
+    observer: RunObserver = field(default_factory=Unobserved)
+    #: Names the invocation in the history of the job.
+    worker: str = ""

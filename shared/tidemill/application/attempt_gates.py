@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
-from tidemill.application.attempt_context import AttemptContext
+from tidemill.application.attempt_context import AttemptContext, AttemptHooks
 from tidemill.application.breaker_use import BreakerUse
 from tidemill.application.job_types import JobType
 from tidemill.application.measured_run import MeasuredRun
@@ -56,12 +56,6 @@ _RATE_OF_A_LINE: Final = Rate(count=DRAIN_PER_SECOND, period=timedelta(seconds=1
 #: The error of an attempt whose handler has not started.
 OUT_OF_TIME: Final = "the time of the attempt ran out before its handler could start"
 
-#: Waits until no other run is at work in this process, until the given deadline of the attempt at the latest. Returns
-#: the new deadline of the attempt, or None if time does not suffice.
-WaitUntilAlone = Callable[[datetime], datetime | None]
-#: Whether another handler still runs in this process although its attempt has ended.
-StrayBeside = Callable[[], bool]
-
 
 class Gates:
     """The gates of one attempt, and what a job gets while it passes them: type, payload, limit slot and deadline."""
@@ -72,15 +66,11 @@ class Gates:
         *,
         deadline: datetime,
         has_ended: Callable[[], bool],
-        wait_until_alone: WaitUntilAlone | None,
-        stray_beside: StrayBeside | None,
-        deadline_moved: Callable[[], None] | None,
+        hooks: AttemptHooks,
     ) -> None:
         self._context = context
         self._has_ended = has_ended
-        self._wait_until_alone = wait_until_alone
-        self._stray_beside = stray_beside
-        self._deadline_moved = deadline_moved
+        self._hooks = hooks
         self._slot: LimitSlot | None = None
         self._entered = Entered()
         #: For a run that has entered an adaptive limit.
@@ -159,8 +149,8 @@ class Gates:
 
     def alone_if_suspect(self, job: Job) -> Outcome | None:
         held_enough = job.held_by(HoldCause.SUSPECT) >= MOST_HOLDS_OF_A_SUSPECT
-        if job.suspect and not held_enough and self._wait_until_alone:
-            if (deadline := self._wait_until_alone(self.deadline)) is None:
+        if job.suspect and not held_enough:
+            if (deadline := self._hooks.wait_until_alone(self.deadline)) is None:
                 return self._context.held_below(LONGEST_SUSPECT_HOLD_SECONDS, HoldCause.SUSPECT)
             self.deadline = deadline
         return None
@@ -171,8 +161,7 @@ class Gates:
         self.type_timeout = job_type.timeout
         if job_type.timeout:
             self.deadline = min(self.deadline, self._context.clock() + job_type.timeout)
-            if self._deadline_moved:
-                self._deadline_moved()
+            self._hooks.deadline_moved()
 
     def payload_fits(self, job: Job) -> Outcome | None:
         try:
@@ -225,7 +214,7 @@ class Gates:
 
     def without_stray(self, _job: Job) -> Outcome | None:
         """A process with a stray thread is slow and about to end. The job runs in another."""
-        if self._stray_beside and self._stray_beside():
+        if self._hooks.stray_beside():
             return self._context.held_below(LONGEST_SUSPECT_HOLD_SECONDS, HoldCause.STRAY)
         return None
 

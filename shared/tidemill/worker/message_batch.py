@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
+from tidemill.application.attempt_context import AttemptHooks
 from tidemill.application.attempt_report import RunObserver
 from tidemill.application.joint_calls import JointCalls
 from tidemill.domain.errors import TidemillError
@@ -58,20 +59,17 @@ class Batch(BatchProcessor):
         )
         settings = self._settings.with_grouped_commit()
         self._grouped = settings.context.grouped
+        hooks = AttemptHooks(
+            wait_until_alone=self._wait_until_alone,
+            stray_beside=lambda: bool(self.strays()),
+            deadline_moved=self._changed.set,
+            handler_scope=partial(handler_scope, request_id=request_id),
+            settle_scope=tracing().settle,
+            observer=self._observer,
+            worker=f"{request_id}/{self._settings.version}",
+        )
         self.messages = {
-            record["receiptHandle"]: MessageRun(
-                record,
-                settings,
-                deadline=deadline,
-                wait_until_alone=self._wait_until_alone,
-                stray_beside=lambda: bool(self.strays()),
-                deadline_moved=self._changed.set,
-                handler_scope=partial(handler_scope, request_id=request_id),
-                observer=self._observer,
-                settle_scope=tracing().settle,
-                worker=f"{request_id}/{self._settings.version}",
-                seat=seat,
-            )
+            record["receiptHandle"]: MessageRun(record, settings, deadline=deadline, hooks=hooks, seat=seat)
             for record, seat in zip(self.records, joint.seats, strict=True)
         }
         if self._settings.can_start_run(time_left(self._invocation)):

@@ -7,11 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from tidemill.application.attempt import Attempt
-from tidemill.application.attempt_context import AttemptContext
-from tidemill.application.attempt_gates import StrayBeside, WaitUntilAlone
-from tidemill.application.attempt_report import Ending, Report, RunObserver
+from tidemill.application.attempt_context import AttemptContext, AttemptHooks
+from tidemill.application.attempt_report import Ending, Report
 from tidemill.application.first_messages import FirstMessages
-from tidemill.application.handler_context import HandlerScope, SettleScope
 from tidemill.application.joint_calls import Seat
 from tidemill.domain.claim_verdict import AHEAD_DELAY, ClaimVerdict
 from tidemill.domain.errors import JobTimeoutError, MalformedDocumentError, NewerSchemaError, OtherEpochError
@@ -83,13 +81,7 @@ class MessageRun:
         settings: WorkerSettings,
         *,
         deadline: datetime,
-        wait_until_alone: WaitUntilAlone,
-        stray_beside: StrayBeside,
-        deadline_moved: Callable[[], None],
-        handler_scope: HandlerScope,
-        observer: RunObserver,
-        settle_scope: SettleScope,
-        worker: str,
+        hooks: AttemptHooks,
         seat: Seat,
     ) -> None:
         self._settings = settings
@@ -98,20 +90,14 @@ class MessageRun:
         def wait_until_alone_in_no_call(deadline: datetime) -> datetime | None:
             # The others may wait for this one.
             seat.leave_call()
-            return wait_until_alone(deadline)
+            return hooks.wait_until_alone(deadline)
 
-        self._stray_beside = stray_beside
+        self._hooks = replace(hooks, wait_until_alone=wait_until_alone_in_no_call)
         self._new_attempt = partial(
             Attempt,
             context=settings.context,
             lane_timeout=settings.job_timeout,
-            wait_until_alone=wait_until_alone_in_no_call,
-            stray_beside=stray_beside,
-            deadline_moved=deadline_moved,
-            handler_scope=handler_scope,
-            observer=observer,
-            settle_scope=settle_scope,
-            worker=worker,
+            hooks=self._hooks,
             seat=seat,
         )
         #: The attempt at the job of the message, and the present one, which may be at a later job of its group.
@@ -125,25 +111,9 @@ class MessageRun:
             receives = int(record["attributes"]["ApproximateReceiveCount"])
             body = messages.decode(record["body"], epoch=settings.epoch)
             self._first = self._attempt = self._new_attempt(body, deadline=deadline, receives=receives)
-        except NewerSchemaError as error:
-            # A worker of the version that is being deployed will take it.
-            until = settings.context.clock() + AHEAD_DELAY
-            self._unread = Report(ending=Ending.UNAVAILABLE, error=str(error), put_back_until=until)
-        except OtherEpochError as error:
-            if error.later:
-                # This worker has the table from before the restore. One with the restored table will take the message.
-                until = settings.context.clock() + AHEAD_DELAY
-                self._unread = Report(
-                    ending=Ending.REFUSED, verdict=ClaimVerdict.AHEAD, error=str(error), put_back_until=until
-                )
-            else:
-                # The recovery dispatched every restored job anew, so the job has a message of this epoch.
-                self._unread = Report(ending=Ending.REFUSED, verdict=ClaimVerdict.STALE, error=str(error))
         except MalformedDocumentError as error:
-            # No accepted job is lost with the message: each accepted job is a document.
-            self._unread = Report(ending=Ending.MALFORMED, error=str(error))
-        if self._unread:
-            observer.ended(None, self._unread)
+            self._unread = _report_on_unread(error, now=settings.context.clock())
+            hooks.observer.ended(None, self._unread)
 
     @property
     def reference(self) -> Reference | None:
@@ -212,7 +182,7 @@ class MessageRun:
         job = attempt.report.job if attempt.report and attempt.report.job_is_terminal else None
         if job is None or job.group is None or self.finished:
             return None
-        if not self._settings.follows_groups or not self._settings.can_start_run(left) or self._stray_beside():
+        if not self._settings.follows_groups or not self._settings.can_start_run(left) or self._hooks.stray_beside():
             return None
         now = self._settings.context.clock()
         try:
@@ -234,3 +204,19 @@ class MessageRun:
             step(attempt)
         except Exception as error:  # noqa: BLE001
             attempt.unavailable(error)
+
+
+def _report_on_unread(error: MalformedDocumentError, *, now: datetime) -> Report:
+    """On a message that this worker cannot read."""
+    until = now + AHEAD_DELAY
+    if isinstance(error, NewerSchemaError):
+        # A worker of the version that is being deployed will take it.
+        return Report(ending=Ending.UNAVAILABLE, error=str(error), put_back_until=until)
+    if isinstance(error, OtherEpochError) and error.later:
+        # This worker has the table from before the restore. One with the restored table will take the message.
+        return Report(ending=Ending.REFUSED, verdict=ClaimVerdict.AHEAD, error=str(error), put_back_until=until)
+    if isinstance(error, OtherEpochError):
+        # The recovery dispatched every restored job anew, so the job has a message of this epoch.
+        return Report(ending=Ending.REFUSED, verdict=ClaimVerdict.STALE, error=str(error))
+    # No accepted job is lost with the message: each accepted job is a document.
+    return Report(ending=Ending.MALFORMED, error=str(error))

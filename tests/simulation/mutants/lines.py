@@ -6,7 +6,7 @@ from tests.simulation.mutants import modules
 from tests.simulation.mutants.apply import Mutant
 
 LINES: Final = (
-    Mutant("a claim has no line", modules.RUN, "        self._observer.claimed(job)\n", ""),
+    Mutant("a claim has no line", modules.RUN, "        self._hooks.observer.claimed(job)\n", ""),
     Mutant("a settle has no line", modules.SETTLE, "        self._observer.ended(self._reference, report)\n", ""),
     Mutant(
         "lines are written at the end of the batch",

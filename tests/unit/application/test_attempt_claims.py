@@ -10,6 +10,7 @@ from tests.support.builders import INVOCATION, NOW, SECOND, a_job, a_job_type, l
 from tests.support.one_job import attempt_at
 from tests.support.single_job import Clock, carried_out, tools
 from tidemill.application.attempt import Attempt
+from tidemill.application.attempt_context import AttemptHooks
 from tidemill.application.attempt_report import Ending, Report, Unobserved
 from tidemill.domain.claim_verdict import AHEAD_DELAY, ClaimVerdict
 from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError, WriteRefusedError
@@ -146,7 +147,8 @@ def attempt_of_dead_job(store: Store, message: DeadLetter, observer: Observer) -
         tools(store, types_of(a_job_type()), Clock()),  # type: ignore[arg-type]  # it needs less
         new_token=lambda: "mine",
     )
-    return Attempt(message, context, deadline=NOW + INVOCATION, observer=observer, worker="w")
+    hooks = AttemptHooks(observer=observer, worker="w")
+    return Attempt(message, context, deadline=NOW + INVOCATION, hooks=hooks)
 
 
 DEAD = replace(JOB, state=State.DEAD)

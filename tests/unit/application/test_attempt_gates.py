@@ -184,8 +184,8 @@ def test_a_type_may_allow_less_time_than_its_lane(
     timeout: timedelta | None, deadline: timedelta, moved: int, told: bool
 ) -> None:
     moves: list[int] = []
-    tell = (lambda: moves.append(1)) if told else None
-    gates, _ = gates_of(replace(a_job_type(), timeout=timeout), deadline_moved=tell)
+    hooks: dict[str, Any] = {"deadline_moved": lambda: moves.append(1)} if told else {}
+    gates, _ = gates_of(replace(a_job_type(), timeout=timeout), **hooks)
     gates.read_type(JOB)
 
     gates.time_of_type(JOB)
@@ -259,9 +259,13 @@ def test_the_error_of_a_run_that_has_ended_already_blames_no_breaker(over: bool,
     assert gates.record_call_result(ConnectionError("down")) == blamed
 
 
-@pytest.mark.parametrize(("stray", "held"), [(None, False), (lambda: False, False), (lambda: True, True)])
-def test_a_job_does_not_run_beside_a_stray_thread(stray: Any, held: bool) -> None:
-    gates, _ = gates_of(a_job_type(), stray_beside=stray)
+@pytest.mark.parametrize(
+    ("hooks", "held"),
+    [({}, False), ({"stray_beside": lambda: False}, False), ({"stray_beside": lambda: True}, True)],
+    ids=["no other", "none", "one"],
+)
+def test_a_job_does_not_run_beside_a_stray_thread(hooks: dict[str, Any], held: bool) -> None:
+    gates, _ = gates_of(a_job_type(), **hooks)
     expected = Held(until=NOW + 3 * SECOND, cause=HoldCause.STRAY) if held else None
     assert gates.without_stray(JOB) == expected
 

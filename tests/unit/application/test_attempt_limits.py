@@ -22,7 +22,7 @@ from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.single_job import INVOCATION, Clock, Inline, carried_out, tools
 from tests.unit.conftest import Carry
 from tidemill.application.attempt import MOST_HOLDS_OF_AN_OUTAGE, Attempt
-from tidemill.application.attempt_context import AttemptContext
+from tidemill.application.attempt_context import AttemptContext, AttemptHooks
 from tidemill.application.attempt_report import Ending
 from tidemill.application.job_types import JobType, JobTypes, Run
 from tidemill.application.job_view import view
@@ -209,7 +209,7 @@ def test_holds_by_a_limit_use_up_no_other_protection(
         reference_to(store.insert_if_absent(limited)),
         context(store, clock),
         deadline=NOW + INVOCATION,
-        wait_until_alone=lambda _deadline: None,
+        hooks=AttemptHooks(wait_until_alone=lambda _deadline: None),
     )
 
     report = carried_out(attempt)

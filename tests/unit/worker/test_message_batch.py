@@ -131,7 +131,7 @@ def test_a_message_gets_its_deadline_its_worker_and_its_seat(world: World) -> No
     world.process("ab")
 
     given = [message.arguments for message in world.messages.values()]
-    assert {(each["deadline"], each["worker"]) for each in given} == {(NOW + JOB_TIMEOUT, "request/v")}
+    assert {(each["deadline"], each["hooks"].worker) for each in given} == {(NOW + JOB_TIMEOUT, "request/v")}
     assert len({id(each["seat"]) for each in given}) == 2
 
 
@@ -314,7 +314,7 @@ def test_only_one_job_of_a_batch_waits_until_it_is_alone(world: World) -> None:
 
     def wait_alone(message: Message) -> None:
         tried.wait()
-        found[message.name] = message.arguments["wait_until_alone"](NOW + JOB_TIMEOUT)
+        found[message.name] = message.arguments["hooks"].wait_until_alone(NOW + JOB_TIMEOUT)
 
     world.runs = dict.fromkeys("ab", wait_alone)
 
@@ -331,7 +331,7 @@ def test_a_message_asks_whether_a_stray_runs_beside_it(world: World) -> None:
 
     world.process("ab")
 
-    asked = world.messages["b"].arguments["stray_beside"]
+    asked = world.messages["b"].arguments["hooks"].stray_beside
     assert asked() is True
     world.messages["a"].stray = None
     assert asked() is False

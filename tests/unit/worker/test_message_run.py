@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,8 +11,8 @@ import pytest
 from tests.support.builders import MILLISECOND, NOW, SECOND, a_job, a_job_type, types_of
 from tests.support.single_job import Clock, tools
 from tidemill import Snooze
+from tidemill.application.attempt_context import AttemptHooks
 from tidemill.application.attempt_report import Ending, Report, Unobserved
-from tidemill.application.handler_context import HandlerContext
 from tidemill.application.joint_calls import OwnSeat
 from tidemill.domain.claim_verdict import AHEAD_DELAY, ClaimVerdict
 from tidemill.domain.job import Job, Reference, reference_to
@@ -83,13 +82,7 @@ def a_message(
         {"attributes": {"ApproximateReceiveCount": "1"}, "body": body},
         WorkerSettings(context=context, lane=Lane.DEFAULT, job_timeout=SECOND, epoch=2, **settings),
         deadline=NOW + SECOND,
-        wait_until_alone=lambda deadline: deadline,
-        stray_beside=lambda: stray_beside(observer),
-        deadline_moved=lambda: None,
-        handler_scope=lambda job: nullcontext(HandlerContext(fields={}, trace=job.trace)),
-        observer=observer,
-        settle_scope=lambda _job: nullcontext(),
-        worker="request/version",
+        hooks=AttemptHooks(stray_beside=lambda: stray_beside(observer), observer=observer, worker="request/version"),
         seat=seat or Seat(),
     )
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.builders import MILLISECOND, NOW, SECOND, a_job
 from tests.support.single_job import Clock, tools
+from tidemill.application.attempt_context import AttemptHooks
 from tidemill.application.attempt_report import Ending, Report
 from tidemill.application.grouped_commit import GroupedCommit
 from tidemill.domain.errors import JobTimeoutError
@@ -97,13 +98,7 @@ class World:
             {"attributes": {"ApproximateReceiveCount": "3"}, "body": messages.encode(reference_to(JOB))},
             WorkerSettings(context=tools(world, unused, Clock()), lane=Lane.DEFAULT, job_timeout=SECOND, **settings),
             deadline=NOW + SECOND,
-            wait_until_alone=self.wait_until_alone,
-            stray_beside=lambda: False,
-            deadline_moved=unused,
-            handler_scope=unused,
-            observer=unused,
-            settle_scope=unused,
-            worker="request/version",
+            hooks=AttemptHooks(wait_until_alone=self.wait_until_alone, worker="request/version"),
             seat=SimpleNamespace(leave_call=lambda: self.did.append("leave call")),
         )
 
@@ -120,7 +115,7 @@ def test_an_attempt_gets_what_the_message_says(monkeypatch: pytest.MonkeyPatch) 
     world = World(monkeypatch)
     world.message()
     (told,) = world.told
-    assert (told["deadline"], told["receives"], told["worker"]) == (NOW + SECOND, 3, "request/version")
+    assert (told["deadline"], told["receives"], told["hooks"].worker) == (NOW + SECOND, 3, "request/version")
     assert told["lane_timeout"] == SECOND
 
 
@@ -129,7 +124,7 @@ def test_a_job_that_waits_until_it_is_alone_is_not_awaited_by_the_calls_of_other
 ) -> None:
     world = World(monkeypatch)
     world.message()
-    assert world.told[0]["wait_until_alone"](NOW) == NOW + SECOND
+    assert world.told[0]["hooks"].wait_until_alone(NOW) == NOW + SECOND
     assert world.did == ["leave call", "wait until alone"]
 
 
