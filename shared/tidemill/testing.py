@@ -22,7 +22,7 @@ from tidemill.application.control import Control
 from tidemill.application.event_types import EventType
 from tidemill.application.handler_results import outcome_of_error
 from tidemill.application.job_types import JobType, JobTypes
-from tidemill.application.joint_calls import JointCalls, Seat
+from tidemill.application.joint_calls import JointCalls, Participant
 from tidemill.application.submit import Submit
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.events import Event, Publication
@@ -150,9 +150,9 @@ class Drive:
 
         A batch handler gets lists of one payload and one run. `run_batch` calls it with several.
         """
-        return self._run_at(None)
+        return self._run_as(None)
 
-    def _run_at(self, seat: Seat | None) -> Ran:
+    def _run_as(self, participant: Participant | None) -> Ran:
         if self.job.due is None:
             raise JobEndedError(f"the job is {self.job.state} and cannot run again; start a new Drive")
         self.now = max(self.now, self.job.due)
@@ -160,7 +160,7 @@ class Drive:
         self._document.recorded.clear()
         self._submit.asked.clear()
         self._submit.prepared = None
-        attempt = Attempt(reference_to(self.job), self._tools, deadline=self.now + _INVOCATION, seat=seat)
+        attempt = Attempt(reference_to(self.job), self._tools, deadline=self.now + _INVOCATION, participant=participant)
         attempt.claim(remaining=_INVOCATION)
         raised = None
         try:
@@ -229,10 +229,10 @@ def run_batch(
     ]
     if not drives:
         return []
-    # What a drive has, and how it runs at a seat, is private to this module.
-    calls = JointCalls(drives[0]._tools, seats=len(drives), longest_wait_seconds=_INVOCATION.total_seconds())  # noqa: SLF001
+    # What a drive has, and how it runs beside others, is private to this module.
+    calls = JointCalls(drives[0]._tools, participants=len(drives), longest_wait_seconds=_INVOCATION.total_seconds())  # noqa: SLF001
     with ThreadPoolExecutor(max_workers=len(drives)) as threads:
-        return list(threads.map(Drive._run_at, drives, calls.seats))  # noqa: SLF001
+        return list(threads.map(Drive._run_as, drives, calls.participants))  # noqa: SLF001
 
 
 def _types(known: Sequence[JobType | EventType]) -> JobTypes:

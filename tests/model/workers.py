@@ -17,7 +17,7 @@ from tidemill.application.attempt_context import AttemptHooks
 from tidemill.application.attempt_report import Ending as AttemptEnding
 from tidemill.application.attempt_report import Report
 from tidemill.application.job_types import JobType, JobTypes, Run
-from tidemill.application.joint_calls import OwnSeat
+from tidemill.application.joint_calls import SoleParticipant
 from tidemill.domain.adaptive_limit import ConcurrencyChange
 from tidemill.domain.errors import InvalidPayloadError, PermanentJobError, RetryAfter
 from tidemill.domain.job import Job, Reference
@@ -52,7 +52,7 @@ class ShippedWorker:
             shipped.settings,
             deadline=moment(self._until),
             hooks=AttemptHooks(observer=self, worker=f"request-{number}"),
-            seat=OwnSeat(),
+            participant=SoleParticipant(),
         )
         self._greenlet = greenlet(lambda: self._run.run(self))
         self._greenlet.number = number

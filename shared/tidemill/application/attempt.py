@@ -14,7 +14,7 @@ from tidemill.application.checkpoints import checkpoints
 from tidemill.application.handler_context import HandlerContext
 from tidemill.application.handler_results import outcome_of_value
 from tidemill.application.job_types import observe_nothing
-from tidemill.application.joint_calls import Called, OwnSeat, Seat
+from tidemill.application.joint_calls import Called, Participant, SoleParticipant
 from tidemill.application.new_run import new_run
 from tidemill.application.settle import Settler
 from tidemill.application.skipped_work import SkippedWork
@@ -76,7 +76,7 @@ class Attempt:
         receives: int = 1,
         lane_timeout: timedelta | None = None,
         hooks: AttemptHooks | None = None,
-        seat: Seat | None = None,
+        participant: Participant | None = None,
     ) -> None:
         """`body` is what the message holds, and `receives` how often the message was received, this time included.
 
@@ -89,8 +89,8 @@ class Attempt:
         self._lane_timeout = lane_timeout
         self._hooks = hooks or AttemptHooks()
         self._gates = Gates(context, deadline=deadline, has_ended=self.has_ended, hooks=self._hooks)
-        self._seat = seat or OwnSeat()
-        self._settler = Settler(self.reference, context, self._hooks.observer, settle=self._seat.settle)
+        self._participant = participant or SoleParticipant()
+        self._settler = Settler(self.reference, context, self._hooks.observer, settle=self._participant.settle)
         #: Held during a settle, so that one thread settles at a time.
         self._settling = threading.Lock()
         #: Held for each write of the fields below, and never during a call to AWS, so that `unavailable` does not wait.
@@ -203,12 +203,12 @@ class Attempt:
 
         In this order: the next run of the limit key finds what this one has written.
         """
-        self._seat.leave_call()
+        self._participant.leave_call()
         self._gates.ended_with(outcome)
         try:
             self._settle(outcome)
         finally:
-            self._seat.leave_settle()
+            self._participant.leave_settle()
             self.release_slot()
 
     def _settle(self, outcome: Outcome) -> None:
@@ -313,7 +313,7 @@ class Attempt:
             measured.begin()
         token = CURRENT_USE.set(self._gates.breaker_use)
         try:
-            value = self._seat.call(
+            value = self._participant.call(
                 Called(job=job, job_type=job_type, payload=self._gates.payload, run=run, begin=self._begin_handler)
             )
         except Exception as error:

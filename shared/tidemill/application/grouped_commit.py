@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Protocol
 
+from tidemill.application.combiner import Combiner
 from tidemill.application.configuration import CurrentConfiguration
-from tidemill.application.gathering import Gathering
 from tidemill.application.job_types import JobTypes
 from tidemill.application.joint_statements import FEWEST_TOGETHER, MOST_TOGETHER
 from tidemill.application.ports import Settling
@@ -83,8 +83,8 @@ class GroupedCommit:
         self._expected: set[object] = {
             _key(each) for each in messages if each.first_run and self._allows(each.first_run.type)
         }
-        self._claims: Gathering[FirstClaim, Answer] = _gathering(self._claim, self._expected)
-        self._successes: Gathering[Settling, Answer] = _gathering(self._settle, self._expected)
+        self._claims: Combiner[FirstClaim, Answer] = _combiner(self._claim, self._expected)
+        self._successes: Combiner[Settling, Answer] = _combiner(self._settle, self._expected)
 
     def leave(self, reference: Reference) -> None:
         """The attempt from this message has ended."""
@@ -97,7 +97,7 @@ class GroupedCommit:
             claim = FirstClaim(
                 reference=reference, first_run=first_run, token=token, now=now, lease_end=lease_end, worker=worker
             )
-            answer = self._claims.bring(claim, by=key)
+            answer = self._claims.combine(claim, by=key)
             if isinstance(answer, Job):
                 self._claimed.add(key)
                 return answer
@@ -113,7 +113,7 @@ class GroupedCommit:
         key = (job.tenant, job.id)
         if _taken(key, self._claimed):
             if settlement.state is State.SUCCEEDED and not settlement.writes and not settlement.follow_ups:
-                answer = self._successes.bring(Settling(job, settlement, now), by=key)
+                answer = self._successes.combine(Settling(job, settlement, now), by=key)
                 if isinstance(answer, WriteRefusedError):
                     raise answer
                 if answer:
@@ -158,10 +158,10 @@ def _taken(key: object, keys: set[object]) -> bool:
     return True
 
 
-def _gathering(work: Callable[[Sequence[Any]], Sequence[Answer]], keys: Iterable[object]) -> Gathering[Any, Answer]:
-    return Gathering(
+def _combiner(work: Callable[[Sequence[Any]], Sequence[Answer]], keys: Iterable[object]) -> Combiner[Any, Answer]:
+    return Combiner(
         work,
         expected=keys,
         longest_wait_seconds=LONGEST_WAIT_SECONDS,
-        party=lambda _brought: (None, MOST_TOGETHER),
+        batch_of=lambda _request: (None, MOST_TOGETHER),
     )

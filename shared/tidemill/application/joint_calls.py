@@ -1,4 +1,4 @@
-"""The calls of batch handlers in one batch of messages: jobs of a type that meet share a call, and their settle.
+"""The calls of batch handlers in one batch of messages: jobs of a type that are ready together share call and settle.
 
 Each job keeps its own claim, gates, outcome and settle. Threads wait for each other at two points only: before the
 handler, and before the writes of those that succeeded.
@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from tidemill.application.attempt_context import AttemptContext
-from tidemill.application.gathering import Gathering
+from tidemill.application.combiner import Combiner
 from tidemill.application.handler_call import call_handler
 from tidemill.application.job_types import JobType, Run
 from tidemill.application.ports import SettleJointly, Settling
@@ -55,8 +55,8 @@ class Called:
         return (self.job_type.batch or 1) > 1 and may_share_a_call(self.job, self.job_type.retry)
 
 
-class Seat(Protocol):
-    """The place of one attempt among those of its batch of messages."""
+class Participant(Protocol):
+    """One attempt, as the others of its batch of messages know it: it takes part in their calls and settles."""
 
     def call(self, called: Called) -> Any:
         """What the handler returned for this job. Raises what it raised, and what `Called.begin` raises."""
@@ -71,8 +71,8 @@ class Seat(Protocol):
         """The attempt settles nothing more, so others need not wait for it."""
 
 
-class OwnSeat:
-    """`Seat` of an attempt that meets no other."""
+class SoleParticipant:
+    """`Participant` for an attempt without others."""
 
     def call(self, called: Called) -> Any:
         return _called_alone(called)
@@ -93,7 +93,7 @@ class _Returned:
 
     value: Any = None
     error: Exception | None = None
-    settles: "Gathering[Settling, TidemillError | None] | None" = None
+    settles: "Combiner[Settling, TidemillError | None] | None" = None
 
 
 class JointCalls:
@@ -103,37 +103,37 @@ class JointCalls:
         self,
         context: AttemptContext,
         *,
-        seats: int,
+        participants: int,
         scope: JointScope = lambda _jobs: nullcontext(),
         longest_wait_seconds: float | None = None,
     ) -> None:
         """By default, a job waits for `LONGEST_WAIT_FOR_CLAIMS_SECONDS`."""
         self._context = context
         self._scope = scope
-        self.seats = [JointSeat(self) for _ in range(seats)]
-        self.calls: Gathering[tuple[JointSeat, Called], _Returned] = Gathering(
+        self.participants = [JointParticipant(self) for _ in range(participants)]
+        self.calls: Combiner[tuple[JointParticipant, Called], _Returned] = Combiner(
             self._call,
-            expected=self.seats,
+            expected=self.participants,
             longest_wait_seconds=longest_wait_seconds or LONGEST_WAIT_FOR_CLAIMS_SECONDS,
-            party=_party,
+            batch_of=_batch_of,
         )
 
-    def _call(self, met: Sequence[tuple["JointSeat", Called]]) -> list[_Returned]:
+    def _call(self, batch: Sequence[tuple["JointParticipant", Called]]) -> list[_Returned]:
         """Call the handler once, with those whose time is not up."""
-        answers: dict[JointSeat, _Returned] = {}
-        ready: list[tuple[JointSeat, Called]] = []
-        for seat, called in met:
+        answers: dict[JointParticipant, _Returned] = {}
+        ready: list[tuple[JointParticipant, Called]] = []
+        for participant, called in batch:
             try:
                 called.begin()
-                ready.append((seat, called))
+                ready.append((participant, called))
             except JobTimeoutError as late:
-                answers[seat] = _Returned(error=late)
+                answers[participant] = _Returned(error=late)
         if ready:
             answers |= self._returned(ready)
-        return [answers[seat] for seat, _ in met]
+        return [answers[participant] for participant, _ in batch]
 
-    def _returned(self, ready: Sequence[tuple["JointSeat", Called]]) -> dict["JointSeat", _Returned]:
-        seats, calleds = [seat for seat, _ in ready], [called for _, called in ready]
+    def _returned(self, ready: Sequence[tuple["JointParticipant", Called]]) -> dict["JointParticipant", _Returned]:
+        participants, calleds = [participant for participant, _ in ready], [called for _, called in ready]
         try:
             if len(calleds) > 1:
                 with self._scope([called.job for called in calleds]):
@@ -141,16 +141,21 @@ class JointCalls:
             else:
                 outcomes = _outcomes(calleds)
         except Exception as error:  # noqa: BLE001 - as of any handler
-            return {seat: _Returned(error=_error_of_one(error, len(seats))) for seat in seats}
+            return {
+                participant: _Returned(error=_error_of_one(error, len(participants))) for participant in participants
+            }
         settle_jointly, settles = self._context.settle_jointly, None
-        if settle_jointly and len(seats) > 1:
-            settles = Gathering(
+        if settle_jointly and len(participants) > 1:
+            settles = Combiner(
                 partial(self._settle, settle_jointly),
-                expected=seats,
+                expected=participants,
                 longest_wait_seconds=LONGEST_WAIT_FOR_OUTCOMES_SECONDS,
-                party=lambda _settling: (None, len(seats)),
+                batch_of=lambda _settling: (None, len(participants)),
             )
-        return {seat: _Returned(value=outcome, settles=settles) for seat, outcome in zip(seats, outcomes, strict=True)}
+        return {
+            participant: _Returned(value=outcome, settles=settles)
+            for participant, outcome in zip(participants, outcomes, strict=True)
+        }
 
     def _settle(self, jointly: SettleJointly, settlings: Sequence[Settling]) -> list[TidemillError | None]:
         """Settle them in few transactions. What other transactions or an outage stop is tried again, as a settle is."""
@@ -165,19 +170,19 @@ class JointCalls:
         return [errors[each] for each in settlings]
 
 
-class JointSeat:
-    """`Seat` of the attempts of one message, one after another."""
+class JointParticipant:
+    """`Participant` of the attempts of one message, one after another."""
 
     def __init__(self, calls: JointCalls) -> None:
         self._calls = calls
-        #: Where the first settle after a call meets those of the others.
-        self._settles: Gathering[Settling, TidemillError | None] | None = None
+        #: Combines the first settle after a call with those of the others.
+        self._settles: Combiner[Settling, TidemillError | None] | None = None
 
     def call(self, called: Called) -> Any:
         if not called.may_share:
             self.leave_call()
             return _called_alone(called)
-        returned = self._calls.calls.bring((self, called), by=self)
+        returned = self._calls.calls.combine((self, called), by=self)
         self._settles = returned.settles
         if returned.error:
             raise returned.error
@@ -190,7 +195,7 @@ class JointSeat:
         if settlement.state is not State.SUCCEEDED or not settlement.writes or settlement.follow_ups:
             settles.leave(self)
             return alone(job, settlement, now=now)
-        if error := settles.bring(Settling(job, settlement, now), by=self):
+        if error := settles.combine(Settling(job, settlement, now), by=self):
             raise error
         return ()
 
@@ -212,8 +217,8 @@ def _error_of_one(error: Exception, jobs: int) -> Exception:
     return BatchCallError(error, jobs)
 
 
-def _party(met: tuple[JointSeat, Called]) -> tuple[Hashable, int]:
-    job_type = met[1].job_type
+def _batch_of(ready: tuple[JointParticipant, Called]) -> tuple[Hashable, int]:
+    job_type = ready[1].job_type
     return job_type.name, job_type.batch or 1
 
 

@@ -63,8 +63,8 @@ class Settle(Protocol):
     def __call__(self, job: Job, settlement: Settlement, *, now: datetime) -> Sequence[Job]: ...
 
 
-class SettleFromSeat(Protocol):
-    """As `Seat.settle`."""
+class ParticipantSettle(Protocol):
+    """As `Participant.settle`."""
 
     def __call__(self, job: Job, settlement: Settlement, *, now: datetime, alone: Settle) -> Sequence[Job]: ...
 
@@ -73,7 +73,7 @@ class Settler:
     """Ends the run that claimed a job from the message `reference`. The observer gets each report at once."""
 
     def __init__(
-        self, reference: Reference, context: AttemptContext, observer: RunObserver, *, settle: SettleFromSeat
+        self, reference: Reference, context: AttemptContext, observer: RunObserver, *, settle: ParticipantSettle
     ) -> None:
         self._reference = reference
         self._context = context

@@ -55,7 +55,7 @@ class Batch(BatchProcessor):
         deadline = self._settings.context.clock() + self._settings.job_timeout
         request_id = self._invocation.aws_request_id
         joint = JointCalls(
-            self._settings.context, seats=len(self.records), scope=partial(joint_scope, request_id=request_id)
+            self._settings.context, participants=len(self.records), scope=partial(joint_scope, request_id=request_id)
         )
         settings = self._settings.with_grouped_commit()
         self._grouped = settings.context.grouped
@@ -69,8 +69,10 @@ class Batch(BatchProcessor):
             worker=f"{request_id}/{self._settings.version}",
         )
         self.messages = {
-            record["receiptHandle"]: MessageRun(record, settings, deadline=deadline, hooks=hooks, seat=seat)
-            for record, seat in zip(self.records, joint.seats, strict=True)
+            record["receiptHandle"]: MessageRun(
+                record, settings, deadline=deadline, hooks=hooks, participant=participant
+            )
+            for record, participant in zip(self.records, joint.participants, strict=True)
         }
         if self._settings.can_start_run(time_left(self._invocation)):
             self._run(list(self.messages.values()))

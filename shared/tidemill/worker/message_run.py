@@ -10,7 +10,7 @@ from tidemill.application.attempt import Attempt
 from tidemill.application.attempt_context import AttemptContext, AttemptHooks
 from tidemill.application.attempt_report import Ending, Report
 from tidemill.application.first_messages import FirstMessages
-from tidemill.application.joint_calls import Seat
+from tidemill.application.joint_calls import Participant
 from tidemill.domain.claim_verdict import AHEAD_DELAY, ClaimVerdict
 from tidemill.domain.errors import JobTimeoutError, MalformedDocumentError, NewerSchemaError, OtherEpochError
 from tidemill.domain.job import Job, Reference, reference_to
@@ -82,14 +82,14 @@ class MessageRun:
         *,
         deadline: datetime,
         hooks: AttemptHooks,
-        seat: Seat,
+        participant: Participant,
     ) -> None:
         self._settings = settings
-        self._seat = seat
+        self._participant = participant
 
         def wait_until_alone_in_no_call(deadline: datetime) -> datetime | None:
             # The others may wait for this one.
-            seat.leave_call()
+            participant.leave_call()
             return hooks.wait_until_alone(deadline)
 
         self._hooks = replace(hooks, wait_until_alone=wait_until_alone_in_no_call)
@@ -98,7 +98,7 @@ class MessageRun:
             context=settings.context,
             lane_timeout=settings.job_timeout,
             hooks=self._hooks,
-            seat=seat,
+            participant=participant,
         )
         #: The attempt at the job of the message, and the present one, which may be at a later job of its group.
         self._first: Attempt | None = None
@@ -148,13 +148,13 @@ class MessageRun:
         """The attempt at the job, then, while time is left, one at each next job of its group."""
         while self._attempt is not None and not self.finished:
             self._contain_errors(partial(run_once, remaining=time_left(invocation)))
-            self._seat.leave_call()
+            self._participant.leave_call()
             self._contain_errors(self._send_first_messages)
             if (following := self._next_of_group(self._attempt, time_left(invocation))) is None:
                 break
             deadline = self._settings.context.clock() + self._settings.job_timeout
             self._attempt = self._new_attempt(reference_to(following), deadline=deadline)
-        self._seat.leave_call()
+        self._participant.leave_call()
         self.finished = True
 
     def expire(self) -> None:

@@ -14,15 +14,15 @@ CALLED_JOINTLY: Final = (
     ),
     Mutant(
         "a call has more jobs than its type allows",
-        modules.GATHERING,
-        "if party is None or len(party.places) >= most:",
-        "if party is None:",
+        modules.COMBINER,
+        "if batch is None or len(batch.pending) >= most:",
+        "if batch is None:",
     ),
     Mutant(
         "jobs of a call swap their outcomes",
         modules.JOINT_CALLS,
-        "for seat, outcome in zip(seats, outcomes, strict=True)",
-        "for seat, outcome in zip(seats, outcomes[::-1], strict=True)",
+        "for participant, outcome in zip(participants, outcomes, strict=True)",
+        "for participant, outcome in zip(participants, outcomes[::-1], strict=True)",
     ),
     Mutant(
         "outcomes are not counted",
@@ -81,8 +81,8 @@ CALLED_JOINTLY: Final = (
     Mutant(
         "the error of a joint settle is lost",
         modules.JOINT_CALLS,
-        "        if error := settles.bring(Settling(job, settlement, now), by=self):\n            raise error\n",
-        "        settles.bring(Settling(job, settlement, now), by=self)\n",
+        "        if error := settles.combine(Settling(job, settlement, now), by=self):\n            raise error\n",
+        "        settles.combine(Settling(job, settlement, now), by=self)\n",
     ),
     Mutant(
         "follow-up jobs of a joint settle are dropped",

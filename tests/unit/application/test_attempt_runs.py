@@ -15,7 +15,7 @@ from tests.support.single_job import Clock, carried_out
 from tidemill import Cancelled, Continue, Done, GiveUp, Snooze, WaitFor
 from tidemill.application.attempt_report import Ending
 from tidemill.application.breaker_use import CURRENT_USE
-from tidemill.application.joint_calls import Called, OwnSeat
+from tidemill.application.joint_calls import Called, SoleParticipant
 from tidemill.application.ports import Entered, LimitSlot
 from tidemill.application.release import Releaser
 from tidemill.application.settle import Settle
@@ -218,7 +218,7 @@ def test_a_job_that_cannot_run_through_no_fault_of_its_own_keeps_its_attempt(
     assert (store.job.hold_cause, store.job.attempt, store.job.errors, runs) == (held, 0, (), [])
 
 
-class Seat(OwnSeat):
+class Participant(SoleParticipant):
     """It notes what its attempt does, in this order."""
 
     def __init__(self) -> None:
@@ -246,21 +246,21 @@ class Seat(OwnSeat):
 def test_an_attempt_keeps_no_other_of_its_batch_waiting_and_gives_its_slot_back_last(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, refused: bool
 ) -> None:
-    seat = Seat()
-    seat.error = WriteRefusedError(Write.SETTLE, None) if refused else None
-    monkeypatch.setattr(Releaser, "leave", lambda *_, **__: seat.did.append("leave slot"))
+    participant = Participant()
+    participant.error = WriteRefusedError(Write.SETTLE, None) if refused else None
+    monkeypatch.setattr(Releaser, "leave", lambda *_, **__: participant.did.append("leave slot"))
     job_type = replace(a_job_type(), limit=Limit(concurrency=1))
 
     @contextmanager
     def scope(job: Job) -> Iterator[None]:
-        seat.did.append(f"begin {job.id}")
+        participant.did.append(f"begin {job.id}")
         yield
-        seat.did.append("end")
+        participant.did.append("end")
 
-    attempt = attempt_at(OneJob(a_job(id="j")), job_type, clock, seat=seat, settle_scope=scope)
+    attempt = attempt_at(OneJob(a_job(id="j")), job_type, clock, participant=participant, settle_scope=scope)
     carried_out(attempt)
 
-    assert seat.did == ["call", "leave call", "begin j", "settle", "end", "leave settle", "leave slot"]
+    assert participant.did == ["call", "leave call", "begin j", "settle", "end", "leave settle", "leave slot"]
 
 
 def test_a_job_that_was_cancelled_as_it_was_to_be_parked_is_not_looked_for_in_its_line(

@@ -11,7 +11,7 @@ from tests.support.builders import INVOCATION, NOW, a_job, a_job_type
 from tests.support.one_job import attempt_at
 from tests.support.single_job import Clock
 from tidemill.application.attempt_report import Ending, Report, Unobserved
-from tidemill.application.joint_calls import Called, OwnSeat
+from tidemill.application.joint_calls import Called, SoleParticipant
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import Job, Reference
 from tidemill.domain.outcomes import Settlement, Succeeded
@@ -117,7 +117,7 @@ def test_an_attempt_that_has_been_settled_is_not_settled_by_the_other_thread(clo
     assert attempt.report.ending is Ending.SUCCEEDED
 
 
-class Calling(OwnSeat):
+class Calling(SoleParticipant):
     """Says when the attempt is about to call its handler."""
 
     calls = False
@@ -129,17 +129,17 @@ class Calling(OwnSeat):
 
 def test_a_handler_that_begins_as_its_time_runs_out_is_known_to_run() -> None:
     """Its settle must see it: a process with a stray thread takes no more jobs."""
-    store, seat, ends = SettledSlowly(), Calling(), list[Future[None]]()
+    store, participant, ends = SettledSlowly(), Calling(), list[Future[None]]()
 
     def clock() -> datetime:
-        if seat.calls and not ends and current_thread() is main_thread():
+        if participant.calls and not ends and current_thread() is main_thread():
             ends.append(pool.submit(attempt.expire))
             time.sleep(MOMENT)
             seen.append(store.settles)
         return NOW
 
     seen: list[int] = []
-    attempt = attempt_at(store, a_job_type(), clock, seat=seat)  # type: ignore[arg-type]  # a clock
+    attempt = attempt_at(store, a_job_type(), clock, participant=participant)  # type: ignore[arg-type]  # a clock
     with ThreadPoolExecutor(1) as pool:
         assert attempt.claim(remaining=INVOCATION)
         attempt.run()

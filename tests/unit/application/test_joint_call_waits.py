@@ -28,9 +28,9 @@ def test_a_call_begins_without_those_that_do_not_come_in_time(
 ) -> None:
     monkeypatch.setattr(joint_calls, "LONGEST_WAIT_FOR_CLAIMS_SECONDS", default)
     context = tools(OneJob(a_job()), types_of(a_job_type()), Clock())  # type: ignore[arg-type]  # it needs less
-    calls = JointCalls(context, seats=2, **given)
+    calls = JointCalls(context, participants=2, **given)
     began = time.monotonic()
 
-    assert calls.seats[0].call(_called(Handler().type(), 1)) == 2
-    assert calls.seats[1].call(_called(Handler().type(), 2)) == 4
+    assert calls.participants[0].call(_called(Handler().type(), 1)) == 2
+    assert calls.participants[1].call(_called(Handler().type(), 2)) == 4
     assert time.monotonic() - began < 4

@@ -14,7 +14,7 @@ from tests.support.builders import NOW, SETTLEMENTS, a_job, a_job_type, a_run, t
 from tests.support.single_job import Clock, tools
 from tidemill.application import joint_calls
 from tidemill.application.job_types import JobType
-from tidemill.application.joint_calls import Called, JointCalls, JointSeat, OwnSeat
+from tidemill.application.joint_calls import Called, JointCalls, JointParticipant, SoleParticipant
 from tidemill.application.ports import Settling
 from tidemill.domain.errors import (
     BatchCallError,
@@ -69,9 +69,9 @@ def _called(job_type: JobType, payload: Any, *, begin: Callable[[], None] = lamb
 
 
 class Batch:
-    """The seats of a batch of messages, whose attempts run in threads of their own."""
+    """The participants of a batch of messages, whose attempts run in threads of their own."""
 
-    def __init__(self, seats: int, **changes: Any) -> None:
+    def __init__(self, participants: int, **changes: Any) -> None:
         self.scopes: list[int] = []
         self.pauses: list[float] = []
         context = replace(
@@ -79,8 +79,8 @@ class Batch:
             pause=self.pauses.append,
             **changes,
         )
-        calls = JointCalls(context, seats=seats, scope=self._scope, longest_wait_seconds=WAIT_SECONDS)
-        self.seats = calls.seats
+        calls = JointCalls(context, participants=participants, scope=self._scope, longest_wait_seconds=WAIT_SECONDS)
+        self.participants = calls.participants
 
     def _scope(self, jobs: Sequence[Job]) -> AbstractContextManager[None]:
         @contextmanager
@@ -90,23 +90,23 @@ class Batch:
 
         return scope()
 
-    def each(self, act: Callable[[JointSeat, Any], Any], given: Sequence[Any]) -> list[Any]:
-        """What each seat got or raised."""
+    def each(self, act: Callable[[JointParticipant, Any], Any], given: Sequence[Any]) -> list[Any]:
+        """What each participant got or raised."""
 
-        def one(seat: JointSeat, value: Any) -> Any:
+        def one(participant: JointParticipant, value: Any) -> Any:
             try:
-                return act(seat, value)
+                return act(participant, value)
             except Exception as error:  # noqa: BLE001 - the test looks at it
                 return error
 
         began = time.monotonic()
         with ThreadPoolExecutor(len(given)) as pool:
-            ends = list(pool.map(one, self.seats, given))
+            ends = list(pool.map(one, self.participants, given))
         assert time.monotonic() - began < WAIT_SECONDS, "one has waited for another that does not come"
         return ends
 
     def call(self, given: Sequence[Called]) -> list[Any]:
-        return self.each(lambda seat, called: seat.call(called), given)
+        return self.each(lambda participant, called: participant.call(called), given)
 
 
 def test_jobs_of_a_type_share_a_call_and_each_gets_its_own_outcome() -> None:
@@ -169,9 +169,9 @@ def test_a_job_that_may_not_share_a_call_is_called_alone_and_keeps_no_other_wait
 def test_a_seat_of_its_own_calls_the_handler_for_one_job() -> None:
     handler = Handler()
 
-    assert OwnSeat().call(_called(handler.type(), 4)) == 8
+    assert SoleParticipant().call(_called(handler.type(), 4)) == 8
     with pytest.raises(JobTimeoutError):
-        OwnSeat().call(_called(handler.type(), 4, begin=_late))
+        SoleParticipant().call(_called(handler.type(), 4, begin=_late))
     assert handler.calls == [[4]]
 
 
@@ -198,9 +198,9 @@ def test_an_outcome_that_is_an_exception_is_raised_for_its_job_alone() -> None:
 
     assert Batch(2).call([_called(handler.type(), n) for n in (1, 2)]) == [error, 2]
     with pytest.raises(KeyError):
-        Batch(1).seats[0].call(_called(handler.type(), 1))
+        Batch(1).participants[0].call(_called(handler.type(), 1))
     with pytest.raises(KeyError):
-        OwnSeat().call(_called(handler.type(), 1))
+        SoleParticipant().call(_called(handler.type(), 1))
 
 
 def _raising(error: Exception) -> Handler:
@@ -263,9 +263,9 @@ def _ended(settles: Settles, settlements: Sequence[Settlement], **changes: Any) 
     job_type = Handler().type()
     jobs = [a_job(id=f"{n}") for n in range(len(settlements))]
 
-    def attempt(seat: JointSeat, given: tuple[Job, Settlement]) -> Any:
-        seat.call(replace(_called(job_type, 1), job=replace(given[0], attempt=1)))
-        return seat.settle(*given, now=NOW, alone=settles.single)
+    def attempt(participant: JointParticipant, given: tuple[Job, Settlement]) -> Any:
+        participant.call(replace(_called(job_type, 1), job=replace(given[0], attempt=1)))
+        return participant.settle(*given, now=NOW, alone=settles.single)
 
     return jobs, batch.each(attempt, list(zip(jobs, settlements, strict=True))), batch
 
@@ -313,12 +313,12 @@ def test_without_joint_settles_each_job_settles_alone() -> None:
     batch = Batch(2)
     job_type, job = Handler().type(), a_job()
 
-    def attempt(seat: JointSeat, n: int) -> Any:
-        seat.call(_called(job_type, n))
-        return seat.settle(job, SUCCESS, now=NOW, alone=settles.single)
+    def attempt(participant: JointParticipant, n: int) -> Any:
+        participant.call(_called(job_type, n))
+        return participant.settle(job, SUCCESS, now=NOW, alone=settles.single)
 
     assert batch.each(attempt, [1, 2]) == [[job], [job]]
-    assert OwnSeat().settle(job, SUCCESS, now=NOW, alone=settles.single) == [job]
+    assert SoleParticipant().settle(job, SUCCESS, now=NOW, alone=settles.single) == [job]
 
 
 def test_only_the_first_settle_after_a_call_goes_with_the_others() -> None:
@@ -326,10 +326,10 @@ def test_only_the_first_settle_after_a_call_goes_with_the_others() -> None:
     batch = Batch(2, settle_jointly=settles.jointly)
     job_type, job = Handler().type(), a_job()
 
-    def attempt(seat: JointSeat, n: int) -> Any:
-        seat.call(_called(job_type, n))
-        seat.settle(job, SUCCESS, now=NOW, alone=settles.single)
-        return seat.settle(job, SUCCESS, now=NOW, alone=settles.single)
+    def attempt(participant: JointParticipant, n: int) -> Any:
+        participant.call(_called(job_type, n))
+        participant.settle(job, SUCCESS, now=NOW, alone=settles.single)
+        return participant.settle(job, SUCCESS, now=NOW, alone=settles.single)
 
     assert batch.each(attempt, [1, 2]) == [[job], [job]]
     assert len(settles.joint) == 1
@@ -340,9 +340,9 @@ def test_an_attempt_that_settles_nothing_keeps_no_other_waiting() -> None:
     batch = Batch(3, settle_jointly=settles.jointly)
     job_type, job = Handler().type(), a_job()
 
-    def attempt(seat: JointSeat, n: int) -> Any:
-        seat.call(_called(job_type, n))
-        return seat.leave_settle() if n == 1 else seat.settle(job, SUCCESS, now=NOW, alone=settles.single)
+    def attempt(participant: JointParticipant, n: int) -> Any:
+        participant.call(_called(job_type, n))
+        return participant.leave_settle() if n == 1 else participant.settle(job, SUCCESS, now=NOW, alone=settles.single)
 
     assert batch.each(attempt, [1, 2, 3]) == [None, (), ()]
     assert len(settles.joint[0]) == 2
@@ -352,13 +352,13 @@ def test_an_attempt_that_calls_no_handler_keeps_no_other_waiting() -> None:
     handler, batch = Handler(), Batch(3)
     job_type = handler.type()
 
-    def attempt(seat: JointSeat, n: int) -> Any:
-        return seat.leave_call() if n == 1 else seat.call(_called(job_type, n))
+    def attempt(participant: JointParticipant, n: int) -> Any:
+        return participant.leave_call() if n == 1 else participant.call(_called(job_type, n))
 
     assert batch.each(attempt, [1, 2, 3]) == [None, 4, 6]
-    for seat in (OwnSeat(), batch.seats[0]):
-        seat.leave_call()
-        seat.leave_settle()
+    for participant in (SoleParticipant(), batch.participants[0]):
+        participant.leave_call()
+        participant.leave_settle()
 
 
 @pytest.mark.parametrize("error", [StoreUnavailableError("no answer"), TransactionConflictError("conflict")])

@@ -132,7 +132,7 @@ def test_a_message_gets_its_deadline_its_worker_and_its_seat(world: World) -> No
 
     given = [message.arguments for message in world.messages.values()]
     assert {(each["deadline"], each["hooks"].worker) for each in given} == {(NOW + JOB_TIMEOUT, "request/v")}
-    assert len({id(each["seat"]) for each in given}) == 2
+    assert len({id(each["participant"]) for each in given}) == 2
 
 
 @pytest.mark.parametrize(("left", "runs"), [(JOB_TIMEOUT, True), (JOB_TIMEOUT - MILLISECOND, False)])

@@ -13,7 +13,7 @@ from tests.support.single_job import Clock, tools
 from tidemill import Snooze
 from tidemill.application.attempt_context import AttemptHooks
 from tidemill.application.attempt_report import Ending, Report, Unobserved
-from tidemill.application.joint_calls import OwnSeat
+from tidemill.application.joint_calls import SoleParticipant
 from tidemill.domain.claim_verdict import AHEAD_DELAY, ClaimVerdict
 from tidemill.domain.job import Job, Reference, reference_to
 from tidemill.domain.states import State
@@ -45,7 +45,7 @@ class Observer(Unobserved):
         self.reports.append((reference, report))
 
 
-class Seat(OwnSeat):
+class Participant(SoleParticipant):
     left = False
 
     def leave_call(self) -> None:
@@ -71,7 +71,7 @@ def a_message(
     *,
     store: OneJob | None = None,
     observer: Observer,
-    seat: Seat | None = None,
+    participant: Participant | None = None,
     stray_beside: Callable[[Observer], bool] = lambda _seen: False,
     handler: Callable[[Any, Any], Any] = lambda _payload, _run: None,
     **settings: Any,
@@ -83,7 +83,7 @@ def a_message(
         WorkerSettings(context=context, lane=Lane.DEFAULT, job_timeout=SECOND, epoch=2, **settings),
         deadline=NOW + SECOND,
         hooks=AttemptHooks(stray_beside=lambda: stray_beside(observer), observer=observer, worker="request/version"),
-        seat=seat or Seat(),
+        participant=participant or Participant(),
     )
 
 
@@ -104,13 +104,13 @@ def of_epoch(epoch: int) -> str:
 def test_a_message_that_its_worker_cannot_read_ends_at_once_with_one_report(
     body: str, ending: Ending, verdict: ClaimVerdict | None, later: timedelta | None
 ) -> None:
-    observer, seat = Observer(), Seat()
-    message = a_message(body, observer=observer, seat=seat)
+    observer, participant = Observer(), Participant()
+    message = a_message(body, observer=observer, participant=participant)
     assert message.deadline is None
 
     message.run(Invocation())
 
-    assert (message.finished, seat.left, message.deadline, message.stray) == (True, True, None, None)
+    assert (message.finished, participant.left, message.deadline, message.stray) == (True, True, None, None)
     assert message.reference is None
     report = message.report
     assert (report.ending, report.verdict) == (ending, verdict)

@@ -99,7 +99,7 @@ class World:
             WorkerSettings(context=tools(world, unused, Clock()), lane=Lane.DEFAULT, job_timeout=SECOND, **settings),
             deadline=NOW + SECOND,
             hooks=AttemptHooks(wait_until_alone=self.wait_until_alone, worker="request/version"),
-            seat=SimpleNamespace(leave_call=lambda: self.did.append("leave call")),
+            participant=SimpleNamespace(leave_call=lambda: self.did.append("leave call")),
         )
 
     def run(self, **settings: Any) -> MessageRun:
