@@ -134,6 +134,24 @@ def test_a_cancel_reaches_each_inner_batch_although_each_run_has_time_for_one(
     assert all(batches.is_cancelled(mill.job(inner)) for inner in inners)
 
 
+def test_a_cancel_ends_a_job_that_died_after_it_was_asked_to_end(mill: Mill) -> None:
+    mill.script.handler = fail_if_asked
+    batch = an_open_batch()
+    dead = mill.accepted({"fails": True}, batch=batch)
+    mill.run()
+    # As a request that its run did not see.
+    mill.table.client.update_item(
+        TableName=mill.table.name,
+        Key={"pk": {"S": f"{TENANT}#{dead}"}},
+        UpdateExpression="SET cancel_requested_at = finished_at",
+    )
+
+    cancelled(batch)
+    mill.run()
+
+    assert [mill.job(job_id).state for job_id in (dead, batch)] == [State.CANCELLED, State.CANCELLED]
+
+
 def test_a_batch_that_has_ended_cannot_be_cancelled(mill: Mill) -> None:
     batch = an_open_batch()
     closed(batch)

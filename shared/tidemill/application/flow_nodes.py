@@ -157,7 +157,7 @@ class NodeDocuments:
         if self.may_start(number):
             job = self._parts.submit.prepare_node(self._start_of(number), self.flow, self.nodes.graph.names[number])
             self._inserted(number, replace(_ended(job, None, now=self._parts.clock()), cancel=asked))
-        elif job and not job.cancel_requested_at and (not job.state.terminal or job.state is State.DEAD):
+        elif job and not job.run_ends and (not job.state.terminal or job.state is State.DEAD):
             found = self._parts.jobs.get(job.tenant, job.id) or job
             self._documents[number] = self._parts.jobs.cancel(
                 found, now=self._parts.clock(), by=asked.by, reason=asked.reason

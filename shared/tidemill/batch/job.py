@@ -127,7 +127,7 @@ def _cancelled(members: "BatchMembers", batch: Job, look: Look, waited: Waited, 
     if at_rest:
         return Cancelled()
     # The time may be too short for all, so begin with those that were not reached before.
-    unasked = (job for job in unfinished if job.cancel_requested_at is None and not is_cancelling(job))
+    unasked = (job for job in unfinished if not (job.run_ends or is_cancelling(job)))
     members.cancel(batch, unasked, until=run.deadline - _RESERVE)
     return Continue(waited.model_dump(mode="json"), after=_BETWEEN_CANCELS)
 

@@ -234,6 +234,11 @@ class Job:
         """DynamoDB deletes expired documents days late, so readers hide them."""
         return self.expires_at is not None and self.expires_at <= now
 
+    @property
+    def run_ends(self) -> bool:
+        """Whether its run was asked to end. A lost run leaves the request behind, which then ends nothing by itself."""
+        return self.state is State.RUNNING and self.cancel_requested_at is not None
+
     def was_dead_at(self, asked: Redrive) -> bool:
         """Of a dead member or node: whether this redrive of its batch or flow is still to redrive it.
 

@@ -261,6 +261,7 @@ class Cancels(InMemoryFlows):
         ({"state": State.QUEUED}, True),
         ({"state": State.RUNNING}, True),
         ({"state": State.RUNNING, "cancel_requested_at": NOW}, False),
+        ({"state": State.PARKED, "cancel_requested_at": NOW}, True),
         ({"state": State.DEAD}, True),
         ({"state": State.SUCCEEDED}, False),
         ({"state": State.EXPIRED}, False),

@@ -74,6 +74,12 @@ def test_the_end_of_a_run_is_known_by_its_owner() -> None:
     assert not a_job().settled_in(a_job())
 
 
+@pytest.mark.parametrize("state", list(State))
+def test_only_a_run_that_was_asked_to_end_ends_by_itself(state: State) -> None:
+    assert a_job(state=state, cancel_requested_at=NOW).run_ends is (state is State.RUNNING)
+    assert not a_job(state=state).run_ends
+
+
 def test_a_job_that_was_just_submitted_has_no_past() -> None:
     job = a_job()
 

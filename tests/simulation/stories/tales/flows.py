@@ -1,9 +1,11 @@
 """Flows: what becomes of their nodes, of their edges and of the flow itself."""
 
+from datetime import timedelta
 from typing import Any
 
 from tests.simulation.actors.operator_objects import purger
-from tests.simulation.stories.stage import BOB, TENANT, Stage
+from tests.simulation.stories.operator_tools import set_setting
+from tests.simulation.stories.stage import BOB, TENANT, Mishap, Stage
 from tidemill import composition
 from tidemill.application.job_ids import node_job_id
 
@@ -96,6 +98,30 @@ def a_flow_that_is_cancelled(stage: Stage) -> None:
     stage.post(f"/flows/{flow['id']}/cancel")
     stage.passes(10)
     stage.get(f"/flows/{flow['id']}")
+
+
+def a_cancelled_flow_whose_node_loses_its_worker(stage: Stage) -> None:
+    """The node was asked to end, and waits for the end of a pause since."""
+    flow = stage.post("/flows", {"nodes": [_node("a", seconds=12)]}, key="one")
+    stage.next_call("work-default", "TransactWriteItems", Mishap.KILLED_BEFORE)
+    stage.passes(4)
+    stage.post(f"/flows/{flow['id']}/cancel")
+    stage.passes(4)
+    set_setting(stage, "pauses.type=sim.node", {})
+    node = stage.get(f"/flows/{flow['id']}")["nodes"][0]["job_id"]
+
+    def nudge() -> object:
+        store = composition.store()
+        lost = store.get(TENANT, node)
+        assert lost
+        assert lost.due
+        store.nudge(lost, now=lost.due, limit=timedelta(0))
+        return lost.state
+
+    stage.operate("finds its worker lost", nudge)
+    stage.passes(12)
+    stage.get(f"/flows/{flow['id']}")
+    stage.get(f"/jobs/{node}")
 
 
 def a_node_that_is_cancelled(stage: Stage) -> None:
