@@ -10,8 +10,10 @@ from tests.support.builders import TENANT
 from tests.support.deployed_functions import Mill, forget
 from tests.support.documented_job_types import job_types_of
 from tests.support.flow_calls import a_flow, added, cancelled, node, on, posted, redriven, seen, skip, states
+from tests.support.http_events import call
 from tidemill import RetryAfter, Run, Submission, composition
 from tidemill.application import flows
+from tidemill.application.job_ids import node_job_id
 from tidemill.application.job_types import JobTypes
 from tidemill.client import Edge, Flow, FlowRefusedError, Node, OnFailure, Tidemill
 from tidemill.domain import flows as flow_rules
@@ -20,6 +22,7 @@ from tidemill.domain.flow_place import NODE_GROUP
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore
+from tidemill.entrypoints import control
 from tidemill.flow.job import run_flow
 from tidemill.names import FLOW_PACKAGE, Env
 
@@ -215,6 +218,22 @@ def test_a_cancel_cancels_the_nodes_that_have_not_ended(mill: Mill, nodes: Nodes
     # It may be repeated.
     assert cancelled(flow).status == 200
     assert added(flow, node("d")).status == 409
+
+
+def test_a_blocked_node_can_neither_be_cancelled_nor_superseded(mill: Mill, nodes: Nodes) -> None:
+    nodes.failing = {"a"}
+    flow = a_flow(node("a"), node("b", "a"))
+    mill.run()
+    blocked = node_job_id(mill.job(flow), "b")
+
+    cancel = call(control, "POST", f"/jobs/{blocked}/cancel")
+    assert (cancel.status, "cancel the flow" in cancel.body["detail"]) == (409, True)
+    assert mill.post(supersedes=blocked).status == 409
+
+    nodes.failing.clear()
+    assert redriven(flow).status == 200
+    mill.run()
+    assert (mill.job(flow).state, nodes.ran) == (State.SUCCEEDED, ["a", "a", "b"])
 
 
 def test_nodes_may_be_added_while_the_flow_runs(mill: Mill, nodes: Nodes) -> None:

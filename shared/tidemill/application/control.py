@@ -16,7 +16,7 @@ from tidemill.domain.errors import (
     SignalRefusedError,
     WriteRefusedError,
 )
-from tidemill.domain.flows import is_flow
+from tidemill.domain.flows import is_blocked, is_flow
 from tidemill.domain.job import OWNER, Job
 from tidemill.domain.signal_answers import Answer, answer
 from tidemill.domain.signals import LARGEST_SIGNAL_BYTES, MOST_SIGNALS, Signal, require_name
@@ -46,9 +46,13 @@ class Control:
 
         `by` and `reason` are for the audit entry.
 
-        Raises `NotAllowedNowError` for a job that succeeded.
+        Raises `NotAllowedNowError` for a job that succeeded, and for a node of a flow that is blocked.
         """
         job = self.find(tenant, job_id)
+        if job is not None and job.flow and is_blocked(job):
+            # A redrive of the flow would replace the document, and the cancel with it.
+            why = f"a blocked node of the flow {job.flow.id}, which a redrive starts,"
+            raise NotAllowedNowError("cancelled", job, why, instead="; cancel the flow")
         if job is None or job.state is State.CANCELLED:
             return job
         try:

@@ -17,7 +17,7 @@ from tidemill.application.validation import may_be_id
 from tidemill.domain.batches import is_batch
 from tidemill.domain.errors import SupersedeRefusedError, UndoFailedError, WriteRefusedError
 from tidemill.domain.events import is_event
-from tidemill.domain.flows import is_flow
+from tidemill.domain.flows import is_blocked, is_flow
 from tidemill.domain.job import OWNER, Job
 from tidemill.domain.states import AT_REST, WITHOUT_EFFECT, State
 from tidemill.domain.undo import Undo, Undone
@@ -108,6 +108,11 @@ class Superseder:
             raise SupersedeRefusedError(
                 f"job {earlier.id} is a {earlier.type}, whose jobs have the effects and would run on; supersede "
                 "those, or cancel the whole and leave `supersedes` out"
+            )
+        if earlier.flow and is_blocked(earlier):
+            raise SupersedeRefusedError(
+                f"job {earlier.id} is a node of the flow {earlier.flow.id} that is blocked, and would start after a "
+                "redrive; cancel the flow, and leave `supersedes` out"
             )
         self._check_no_other(earlier)
         if earlier.group is not None and earlier.group != job.group:

@@ -197,9 +197,9 @@ class KeyReusedError(TidemillError):
 class NotAllowedNowError(TidemillError):
     """The job's state does not allow the requested operation. `current` is the document."""
 
-    def __init__(self, operation: str, current: Job) -> None:
-        """`operation` is a past participle, such as "cancelled"."""
-        super().__init__(f"a job that is {current.state} cannot be {operation}")
+    def __init__(self, operation: str, current: Job, why: str = "", *, instead: str = "") -> None:
+        """`operation` is a past participle, such as "cancelled". `why` stands for the state of the job."""
+        super().__init__(f"a job that is {why or current.state} cannot be {operation}{instead}")
         self.current = current
 
 

@@ -155,6 +155,11 @@ def resolution_of(document: Job | None) -> Resolution:
     return Resolution.SUCCEEDED if document.state is State.SUCCEEDED else Resolution.FAILED
 
 
+def is_blocked(job: Job) -> bool:
+    """Whether it is a node that has not started, and may do so once its flow is redriven."""
+    return resolution_of(job) is Resolution.BLOCKED
+
+
 def through(on_failure: OnFailure, parent: Resolution) -> NodeVerdict:
     """What one parent says about its child."""
     match parent:

@@ -9,6 +9,7 @@ from tests.support.builders import NOW, SECOND, a_job
 from tests.support.in_memory_jobs import InMemoryJobs
 from tidemill.application.job_filter import JobFilter
 from tidemill.domain.errors import NotAllowedNowError, SignalRefusedError, WriteRefusedError
+from tidemill.domain.flow_place import FlowPlace, Mark
 from tidemill.domain.job import OWNER, Job
 from tidemill.domain.states import State
 from tidemill.names import BATCH_TYPE, FLOW_TYPE
@@ -30,6 +31,18 @@ def test_a_cancel_that_the_state_does_not_permit_says_so() -> None:
     with pytest.raises(NotAllowedNowError, match="a job that is succeeded cannot be cancelled") as refused:
         jobs.control().cancel("t", "j")
     assert refused.value.current == done
+
+
+@pytest.mark.parametrize(("mark", "refused"), [(Mark.BLOCKED, True), (Mark.SKIPPED, False)])
+def test_a_node_that_may_still_start_cannot_be_cancelled_by_itself(mark: Mark, *, refused: bool) -> None:
+    node = replace(JOB, state=State.CANCELLED, flow=FlowPlace(id="f", node="n", mark=mark))
+    jobs = InMemoryJobs(node)
+    if refused:
+        with pytest.raises(NotAllowedNowError, match="a blocked node of the flow f, which a redrive starts, cannot be"):
+            jobs.control().cancel("t", "j")
+    else:
+        assert jobs.control().cancel("t", "j") == node
+    assert jobs.writes == []
 
 
 def test_a_job_that_is_deleted_before_its_cancel_is_not_found() -> None:

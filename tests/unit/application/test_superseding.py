@@ -14,6 +14,7 @@ from tidemill.application.superseding import Superseder
 from tidemill.application.undo import undo_id
 from tidemill.application.validation import LONGEST_ID
 from tidemill.domain.errors import KeyReusedError, SupersedeRefusedError, UndoFailedError, WriteRefusedError
+from tidemill.domain.flow_place import FlowPlace, Mark
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.domain.undo import Undone
@@ -73,6 +74,11 @@ CORRECTION = a_job(id="correction", supersedes="earlier")
             (replace(EARLIER, state=state), None, False)
             for state in (State.WAITING, State.SCHEDULED, State.QUEUED, State.RETRYING, State.PARKED, State.DEAD)
         ],
+        (
+            replace(EARLIER, state=State.CANCELLED, flow=FlowPlace(id="f", node="n", mark=Mark.SKIPPED)),
+            None,
+            False,
+        ),
         (replace(EARLIER, state=State.RUNNING), None, True),
         (replace(EARLIER, state=State.RUNNING, undo=None), None, True),
         (DONE, None, True),
@@ -121,6 +127,11 @@ CORRECTED = replace(EARLIER, superseded_by="later")
             (CORRECTION, [replace(EARLIER, type=whole)], f"job earlier is a {whole}, whose jobs have the effects")
             for whole in (BATCH_TYPE, FLOW_TYPE, EVENT_TYPE)
         ],
+        (
+            CORRECTION,
+            [replace(EARLIER, state=State.CANCELLED, flow=FlowPlace(id="f", node="n", mark=Mark.BLOCKED))],
+            "job earlier is a node of the flow f that is blocked, and would start after a redrive; cancel the flow",
+        ),
         (CORRECTION, [replace(EARLIER, supersedes="first")], "job earlier is queued, and supersedes job first itself"),
         (CORRECTION, [UNDONE], "job earlier was undone by job undo, which has been deleted"),
         (CORRECTION, [UNDONE, UNDO], "job earlier is undone by job undo, which is queued"),
