@@ -33,6 +33,10 @@ NOT_OF_LATER_JOBS: Final = {
     "batch": "batch",
     "debounce": "debounce_seconds",
 }
+#: Why neither may be of a type with `unique_seconds`: of two of them with one payload, both would run.
+NO_UNIQUE_TYPE: Final = (
+    "jobs of this type are unique by payload, but each of these runs; use a type without unique_seconds"
+)
 
 
 def open_batch(batch: Batch, submit: Submit, *, tenant: str, trace: str) -> Accepted:
@@ -137,7 +141,8 @@ def _faults(name: str, callback: Submission, submit: Submit) -> Iterator[Fault]:
         return
     try:
         # Nothing is written, so the tenant does not matter.
-        submit.prepare(callback, tenant="", trace="")
+        if submit.prepare(callback, tenant="", trace="").unique_until is not None:
+            yield Fault(f"/{name}/type", NO_UNIQUE_TYPE)
     except InvalidPayloadError as refused:
         yield from (Fault(f"/{name}{fault.path}", fault.message) for fault in refused.faults)
     except UnloadedJobTypeError:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, Final, cast
 
-from tidemill.application.batches import NOT_OF_LATER_JOBS, type_facts
+from tidemill.application.batches import NO_UNIQUE_TYPE, NOT_OF_LATER_JOBS, type_facts
 from tidemill.application.control import Control
 from tidemill.application.flow_nodes import FlowParts
 from tidemill.application.submission_body import hash_of
@@ -224,7 +224,8 @@ def _faults(path: str, node: Node, submit: Submit) -> Iterator[Fault]:
         yield Fault(f"{path}/group", f"{NODE_GROUP!r} is reserved; choose another group")
     try:
         # Nothing is written, so the tenant does not matter.
-        submit.prepare(submission, tenant="", trace="")
+        if submit.prepare(submission, tenant="", trace="").unique_until is not None:
+            yield Fault(f"{path}/type", NO_UNIQUE_TYPE)
     except InvalidPayloadError as refused:
         yield from (Fault(path + fault.path, fault.message) for fault in refused.faults)
     except UnloadedJobTypeError:

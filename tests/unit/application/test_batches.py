@@ -43,7 +43,8 @@ RICH = replace(
     max_age=timedelta(minutes=1),
     retention=timedelta(days=2),
 )
-TYPES = (OPENING, PLAIN, RICH)
+UNIQUE = replace(a_job_type(name="unique"), unique=timedelta(hours=1))
+TYPES = (OPENING, PLAIN, RICH, UNIQUE)
 
 
 @pytest.mark.parametrize(
@@ -134,6 +135,7 @@ def test_a_key_stands_for_each_option_of_a_callback(change: dict[str, Any]) -> N
         ({"supersedes": "k"}, ["/on_failure/supersedes"]),
         ({"batch": "b"}, ["/on_failure/batch"]),
         ({"debounce": SECOND}, ["/on_failure/debounce_seconds"]),
+        ({"type": "unique"}, ["/on_failure/type"]),
         # What a callback may not have is named alone.
         ({"key": "k", "delay": SECOND, "type": "none"}, ["/on_failure/idempotency_key", "/on_failure/delay_seconds"]),
     ],

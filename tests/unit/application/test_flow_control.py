@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -88,6 +89,17 @@ def test_added_nodes_follow_each_other_and_those_of_the_flow() -> None:
         }
     ]
     assert flows.control.size(flow) == 4
+
+
+def test_an_added_node_may_not_be_of_a_type_whose_jobs_are_unique() -> None:
+    flows = Flows()
+    flows.types = (replace(a_job_type(name="test.node"), unique=timedelta(hours=1)),)
+
+    with pytest.raises(InvalidPayloadError) as refused:
+        flows.control.add_nodes(TENANT, FLOW_ID, [a_node("c")])
+
+    assert [fault.path for fault in refused.value.faults] == ["/nodes/0/type"]
+    assert flows.additions == []
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """What is refused of the nodes of a flow. One with thousands of wrong nodes has its answer in time."""
 
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -82,6 +84,17 @@ def test_a_program_may_give_no_other_types(wrong: list[Node], path: str, message
         with pytest.raises(InvalidPayloadError) as refused:
             act()
         assert refused.value.faults == (Fault(f"/nodes/1/{path}", message),)
+
+
+def test_a_node_may_not_be_of_a_type_whose_jobs_are_unique() -> None:
+    types = (a_job_type(name=FLOW_TYPE), a_job_type(name="x"), replace(a_job_type(name="u"), unique=timedelta(hours=1)))
+
+    with pytest.raises(InvalidPayloadError) as refused:
+        start_flow(Flow(nodes=_asked("u")), InMemoryJobs().submit(*types), tenant="t", trace="pia")
+
+    (fault,) = refused.value.faults
+    assert fault.path == "/nodes/1/type"
+    assert "use a type without unique_seconds" in fault.message
 
 
 def test_the_key_of_a_flow_is_text() -> None:
