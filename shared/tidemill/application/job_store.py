@@ -309,7 +309,7 @@ class BackfillStore(_Read, Protocol):
         """
 
 
-class PurgeStore(GroupStore, Protocol):
+class PurgeStore(_Read, GroupStore, Protocol):
     """For purge."""
 
     def forget(self, job: Job) -> None:

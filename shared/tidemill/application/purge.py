@@ -1,10 +1,12 @@
 """Purge: delete finished jobs before they expire, on an operator's request."""
 
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
 from tidemill.application.ports import Clock, PurgeStore
 from tidemill.domain.errors import MalformedDocumentError, WriteRefusedError
 from tidemill.domain.job import Job
+from tidemill.domain.states import State
 
 
 class Purger:
@@ -13,11 +15,46 @@ class Purger:
     def __init__(self, *, store: PurgeStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
+        #: Whether these jobs, by tenant and id, still need the documents of others.
+        self._needing: dict[tuple[str, str], bool] = {}
+
+    def without_needed(self, jobs: Iterable[Job], *, kept: Callable[[Job], object]) -> Iterator[Job]:
+        """The jobs whose document nothing needs. `kept` is called with the others.
+
+        Each flow and each batch is read once. A flow would start a node again whose document is gone, and a batch
+        could not say what has become of a member. A unique job keeps others away. A correction and an undo need the
+        job that they are for.
+        """
+        for job in jobs:
+            if self._is_needed(job):
+                kept(job)
+            else:
+                yield job
+
+    def _is_needed(self, job: Job) -> bool:
+        if job.unique_until is not None and job.unique_until > self._clock():
+            return True
+        by = (job.flow and job.flow.id, job.batch, job.superseded_by, job.undone and job.undone.job_id)
+        return any(self._needs_others(job.tenant, each) for each in by if each)
+
+    def _needs_others(self, tenant: str, job_id: str) -> bool:
+        """Whether this flow, batch, correction or undo is live, or dead and so may be redriven."""
+        name = (tenant, job_id)
+        if name not in self._needing:
+            try:
+                found = self._store.get(tenant, job_id)
+            except MalformedDocumentError:
+                # A newer version has written it.
+                return True
+            ended = found is None or found.retention_over(self._clock())
+            self._needing[name] = not (ended or (found and found.state.terminal and found.state is not State.DEAD))
+        return self._needing[name]
 
     def purge(self, job: Job) -> bool:
         """False when the job has changed since it was read: redriven, or redriven and ended again.
 
-        Publish deletes its payload when the stream reports the deletion of the document.
+        It may be needed: see `without_needed`. Publish deletes its payload when the stream reports the deletion of the
+        document.
         """
         try:
             self._store.forget(job)

@@ -10,8 +10,10 @@ from tidemill.application.job_filter import JobFilter
 from tidemill.cli.bulk_change import BulkChange
 from tidemill.cli.confirm import require_confirmation
 from tidemill.cli.errors import report_unreadable_item
+from tidemill.cli.formatting import count
 from tidemill.cli.installation import Installation
 from tidemill.cli.job_filter_options import job_filter_options, read_units_option, write_pace_options
+from tidemill.cli.output import say
 from tidemill.cli.parameter_types import DURATION, reason_text
 from tidemill.cli.scanned_jobs import scanned_jobs
 from tidemill.domain.states import TERMINAL, State
@@ -52,6 +54,9 @@ def purge(
     Scans the whole table, at a limited rate. A job must match all options. Live jobs are never deleted. A deleted job
     cannot be redriven. Its idempotency key is forgotten: a submission with the same key creates a new job.
 
+    Kept are the jobs that others need: the nodes of a flow and the members of a batch that are live or dead, unique
+    jobs until their period ends, and jobs whose correction or undo is live or dead.
+
     Safe to repeat and to run concurrently. `tidemill audit` shows who purged what.
     """
     require_confirmation(yes=yes or dry_run, alternative=", or --dry-run to see the plan")
@@ -70,5 +75,9 @@ def purge(
         yes=yes,
         as_json=as_json,
     )
+    kept: list[str] = []
     found = scanned_jobs(installation, wanted, read_units, report_unreadable_item)
-    change.run(installation, found, installation.purger.purge)
+    unneeded = installation.purger.without_needed(found, kept=lambda job: kept.append(job.id))
+    change.run(installation, unneeded, installation.purger.purge)
+    if kept:
+        say(f"Kept {count(len(kept), 'job')} that a flow, a batch, a correction, an undo or a unique period needs.")

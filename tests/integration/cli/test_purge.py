@@ -37,6 +37,19 @@ def test_type_and_state_select_the_jobs(cloud: Cloud) -> None:
     assert exist(cloud, dead, other, fine) == [False, True, True]
 
 
+def test_the_jobs_of_a_live_batch_are_kept(cloud: Cloud) -> None:
+    at = clock.now() - timedelta(days=40)
+    batch = a_job(created_at=at)
+    cloud.table.put(batch)
+    member = a_job(tenant=batch.tenant, state=State.SUCCEEDED, due=None, created_at=at, finished_at=at, batch=batch.id)
+    cloud.table.put(member)
+    other = ended(cloud)
+    result = run("purge", "--older-than", "30d", "--yes")
+    assert (result.exit_code, result.stdout) == (0, "Deleted 1 of 1 job.\n")
+    assert "Kept 1 job that a flow, a batch" in result.stderr
+    assert exist(cloud, member, other) == [True, False]
+
+
 def test_a_dry_run_prints_the_plan_and_changes_nothing(cloud: Cloud) -> None:
     ended(cloud)
     ended(cloud, state=State.DEAD, type_="u")

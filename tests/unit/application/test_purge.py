@@ -1,5 +1,8 @@
 """The purge use case: the plan, the deletion, and the advance of groups."""
 
+from dataclasses import replace
+from datetime import datetime
+
 import pytest
 
 from tests.support.builders import (
@@ -16,8 +19,11 @@ from tests.support.job_tables import Table
 from tests.support.single_job import Clock
 from tidemill.application.ports import JobStore
 from tidemill.application.purge import Purger
+from tidemill.domain.errors import MalformedDocumentError
+from tidemill.domain.flow_place import FlowPlace
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
+from tidemill.domain.undo import Undone
 
 
 @pytest.fixture
@@ -84,3 +90,69 @@ def test_the_purge_of_a_job_without_a_group_advances_none(clock: Clock) -> None:
             """Deletes it."""
 
     assert Purger(store=Store(), clock=clock).purge(a_job(state=State.DEAD))  # type: ignore[arg-type]  # no `advance`
+
+
+FLOW = a_job(id="flow")
+NODE = a_job(id="ended", state=State.SUCCEEDED, flow=FlowPlace(id="flow", node="n"))
+
+
+class Read:
+    """`PurgeStore` that reads."""
+
+    def __init__(self, *jobs: Job | Exception) -> None:
+        self.jobs = {job.id: job for job in jobs if isinstance(job, Job)}
+        self.error = next((each for each in jobs if isinstance(each, Exception)), None)
+        self.asked: list[str] = []
+
+    def get(self, tenant: str, job_id: str) -> Job | None:
+        assert tenant == NODE.tenant
+        self.asked.append(job_id)
+        if self.error:
+            raise self.error
+        return self.jobs.get(job_id)
+
+
+def without_needed(store: Read, *jobs: Job) -> tuple[list[Job], list[Job]]:
+    """Those that may be purged, and those that are kept."""
+    kept: list[Job] = []
+    purger = Purger(store=store, clock=lambda: NOW)  # type: ignore[arg-type]  # it only reads
+    return list(purger.without_needed(jobs, kept=kept.append)), kept
+
+
+@pytest.mark.parametrize("state", list(State))
+@pytest.mark.parametrize(
+    "job",
+    [
+        NODE,
+        replace(NODE, flow=None, batch="flow"),
+        replace(NODE, flow=None, superseded_by="flow"),
+        replace(NODE, flow=None, undone=Undone(job_id="flow", at=NOW, by="ada", reason="")),
+    ],
+)
+def test_a_job_is_kept_while_one_that_needs_it_is_live_or_dead(job: Job, state: State) -> None:
+    needed = not state.terminal or state is State.DEAD
+
+    assert without_needed(Read(replace(FLOW, state=state)), job) == (([], [job]) if needed else ([job], []))
+
+
+def test_a_job_is_purged_if_what_needed_it_is_gone_or_has_expired() -> None:
+    assert without_needed(Read(), NODE) == ([NODE], [])
+    assert without_needed(Read(replace(FLOW, state=State.DEAD, expires_at=NOW)), NODE) == ([NODE], [])
+
+
+def test_a_job_is_kept_while_only_a_newer_version_can_read_what_may_need_it() -> None:
+    assert without_needed(Read(MalformedDocumentError("schema 99")), NODE) == ([], [NODE])
+
+
+@pytest.mark.parametrize(("until", "needed"), [(NOW, False), (NOW + SECOND, True)])
+def test_a_unique_job_is_kept_until_its_period_ends(until: datetime, *, needed: bool) -> None:
+    job = replace(NODE, flow=None, unique_until=until)
+
+    assert without_needed(Read(), job) == (([], [job]) if needed else ([job], []))
+
+
+def test_each_flow_is_read_once() -> None:
+    store = Read(FLOW)
+
+    assert without_needed(store, NODE, replace(NODE, id="two"))[0] == []
+    assert store.asked == ["flow"]
