@@ -20,7 +20,7 @@ from tidemill.cli.installation import Installation
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.states import State
-from tidemill.names import MIGRATION_TYPE, Env, Lane
+from tidemill.names import FLOW_TYPE, MIGRATION_TYPE, Env, Lane
 from tidemill.system import clock
 
 _ADD: Final = "tests.support.migrations:add_unit"
@@ -214,6 +214,13 @@ def test_only_operators_can_submit_a_migration(system: Mill, put: Callable[..., 
 
     assert composition.store().get(TENANT, job_id).state is State.DEAD  # type: ignore[union-attr]  # it was accepted
     assert payload(job) == {"n": 1}
+
+
+def test_the_payloads_of_built_in_types_are_not_migrated(system: Mill) -> None:
+    result = run("migrate", FLOW_TYPE, "--with", _ADD, "--yes")
+
+    assert (result.exit_code, system.stored()) == (2, 0)
+    assert "the payloads of tidemill.flow are not those of an app" in " ".join(result.stderr.split())
 
 
 @pytest.mark.parametrize("arguments", [[], ["--with", "add_unit", "--yes"], ["--with", _ADD], ["--with", "os.system:"]])

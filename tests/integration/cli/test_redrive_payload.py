@@ -12,6 +12,7 @@ import pytest
 from tests.integration.cli.conftest import Cloud, run
 from tests.support.builders import brought_to, stored
 from tidemill.domain.states import State
+from tidemill.names import BATCH_TYPE, EVENT_TYPE, FLOW_TYPE
 
 OTHER = {"n": 2}
 
@@ -66,6 +67,17 @@ def test_a_payload_that_does_not_fit_changes_nothing(cloud: Cloud, tick: Tick) -
     error = " ".join(result.stderr.split())
     assert f"the payload does not fit the type {job.type}: /payload/n: Field required" in error
     assert cloud.contents() == before
+
+
+@pytest.mark.parametrize("type_", [FLOW_TYPE, BATCH_TYPE, EVENT_TYPE])
+def test_a_job_of_a_built_in_type_keeps_its_payload(cloud: Cloud, tick: Tick, type_: str) -> None:
+    job = cloud.dead_job(type=type_)
+
+    result = run("redrive", job.id, "--payload", "{}", "--yes")
+
+    assert result.exit_code == 1
+    assert f"is of the type {type_}, whose payload cannot be replaced" in " ".join(result.stderr.split())
+    assert (stored(cloud.store, job), tick.events) == (job, [])
 
 
 @pytest.mark.parametrize("state", [State.RUNNING, State.SUCCEEDED])
