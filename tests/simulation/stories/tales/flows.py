@@ -171,3 +171,29 @@ def a_flow_whose_nodes_are_purged(stage: Stage) -> None:
     stage.post(f"/flows/{flow['id']}/nodes", {"nodes": [_node("more", "slow")]})
     stage.passes(3)
     stage.get(f"/flows/{flow['id']}")
+
+
+def a_blocked_node_that_an_owner_and_an_operator_would_remove(stage: Stage) -> None:
+    """It can be neither cancelled nor superseded, and a purge keeps it. Its flow is redriven, and it runs."""
+    flow = stage.post("/flows", {"nodes": [_node("a", fails=2), _node("b", "a")]}, key="one")
+    stage.passes(60)
+
+    def find() -> str:
+        started = composition.store().get(TENANT, flow["id"])
+        assert started
+        return node_job_id(started, "b")
+
+    blocked = stage.operate("looks for the blocked node", find)
+    stage.post(f"/jobs/{blocked}/cancel")
+    stage.post("/jobs", {"type": "sim.plain", "supersedes": blocked})
+
+    def purge() -> list[bool]:
+        job = composition.store().get(TENANT, blocked)
+        assert job
+        jobs = purger()
+        return [jobs.purge(each) for each in jobs.without_needed([job], kept=lambda _: None)]
+
+    stage.operate("purges the blocked node", purge)
+    stage.post(f"/jobs/{flow['id']}/redrive")
+    stage.passes(60)
+    stage.get(f"/flows/{flow['id']}")
