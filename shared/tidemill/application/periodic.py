@@ -32,8 +32,8 @@ def submission(
     """The job to submit; or the pause because of which the schedule skips this time.
 
     The key makes one job of all calls that mean the same: a scheduled time, a second of an operator, or all times
-    that fall into one pause. Whether a time does depends on that time alone: a call that is delivered once before and
-    once in a pause, or once in a pause and once after it, gets the same key.
+    that fall into one pause, or into several without a gap. Whether a time does depends on that time alone: a call
+    that is delivered once before and once in a pause, or once in a pause and once after it, gets the same key.
     """
     name = job_type.name
     if call.requested:
@@ -44,8 +44,9 @@ def submission(
         return Submission(type=name, key=f"{name} {call.scheduled_at}")
     if not job_type.catch_up:
         return pause
+    since = configuration.schedule_paused_since(name, job_type.lane, scheduled=scheduled)
     # Publish parks it until the end of the pause, if that is still to come.
-    return Submission(type=name, key=f"{name} catch-up {pause.since.isoformat()}", tags=[CATCH_UP_TAG])
+    return Submission(type=name, key=f"{name} catch-up {since.isoformat()}", tags=[CATCH_UP_TAG])
 
 
 def may_act_unconfirmed(call: Call, *, now: datetime) -> bool:

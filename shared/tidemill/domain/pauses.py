@@ -1,6 +1,6 @@
 """Pauses: what an operator has stopped for a time, and which jobs that holds back. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -125,6 +125,10 @@ class Pause:
         """Of several pauses that cover a job, the first one has it."""
         return list(Scope).index(self.target.scope), str(self.target)
 
+    def lasts_to(self, time: datetime) -> bool:
+        """Whether it has not ended before."""
+        return self.until is None or time <= self.until
+
     def holds(self, scheduled: datetime, *, acts_within: timedelta = ACTS_WITHIN) -> bool:
         """Whether this time of a schedule falls into the pause. The present time does not matter.
 
@@ -132,6 +136,19 @@ class Pause:
         handles: a time this early came before each function knew of the pause.
         """
         return self.since + acts_within <= scheduled and (self.until is None or scheduled < self.until)
+
+
+def first_time(pauses: Collection[Pause], scheduled: datetime, *, acts_within: timedelta) -> datetime:
+    """The first time of a schedule that these pauses hold without a gap up to this one; itself if none does.
+
+    Who extends a pause replaces it, and pauses of several targets may overlap: for their jobs these are one pause.
+    """
+    first = scheduled
+    while earlier := [
+        begin for pause in pauses if (begin := pause.since + acts_within) < first and pause.lasts_to(first)
+    ]:
+        first = min(earlier)
+    return first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

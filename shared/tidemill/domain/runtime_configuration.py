@@ -27,7 +27,7 @@ from tidemill.domain.overrides import (
     check_type,
     override_of,
 )
-from tidemill.domain.pauses import ACTS_WITHIN, LATEST_CALL, Drain, Pause, Scope, Target, options_of
+from tidemill.domain.pauses import ACTS_WITHIN, LATEST_CALL, Drain, Pause, Scope, Target, first_time, options_of
 from tidemill.domain.quotas import DEFAULT_QUOTA, Quota
 from tidemill.domain.setting import Setting, decoded
 from tidemill.domain.strain import LEVEL_SETTING, NO_STRAIN, level_of
@@ -118,8 +118,16 @@ class RuntimeConfiguration:
 
         It may have ended since.
         """
-        stops = (pause for pause in self._present_and_past if pause.target.stops_schedule(type_, lane))
+        stops = self._pauses_of_schedule(type_, lane)
         return next((pause for pause in stops if pause.holds(scheduled, acts_within=self.acts_within)), None)
+
+    def schedule_paused_since(self, type_: str, lane: Lane, *, scheduled: datetime) -> datetime:
+        """When the first of the pauses began that have stopped the schedule of this type without a gap to this time."""
+        stops = self._pauses_of_schedule(type_, lane)
+        return first_time(stops, scheduled, acts_within=self.acts_within) - self.acts_within
+
+    def _pauses_of_schedule(self, type_: str, lane: Lane) -> list[Pause]:
+        return [pause for pause in self._present_and_past if pause.target.stops_schedule(type_, lane)]
 
     def pause_of_line(self, line: Line, *, now: datetime) -> Pause | None:
         """The pause in force whose jobs wait in this line."""
@@ -233,9 +241,9 @@ class RuntimeConfiguration:
 
     def _past(self, name: str, now: datetime) -> dict[str, Any]:
         """The member of the past pauses after a change of this setting. Empty if it never had one."""
-        past = [
-            setting for setting in _past_pauses(self.document) if setting.until and now < setting.until + LATEST_CALL
-        ]
+        # An older pause counts as long as others follow it without a gap.
+        needed = first_time(self._present_and_past, now - LATEST_CALL, acts_within=self.acts_within)
+        past = [setting for setting in _past_pauses(self.document) if setting.until and needed < setting.until]
         for setting in self.settings.values():
             pause = _pause(setting)
             if pause and pause.target.stops_schedules and (setting.name == name or not setting.in_force(now)):

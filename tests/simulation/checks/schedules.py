@@ -35,6 +35,8 @@ class _Paused:
     target: str
     since: datetime
     until: datetime | None
+    #: As `until`, and at the earliest: an operator who resumes does it a little before the table has it.
+    sure_until: datetime | None
 
     def holds(self, at: datetime) -> bool:
         return self.since + ACTS_WITHIN <= at and (self.until is None or at < self.until)
@@ -84,14 +86,17 @@ class ScheduleChecks:
         held = {name.removeprefix(_PREFIX): entry for name, entry in settings.items() if name.startswith(_PREFIX)}
         for target, paused in list(self._standing.items()):
             if target not in held or datetime.fromisoformat(held[target]["at"]) != paused.since:
+                replaced = target in held
+                ended = datetime.fromisoformat(held[target]["at"]) if replaced else now
                 paused.until = min(paused.until or now + ACTS_WITHIN, now + ACTS_WITHIN)
+                paused.sure_until = min(paused.until, ended + (ACTS_WITHIN if replaced else ACTS_WITHIN - _PROMPT))
                 del self._standing[target]
         for target, entry in held.items():
             if target not in self._standing:
                 since = datetime.fromisoformat(entry["at"])
                 self._slow = self._slow or now - since > _PROMPT
                 until = datetime.fromisoformat(entry["until"]) if "until" in entry else None
-                self._standing[target] = paused = _Paused(target, since, until)
+                self._standing[target] = paused = _Paused(target, since, until, until)
                 self._pauses.append(paused)
 
     def _answer(self, event: Any, answer: Any) -> None:
@@ -112,6 +117,15 @@ class ScheduleChecks:
         makes_up = "tags" in job and {"S": CATCH_UP_TAG} in job["tags"]["L"]
         require(makes_up or not sure, _PAUSED, f"{time[1]} has a job of its own though {sure} was paused", key)
         require(not makes_up or perhaps, _PAUSED, f"{time[1]} has no job of its own, and no pause", key)
+        if makes_up:
+            self._require_one_job([one for one in self._pauses if one.target in names], time, key)
+
+    def _require_one_job(self, pauses: Sequence[_Paused], time: tuple[str, str], key: str) -> None:
+        """Of all times that the pauses hold without a gap between this time and them."""
+        for other, ids in self._answered.items():
+            first, last = sorted(datetime.fromisoformat(at) for at in (time[1], other[1]))
+            if other[0] == time[0] and other not in self._unsure and _without_gap(pauses, first, last):
+                require(ids == self._answered[time], _PAUSED, f"{time[1]} and {other[1]} have two", key)
 
     def _unread(self) -> bool:
         """Whether a tick could not read something: perhaps the configuration."""
@@ -121,6 +135,20 @@ class ScheduleChecks:
         return datetime.fromisoformat("1970-01-01T00:00:00+00:00") + timedelta(
             milliseconds=self._world.scheduler.now_ms
         )
+
+
+def _without_gap(pauses: Sequence[_Paused], first: datetime, last: datetime) -> bool:
+    """Whether pauses surely hold all times from the first one to the last one."""
+    at = first
+    while at <= last:
+        holding = [one.sure_until for one in pauses if one.since + ACTS_WITHIN <= at]
+        if None in holding:
+            return True
+        further = max((until for until in holding if until and until > at), default=None)
+        if further is None:
+            return False
+        at = further
+    return True
 
 
 def _time_of(event: Any) -> tuple[str, str]:

@@ -37,6 +37,12 @@ PAUSES: Final = (
         "sorted(self._pauses, key",
     ),
     Mutant(
+        "a pause that is extended begins anew",
+        modules.PERIODIC,
+        "since = configuration.schedule_paused_since(name, job_type.lane, scheduled=scheduled)",
+        "since = pause.since",
+    ),
+    Mutant(
         "a paused limit key is not asked for",
         modules.GATES,
         "if pause := configuration.pause_of_limit(slot.line, now=now):",

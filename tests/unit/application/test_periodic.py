@@ -35,6 +35,36 @@ def test_a_call_for_a_time_in_a_pause_makes_the_job_that_catches_up() -> None:
     assert made == Submission(type="test.job", key=f"test.job catch-up {since}", tags=[CATCH_UP_TAG])
 
 
+@pytest.mark.parametrize("first", ["type=test.job", "lane=default", "schedule=test.job", "tenant=schedule"])
+def test_the_times_of_pauses_that_follow_each_other_without_a_gap_make_one_job(first: str) -> None:
+    hour = timedelta(hours=1)
+    made = configured(
+        paused("lane=bulk", at=NOW - hour),
+        paused(first, at=NOW, until=NOW + 3 * hour),
+        paused("type=test.job", at=NOW + 2 * hour, until=NOW + 8 * hour),
+    )
+    times = [NOW + hours * hour for hours in (1, 2, 2.5, 3, 7)]
+
+    keys = {_key(submission(Call(scheduled_at=time.isoformat()), TYPE, made, now=time)) for time in times}
+
+    assert keys == {f"test.job catch-up {NOW.isoformat()}"}
+
+
+def test_the_times_of_a_pause_that_begins_after_another_has_ended_make_another_job() -> None:
+    minute = timedelta(minutes=1)
+    second = NOW + 2 * minute
+    made = configured(paused("lane=default", at=NOW, until=second), paused("type=test.job", at=second))
+
+    job = submission(Call(scheduled_at=(NOW + 3 * minute).isoformat()), TYPE, made, now=NOW)
+
+    assert _key(job) == f"test.job catch-up {second.isoformat()}"
+
+
+def _key(made: Submission | Pause) -> str | None:
+    assert isinstance(made, Submission)
+    return made.key
+
+
 def test_a_type_that_does_not_catch_up_skips_the_times_of_a_pause() -> None:
     made = submission(Call(scheduled_at=TIME), replace(TYPE, catch_up=False), _paused(), now=NOW)
 

@@ -155,6 +155,18 @@ def test_a_past_pause_is_kept_for_the_latest_call_and_only_if_it_stopped_schedul
     assert configured(replace(A_FLAG, at=after), **kept.document).document["past_pauses"] == []
 
 
+def test_a_past_pause_is_kept_as_long_as_others_follow_it_without_a_gap() -> None:
+    month = timedelta(days=30)
+    extended = configured(paused("type=t"), paused("type=t", at=NOW + month))
+    later = configured(replace(A_FLAG, at=NOW + 2 * month), **extended.document)
+    since = later.schedule_paused_since("t", Lane.BULK, scheduled=NOW + 2 * month)
+
+    assert since == NOW
+    resumed = RuntimeConfiguration(document=later.without_setting("pauses.type=t", now=NOW + 2 * month))
+    assert len(resumed.document["past_pauses"]) == 2
+    assert configured(replace(A_FLAG, at=NOW + 3 * month), **resumed.document).document["past_pauses"] == []
+
+
 def test_many_past_pauses_leave_room_for_settings() -> None:
     made = NOTHING_SET
     for number in range(100):

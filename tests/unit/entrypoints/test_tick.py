@@ -156,13 +156,28 @@ def test_a_time_of_a_pause_that_has_ended_makes_no_second_job(mill: Mill, again:
     assert len(_jobs(mill)) == 1
 
 
-def test_a_pause_that_replaces_another_leaves_it_its_times(mill: Mill) -> None:
+@pytest.mark.parametrize("second", ["schedule=test.noop", "lane=default", "tenant=schedule"])
+def test_pauses_without_a_gap_between_them_make_one_job(mill: Mill, second: str) -> None:
     _pause(mill, "schedule=test.noop")
     inside = _time(mill)
     _tick(inside)
-    _pause(mill, "schedule=test.noop")
+    _pause(mill, second)
     _tick(inside)
+    _tick(_time(mill))
+    if second != "schedule=test.noop":
+        _resume(mill, "schedule=test.noop")
+    mill.late += timedelta(days=7)
+    _pause(mill, "type=test.other")
+    _tick(_time(mill))
     assert len(_jobs(mill)) == 1
+
+
+def test_a_pause_after_a_gap_has_a_job_of_its_own(mill: Mill) -> None:
+    _pause(mill, "schedule=test.noop")
+    _tick(_time(mill))
+    _resume(mill, "schedule=test.noop")
+    mill.late += timedelta(seconds=1)
+    _pause(mill, "schedule=test.noop")
     _tick(_time(mill))
     assert len(_jobs(mill)) == 2
 
