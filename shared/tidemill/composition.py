@@ -23,7 +23,6 @@ from tidemill.application.submit import Admit, Submit, admit_all
 from tidemill.application.superseding import Superseder
 from tidemill.application.undo import Undoer
 from tidemill.aws import clients
-from tidemill.domain.job import Job
 from tidemill.dynamodb.breaker_item import DynamoBreakers
 from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.dynamodb.indexes import Indexes
@@ -135,27 +134,31 @@ def submit() -> Submit:
 @cache
 def api_submit() -> Submit:
     """For callers over HTTP."""
-    from tidemill.application.paused_submissions import refuse_paused
-    from tidemill.application.quota_admission import QuotaCounter, refuse_over_quota
     from tidemill.application.shed_submissions import shed_or_defer
+
+    paused, over_quota = pause_admission(), quota_admission()
+    current = configuration().current
+    shed = shed_or_defer(known_job_types(), current, clock.now, draw=random_draw.draw, governor=governor())
+    return _submit(lambda job: over_quota(shed(paused(job))))
+
+
+@cache
+def pause_admission() -> Admit:
+    """For what callers over HTTP submit in any way."""
+    from tidemill.application.paused_submissions import refuse_paused
+
+    return refuse_paused(configuration().current, clock.now)
+
+
+@cache
+def quota_admission() -> Admit:
+    """As above. An execution environment has one count."""
+    from tidemill.application.quota_admission import QuotaCounter, refuse_over_quota
     from tidemill.dynamodb.quota_items import DynamoSubmissionCounts
 
     counts = DynamoSubmissionCounts(dynamodb(), table=setting(Env.JOBS_TABLE), new_token=ids.new_token)
-    paused = refuse_paused(configuration().current, clock.now)
-    shed = shed_or_defer(
-        known_job_types(),
-        configuration().current,
-        clock.now,
-        draw=random_draw.draw,
-        governor=governor(),
-    )
     canary = os.environ.get(Env.CANARY)
-    over_quota = refuse_over_quota(configuration().current, QuotaCounter(counts), clock.now, exempt=canary)
-
-    def admit(job: Job) -> Job:
-        return over_quota(shed(paused(job)))
-
-    return _submit(admit)
+    return refuse_over_quota(configuration().current, QuotaCounter(counts), clock.now, exempt=canary)
 
 
 def _submit(admit: Admit) -> Submit:

@@ -1,11 +1,12 @@
 """The part of the composition root that only some users of flows need, so that other functions need not import it."""
 
+from collections.abc import Sequence
 from functools import cache
 
 from tidemill import composition
 from tidemill.application.flow_look import FlowLook
 from tidemill.application.flows import FlowControl
-from tidemill.application.submit import Submit
+from tidemill.application.submit import Admit, Submit
 from tidemill.system import random_draw
 
 
@@ -25,5 +26,13 @@ def flow_growth() -> FlowControl:
     return _flow_control(composition.submit())
 
 
-def _flow_control(submit: Submit) -> FlowControl:
-    return FlowControl(composition.control(), composition.flow_parts(submit), pause_below=random_draw.pause_below)
+@cache
+def api_flow_growth() -> FlowControl:
+    """The same, over HTTP."""
+    admits = [composition.pause_admission(), composition.quota_admission()]
+    return _flow_control(composition.submit(), admits)
+
+
+def _flow_control(submit: Submit, admits: Sequence[Admit] = ()) -> FlowControl:
+    parts = composition.flow_parts(submit)
+    return FlowControl(composition.control(), parts, pause_below=random_draw.pause_below, admits=admits)

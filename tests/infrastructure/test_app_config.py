@@ -40,7 +40,7 @@ def test_the_functions_that_read_the_configuration_may_read_the_copy(asked: Synt
         if "appconfig:GetLatestConfiguration" in json.dumps(policies):
             assert Env.APP_CONFIG in function["Environment"]["Variables"]
             readers.add(verb_of(function))
-    assert readers == {"submit", "publish", "work", "wake", "tick"}
+    assert readers == {"submit", "control", "publish", "work", "wake", "tick"}
     assert Output.APP_CONFIG in asked.pipeline["Outputs"]
 
 

@@ -1,13 +1,14 @@
 """Pauses through the functions: nothing of what is paused starts, nothing is lost, and it all runs afterwards."""
 
+import json
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from tests.support.deployed_functions import TENANT, Mill
-from tests.support.http_events import call
-from tidemill import composition
+from tests.support.http_events import Answer, call
+from tidemill import Done, Submission, composition
 from tidemill.application.configuration import CACHED_FOR, Configurator
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import reference_to
@@ -16,8 +17,8 @@ from tidemill.domain.states import State
 from tidemill.domain.waiting import LONGEST_PARKED, Cause, Line
 from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.dynamodb.limit_item import PAUSE_PREFIX
-from tidemill.entrypoints import submit
-from tidemill.names import JOB_KEY
+from tidemill.entrypoints import control, submit
+from tidemill.names import FLOW_PACKAGE, JOB_KEY, Env
 from tidemill.sqs import messages
 
 MINUTE = timedelta(minutes=1)
@@ -241,6 +242,46 @@ def test_with_reject_new_the_api_answers_503_with_retry_after(mill: Mill) -> Non
 
     resume(mill)
     assert mill.post().status == 202
+
+
+@pytest.mark.parametrize("target", [TYPE, f"tenant={TENANT}", "lane=default"])
+def test_with_reject_new_a_flow_gets_no_nodes_over_http(
+    mill: Mill, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(Env.JOB_PACKAGES, f"tests.support.jobs,{FLOW_PACKAGE}")
+    flow = posted("/flows", nodes=[{"name": "first", "type": "test.scripted"}]).body["id"]
+    path = f"/flows/{flow}/nodes"
+    assert posted(path, nodes=[{"name": "second", "type": "test.scripted", "after": ["first"]}]).status == 200
+    pause(mill, target, reject_new=True)
+
+    refused = posted(path, nodes=[{"name": "third", "type": "test.scripted"}])
+    again = posted(path, nodes=[{"name": "second", "type": "test.scripted", "after": ["first"]}])
+
+    assert (refused.status, refused.body["type"]) == (503, "urn:tidemill:problem:paused")
+    assert refused.headers["Retry-After"] == "60"
+    assert (again.status, again.body["size"]) == (200, 2)
+    resume(mill, target)
+    assert posted(path, nodes=[{"name": "third", "type": "test.scripted"}]).body["size"] == 3
+
+
+def test_with_reject_new_nothing_is_undone_over_http(mill: Mill) -> None:
+    mill.script.handler = lambda _payload, _run: Done(undo=Submission(type="test.noop", payload={}))
+    job_id = mill.accepted()
+    mill.run()
+    pause(mill, "type=test.noop", reject_new=True)
+
+    refused = call(control, "POST", f"/jobs/{job_id}/undo")
+
+    assert (refused.status, refused.body["type"]) == (503, "urn:tidemill:problem:paused")
+    resume(mill, "type=test.noop")
+    first = call(control, "POST", f"/jobs/{job_id}/undo")
+    assert first.status == 200
+    pause(mill, "type=test.noop", reject_new=True)
+    assert call(control, "POST", f"/jobs/{job_id}/undo").body["id"] == first.body["id"]
+
+
+def posted(path: str, **body: Any) -> Answer:
+    return call(submit, "POST", path, body=json.dumps(body), headers={"content-type": "application/json"})
 
 
 def test_retry_after_is_no_longer_than_the_pause(mill: Mill) -> None:

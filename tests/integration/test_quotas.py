@@ -1,16 +1,17 @@
 """Quotas through the functions: 429 with Retry-After, and only for the tenant that has used its quota up."""
 
+import json
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from tests.support.deployed_functions import TENANT, Mill
-from tests.support.http_events import call
+from tests.support.http_events import Answer, call
 from tidemill.application.configuration import Configurator
 from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.entrypoints import submit
-from tidemill.names import JOB_KEY, QUOTA_KEY, Env
+from tidemill.names import FLOW_PACKAGE, JOB_KEY, QUOTA_KEY, Env
 
 
 @pytest.fixture(autouse=True)
@@ -65,6 +66,24 @@ def test_over_its_quota_a_tenant_still_gets_the_job_of_a_repeated_submission(mil
     assert (again.body["id"], again.headers["Idempotent-Replayed"]) == (first.body["id"], "true")
     assert [each["status"] for each in both.body["jobs"]] == [200, 429]
     assert both.body["jobs"][0]["job"]["id"] == first.body["id"]
+
+
+def test_each_node_that_is_added_to_a_flow_counts(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(Env.JOB_PACKAGES, f"tests.support.jobs,{FLOW_PACKAGE}")
+    set_quota(mill, 3)
+    flow = posted("/flows", "first").body["id"]
+    path = f"/flows/{flow}/nodes"
+
+    answers = [posted(path, *names) for names in (["second", "third"], ["fourth"], ["second", "third"])]
+
+    assert [answer.status for answer in answers] == [200, 429, 200]
+    assert answers[1].body["type"] == "urn:tidemill:problem:quota-exceeded"
+    assert answers[2].body["size"] == 3
+
+
+def posted(path: str, *names: str) -> Answer:
+    body = json.dumps({"nodes": [{"name": name, "type": "test.scripted"} for name in names]})
+    return call(submit, "POST", path, body=body, headers={"content-type": "application/json"})
 
 
 def test_each_job_of_a_batch_counts(mill: Mill) -> None:

@@ -10,7 +10,7 @@ from tidemill.application.batches import NO_UNIQUE_TYPE, NOT_OF_LATER_JOBS, type
 from tidemill.application.control import Control
 from tidemill.application.flow_nodes import FlowParts
 from tidemill.application.submission_body import hash_of
-from tidemill.application.submit import Accepted, Submit
+from tidemill.application.submit import Accepted, Admit, Submit
 from tidemill.application.validation import read_payload, require_key_type, require_types
 from tidemill.domain.errors import (
     Fault,
@@ -79,11 +79,19 @@ def start_flow(flow: Flow, submit: Submit, *, tenant: str, trace: str) -> Accept
 class FlowControl:
     """Adds nodes to flows of a tenant, and cancels flows."""
 
-    def __init__(self, control: Control, parts: FlowParts, *, pause_below: Callable[[float], None]) -> None:
-        """`pause_below` waits for a random time below that many seconds."""
+    def __init__(
+        self,
+        control: Control,
+        parts: FlowParts,
+        *,
+        pause_below: Callable[[float], None],
+        admits: Sequence[Admit] = (),
+    ) -> None:
+        """`pause_below` waits for a random time below that many seconds. Each of `admits` is asked for added nodes."""
         self._control = control
         self._parts = parts
         self._pause_below = pause_below
+        self._admits = admits
 
     def add_nodes(self, tenant: str, flow_id: str, nodes: Sequence[Node]) -> Job | None:
         """Add all of these nodes to a flow that has not ended, or none; return the flow. None without such a flow.
@@ -91,9 +99,10 @@ class FlowControl:
         They may follow each other, and nodes that the flow has. The same nodes again change nothing.
 
         Raises `InvalidPayloadError` with the path of each fault, `FlowRefusedError` if the flow has ended or was
-        cancelled, and `TransactionConflictError` if too many others add nodes at this moment.
+        cancelled, `TransactionConflictError` if too many others add nodes at this moment, and what `Admit` raises.
         """
         _require_types(nodes)
+        admitted = False
         for attempt in range(_TRIES):
             if attempt:
                 # All who add nodes at once would meet again and again.
@@ -104,10 +113,20 @@ class FlowControl:
             addition = self._checked(flow, nodes)
             if addition is None:
                 return flow
+            if not admitted:
+                self._admit(tenant, nodes)
+                admitted = True
             # Others have added nodes since the read, or its run moved it: look again at what is to be added.
             with suppress(WriteRefusedError, TransactionConflictError):
                 return self._parts.flows.add(flow, addition, now=self._parts.clock())
         raise TransactionConflictError(f"the flow {flow_id} changed {_TRIES} times while nodes were added to it")
+
+    def _admit(self, tenant: str, nodes: Sequence[Node]) -> None:
+        """All nodes by each rule in turn: one that is paused leaves the others uncounted."""
+        jobs = [self._parts.submit.prepare(node.submission, tenant=tenant, trace="") for node in nodes]
+        for admit in self._admits:
+            for job in jobs:
+                admit(job)
 
     def size(self, flow: Job) -> int:
         """The number of its nodes."""

@@ -8,7 +8,7 @@ from typing import Final
 from uuid import NAMESPACE_OID, uuid5
 
 from tidemill.application.ports import Clock, Payloads, UndoStore
-from tidemill.application.submit import Accepted
+from tidemill.application.submit import Accepted, Admit, admit_all
 from tidemill.application.unnamed_payloads import delete_unnamed
 from tidemill.domain.errors import UndoRefusedError, WriteRefusedError
 from tidemill.domain.job import OWNER, Job
@@ -60,11 +60,13 @@ class Undoer:
         self._clock = clock
         self._find = find
 
-    def __call__(self, tenant: str, job_id: str, *, by: str = OWNER, reason: str = "") -> Accepted | None:
+    def __call__(
+        self, tenant: str, job_id: str, *, by: str = OWNER, reason: str = "", admit: Admit = admit_all
+    ) -> Accepted | None:
         """Submit the job that undoes this one, or return the one that an earlier call submitted. None without a job.
 
         An undo that was cancelled or has expired is submitted anew. `by` and `reason` are for the audit entry. Raises
-        `UndoRefusedError`, and as storing a payload does.
+        `UndoRefusedError`, and as storing a payload does, and what `admit` raises for the job that undoes.
         """
         while (done := self._find(tenant, job_id)) is not None:
             undo = None if done.undone is None else self._earlier(done, done.undone)
@@ -80,7 +82,7 @@ class Undoer:
                 raise UndoRefusedError("the job has recorded no undo, so nothing is known that would undo its effect")
             self._require_no_other(done)
             now = self._clock()
-            job = self._payloads.put_away(undo_job(done, done.undo, now=now, group=done.group))
+            job = self._payloads.put_away(admit(undo_job(done, done.undo, now=now, group=done.group)))
             entry = Undone(job_id=job.id, at=now, by=by, reason=reason)
             # A refused write means that another call was faster, or that the job has expired since.
             try:

@@ -102,5 +102,7 @@ class JobApi:
         control = self._functions.api_function("control", {**self._storage.loading, **self._functions.callers})
         # It reads the nodes that were added to a flow.
         self._storage.allow(control, GET, GET_MANY, PUT, UPDATE)
+        # An undo is refused while its job is paused so.
+        self._storage.allow_app_config(control)
         self._storage.files.allow(control, [GET_FILE], of=[PAYLOADS_PREFIX])
         return control

@@ -104,7 +104,7 @@ def _closed(owner: str, batch_id: str) -> Job | None:
 
 
 def _undoing(owner: str, job_id: str) -> Job | None:
-    accepted = composition.undoer()(owner, job_id)
+    accepted = composition.undoer()(owner, job_id, admit=composition.pause_admission())
     return accepted.job if accepted else None
 
 

@@ -75,7 +75,7 @@ def _add_flows(app: APIGatewayHttpResolver) -> None:
         event = app.current_event
         owner = tenant(event)
         body = read_form(NodesForm, read_object(event), lambda _form: [])
-        flows = flow_composition.flow_growth()
+        flows = flow_composition.api_flow_growth()
         flow = require_flow(flows.add_nodes(owner, job_id, [form.node() for form in body.nodes]))
         composition.telemetry().controlled("extended", flow)
         return json_response(HTTPStatus.OK, flow_view(flow, flows.size(flow)))

@@ -16,12 +16,14 @@ from tidemill.application.control import Control
 from tidemill.application.flow_nodes import FlowParts
 from tidemill.application.flows import FlowControl
 from tidemill.application.job_types import JobType
+from tidemill.application.submit import Admit
 from tidemill.domain.errors import (
     Fault,
     FlowRefusedError,
     InvalidPayloadError,
     PayloadTooLargeError,
     SignalRefusedError,
+    SubmissionPausedError,
     TransactionConflictError,
     WriteRefusedError,
 )
@@ -41,6 +43,7 @@ class Flows(InMemoryFlows):
         self.refusals: list[Exception] = []
         self.pauses: list[float] = []
         self.types: tuple[JobType, ...] = (a_job_type(name="test.node"),)
+        self.admits: tuple[Admit, ...] = ()
 
     @property
     def with_types(self) -> FlowParts:
@@ -49,7 +52,7 @@ class Flows(InMemoryFlows):
     @property
     def control(self) -> FlowControl:
         control = Control(store=self, clock=lambda: NOW, new_token=lambda: "token")
-        return FlowControl(control, self.with_types, pause_below=self.pauses.append)
+        return FlowControl(control, self.with_types, pause_below=self.pauses.append, admits=self.admits)
 
     def add(self, flow: Job, addition: str, *, now: Any) -> Job:
         if self.refusals:
@@ -270,3 +273,37 @@ def test_a_flow_that_has_ended_takes_no_cancel() -> None:
     with pytest.raises(SignalRefusedError):
         flows.control.cancel(TENANT, FLOW_ID)
     assert flows.looks == 0
+
+
+def test_each_added_node_is_asked_for_once_however_often_the_write_is_tried() -> None:
+    flows, asked = Flows(), list[tuple[str, str, str | None]]()
+
+    def admit(job: Job) -> Job:
+        asked.append((job.tenant, job.type, job.group))
+        return job
+
+    flows.admits = (admit,)
+    flows.refusals = [WriteRefusedError("add", flows.flow)] * 3
+    flows.control.add_nodes(TENANT, FLOW_ID, [a_node("c", group="g"), a_node("d")])
+    flows.control.add_nodes(TENANT, FLOW_ID, [a_node("c", group="g"), a_node("d")])
+
+    assert asked == [(TENANT, "test.node", "g"), (TENANT, "test.node", None)]
+
+
+def test_a_node_that_is_refused_adds_nothing_and_leaves_the_others_uncounted() -> None:
+    flows, counted = Flows(), list[Job]()
+
+    def refuse(job: Job) -> Job:
+        if job.group:
+            raise SubmissionPausedError("group", timedelta(minutes=1))
+        return job
+
+    def count(job: Job) -> Job:
+        counted.append(job)
+        return job
+
+    flows.admits = (refuse, count)
+    with pytest.raises(SubmissionPausedError):
+        flows.control.add_nodes(TENANT, FLOW_ID, [a_node("c"), a_node("d", group="g")])
+
+    assert (counted, flows.flow.additions) == ([], 0)

@@ -10,7 +10,7 @@ from tests.support.builders import AN_UNDO, NOW, TENANT, a_job, an_undo_of
 from tests.support.one_job import Dropped
 from tidemill.application.submit import Accepted
 from tidemill.application.undo import Undoer, undo_id, undo_job
-from tidemill.domain.errors import UndoRefusedError, WriteRefusedError
+from tidemill.domain.errors import SubmissionPausedError, UndoRefusedError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.domain.undo import Undone
@@ -165,3 +165,16 @@ def test_a_job_that_expires_during_its_undo_has_none() -> None:
     times = iter([DONE, None, None])
     undo = Undoer(store=Jobs(refusals=1), payloads=Inline(), clock=lambda: NOW, find=lambda _tenant, _id: next(times))
     assert undo(TENANT, "done") is None
+
+
+def test_an_undo_may_be_refused_and_one_that_exists_is_the_answer_all_the_same() -> None:
+    def refuse(job: Job) -> Job:
+        raise SubmissionPausedError(f"{job.tenant} {job.type}", timedelta(minutes=1))
+
+    store = Jobs(DONE)
+    with pytest.raises(SubmissionPausedError, match=f"{TENANT} {AN_UNDO.type}"):
+        undoer(store)(TENANT, "done", admit=refuse)
+    assert not store.writes
+
+    again = undoer(Jobs(UNDONE, UNDO))(TENANT, "done", admit=refuse)
+    assert again == Accepted(job=UNDO, replayed=True)
