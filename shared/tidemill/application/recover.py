@@ -14,6 +14,7 @@ from typing import Protocol, TypeVar
 from tidemill.application.pace import Pace
 from tidemill.application.ports import Clock, OpenGroup, UnreadableItem
 from tidemill.domain.errors import MalformedDocumentError, WriteRefusedError
+from tidemill.domain.flows import starts_nodes
 from tidemill.domain.history import Why
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
@@ -221,13 +222,31 @@ def _fate(job: Job) -> Fate:
 
 
 def missing(read_former: ReadPage, restored: ReadJobs, pace: Pace) -> Iterator[Recovered]:
-    """The jobs of these pages of the former table that the restored table does not have."""
+    """The jobs of these pages of the former table that the restored table does not have.
+
+    A flow that is alive starts its missing nodes anew, except those that were added to it after the restore point. Its
+    job of the restored table counts.
+    """
     for page in pages(read_former, pace):
         jobs = [found for found in page.found if isinstance(found, Job)]
         there = {(job.tenant, job.id) for job in restored([(job.tenant, job.id) for job in jobs])}
-        for job in jobs:
-            if (job.tenant, job.id) not in there:
-                yield Recovered(tenant=job.tenant, job_id=job.id, type=job.type, state=job.state, fate=Fate.MISSING)
+        gone = [job for job in jobs if (job.tenant, job.id) not in there]
+        flows = {flow for job in gone if (flow := _flow_of(job))}
+        alive = {(flow.tenant, flow.id) for flow in restored(sorted(flows)) if starts_nodes(flow)}
+        for job in gone:
+            yield Recovered(
+                tenant=job.tenant,
+                job_id=job.id,
+                type=job.type,
+                state=job.state,
+                fate=Fate.MISSING,
+                may_run_again=_flow_of(job) in alive,
+            )
+
+
+def _flow_of(job: Job) -> tuple[str, str] | None:
+    """The key of the flow of which the job is a node. None for a document that only records that a node has no job."""
+    return (job.tenant, job.flow.id) if job.flow and job.flow.mark is None else None
 
 
 def pages(read: ReadPage, pace: Pace) -> Iterator[Page]:

@@ -1,6 +1,7 @@
 """The recovery of a restored table in memory: what it writes for each job, what it reports, and how it goes on."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -22,9 +23,13 @@ from tidemill.application.recover import (
     recovery_of,
 )
 from tidemill.domain.errors import MalformedDocumentError, WriteRefusedError
+from tidemill.domain.flow_place import FlowPlace, Mark
+from tidemill.domain.flows import CANCELLED
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import Job
+from tidemill.domain.signals import Signal
 from tidemill.domain.states import State
+from tidemill.names import FLOW_TYPE
 
 LATER = NOW + 5 * SECOND
 RECOVERY = Recovery(epoch=3, table="restored", began_at=NOW, replaces="jobs")
@@ -232,6 +237,32 @@ def test_the_pages_are_read_to_the_end_and_each_is_paid_for_before_the_next() ->
         )
         for each in (one, three)
     ]
+
+
+def test_a_missing_node_of_a_flow_that_is_alive_after_the_restore_may_run_again() -> None:
+    flows = {name: a_job(id=name, type=FLOW_TYPE, state=state) for name, state in _FLOWS.items()}
+    flows["cancelled"] = replace(flows["cancelled"], signals=(Signal(name=CANCELLED, at=NOW, data=""),))
+    names = [*_FLOWS, "gone"]
+    nodes = [a_job(id=f"of {name}", flow=FlowPlace(id=name, node="n"), state=State.SUCCEEDED) for name in names]
+    marked = a_job(id="marked", flow=FlowPlace(id="waits", node="m", mark=Mark.SKIPPED), state=State.CANCELLED)
+    page = Page(found=[*nodes, marked, a_job(id="alone")], cursor=None, read_units=1.0)
+
+    def restored(keys: Sequence[tuple[str, str]]) -> list[Job]:
+        return [flows[id_] for tenant, id_ in keys if tenant == TENANT and id_ in flows]
+
+    found = {each.job_id: each.may_run_again for each in missing(lambda _cursor: page, restored, Paces())}
+
+    expected = {f"of {name}": name in {"waits", "runs"} for name in names}
+    assert found == {**expected, "marked": False, "alone": False}
+
+
+_FLOWS = {
+    "waits": State.SCHEDULED,
+    "runs": State.RUNNING,
+    "cancelled": State.QUEUED,
+    "died": State.DEAD,
+    "succeeded": State.SUCCEEDED,
+}
 
 
 def test_the_report_is_counted_by_fate_and_by_what_may_run_again() -> None:
