@@ -11,7 +11,7 @@ from tidemill.application.busy_groups import Busy, by_group, carry_out
 from tidemill.application.cursor_mover import CursorMover
 from tidemill.application.flow_nodes import FlowParts, NodeDocuments, TooLargeError
 from tidemill.domain.flow_graph import LAST
-from tidemill.domain.flows import NodeVerdict, is_flow, starts_nodes
+from tidemill.domain.flows import NodeVerdict, is_flow, over_age, starts_nodes
 from tidemill.domain.job import Job
 
 #: The work of one call: so many nodes may follow, and so many documents may be read. It takes a second or two.
@@ -40,7 +40,7 @@ class FlowAdvance:
         `redriven`: one of them had been redriven, so the nodes behind it may have ended before it.
         """
         flow = self._parts.flows.get(tenant, flow_id)
-        if flow is None or not is_flow(flow) or not starts_nodes(flow):
+        if flow is None or not is_flow(flow) or not starts_nodes(flow) or over_age(flow, now=self._parts.clock()):
             return []
         documents = NodeDocuments(flow, self._parts, most=MOST_READ)
         graph = documents.nodes.graph

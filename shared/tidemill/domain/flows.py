@@ -146,6 +146,11 @@ def starts_nodes(flow: Job | None) -> bool:
     return flow is not None and not flow.state.terminal and not is_cancelled(flow)
 
 
+def over_age(flow: Job, *, now: datetime) -> bool:
+    """Whether documents of its nodes may be gone, so that a node may seem not to have started."""
+    return now - flow.created_at >= NODES_KEPT
+
+
 def resolution_of(document: Job | None) -> Resolution:
     """Of the node that has this document."""
     if document is None or not document.state.terminal:

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from tidemill import Cancelled, Continue, Done, GiveUp, Run, WaitFor, job_type
 from tidemill.domain.errors import TransactionConflictError
-from tidemill.domain.flows import LONGEST_FLOW, LOOK, NODES_KEPT, began_at, is_cancelled, pause
+from tidemill.domain.flows import LONGEST_FLOW, LOOK, NODES_KEPT, began_at, is_cancelled, over_age, pause
 from tidemill.domain.retry import LARGEST_MAX_HOPS
 from tidemill.names import FLOW_TYPE, LARGEST_MAX_ATTEMPTS
 from tidemill.system import clock
@@ -51,7 +51,7 @@ def run_flow(_flow: StartedFlow, run: Run) -> WaitFor | Continue | Done | GiveUp
 
     look = flow_composition.flow_look()
     flow = look.flow(run.tenant, run.job_id)
-    if not is_cancelled(flow) and clock.now() - flow.created_at >= NODES_KEPT:
+    if not is_cancelled(flow) and over_age(flow, now=clock.now()):
         # A node whose document is gone would start once more.
         return GiveUp(f"it began {NODES_KEPT.days} days ago, and its nodes are kept no longer: start a new flow")
     ends_at = clock.now() + (run.deadline - clock.now()) * _SHARE

@@ -2,17 +2,18 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import timedelta
 from random import Random
 from typing import Any
 
 import pytest
 
-from tests.support.builders import NOW, a_job
+from tests.support.builders import MILLISECOND, NOW, a_job
 from tests.support.in_memory_flows import FLOW_ID, InMemoryFlows, a_fan_in, nodes
 from tidemill.application import flow_advance
 from tidemill.domain.flow_cursor import ALL_ENDED, Cursor
 from tidemill.domain.flow_place import FlowPlace
-from tidemill.domain.flows import CANCELLED
+from tidemill.domain.flows import CANCELLED, NODES_KEPT
 from tidemill.domain.job import Job
 from tidemill.domain.signals import Signal
 from tidemill.domain.states import State
@@ -38,6 +39,16 @@ def test_a_child_starts_after_its_last_parent_whichever_that_is() -> None:
             assert flows.advance(name) == []
         flows.end(order[-1])
         assert flows.advance(order[-1]) == ["child"]
+
+
+@pytest.mark.parametrize(("age", "started"), [(NODES_KEPT - MILLISECOND, ["child"]), (NODES_KEPT, [])])
+def test_a_flow_whose_nodes_may_be_gone_starts_none(age: timedelta, started: list[str]) -> None:
+    """A child whose document has expired would run a second time."""
+    flows = InMemoryFlows([{"name": "a"}, {"name": "child", "after": ["a"]}])
+    flows.documents[FLOW_ID] = replace(flows.flow, created_at=NOW - age)
+    flows.look_at_all()
+    flows.end("a")
+    assert flows.advance("a") == started
 
 
 def test_an_advance_may_be_repeated() -> None:
