@@ -150,7 +150,8 @@ class Migrator:
             return replace(progress, left=progress.left + 1)
         try:
             before = self._payloads.load(job)
-            after = self._changed(job.type, change, before)
+            # The document of a skipped or blocked node only records that it has no job. A start writes it anew.
+            after = None if job.flow and job.flow.mark else self._changed(job.type, change, before)
             if after is None:
                 return replace(progress, unchanged=progress.unchanged + 1)
             if not migration.dry_run and not self._rewritten(job, after):

@@ -25,6 +25,7 @@ from tidemill.domain.errors import (
     TransactionConflictError,
     WriteRefusedError,
 )
+from tidemill.domain.flow_place import FlowPlace, Mark
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.in_memory.single_job import Inline
@@ -179,6 +180,17 @@ def test_a_payload_in_the_new_form_stays_as_it_is() -> None:
     ran = Migrating(table)
 
     assert (ran.progress, table.rewritten) == (Progress(complete=True, unchanged=1), [])
+
+
+@pytest.mark.parametrize("mark", Mark)
+def test_a_document_that_only_records_that_a_node_has_no_job_stays_as_it_is(mark: Mark) -> None:
+    place = FlowPlace(id="flow", node="n", mark=mark)
+    job = a_job(payload="{}", state=State.CANCELLED, flow=place)
+    ended = Migration(type="test.job", ended=True, dry_run=False)
+
+    ran = Migrating(table := Table([job]), change=_fail, migration=ended)
+
+    assert (ran.progress, ran.failed, table.rewritten) == (Progress(complete=True, unchanged=1), [], [])
 
 
 def test_a_job_that_runs_is_left_alone() -> None:
