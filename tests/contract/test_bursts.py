@@ -124,17 +124,41 @@ def test_a_submission_keeps_a_job_of_use_that_keeps_its_time(store: DynamoJobSto
     assert (written.useful_until, written.due, written.payload) == (LATER, DUE, job.payload)
 
 
-@pytest.mark.parametrize("asked", [None, DUE])
-def test_a_submission_that_asks_for_no_longer_use_leaves_that_of_another(
-    store: DynamoJobStore, asked: datetime | None
-) -> None:
+def test_a_submission_that_asks_for_no_longer_use_leaves_that_of_another(store: DynamoJobStore) -> None:
     """It has read the job before the other one."""
     job = begun(store, useful_until=DUE)
     join(store, job, replace(job, useful_until=LATER))
 
-    written = join(store, job, replace(job, payload='{"v":2}', useful_until=asked), replaces=True, now=NOW + 2 * SECOND)
+    written = join(store, job, replace(job, payload='{"v":2}'), replaces=True, now=NOW + 2 * SECOND)
 
     assert (written.useful_until, written.payload) == (LATER, '{"v":2}')
+
+
+@pytest.mark.parametrize("read_before", [True, False])
+def test_a_submission_without_an_age_lets_the_job_be_of_use_for_good(store: DynamoJobStore, read_before: bool) -> None:
+    """Also if it has read the job before another one asked for longer use."""
+    job = begun(store, useful_until=DUE)
+    longer = join(store, job, replace(job, useful_until=LATER))
+
+    read = job if read_before else longer
+    written = join(store, read, replace(read, useful_until=None), now=NOW + 2 * SECOND)
+
+    assert written.useful_until is None
+    assert written == stored(store, job)
+
+
+@pytest.mark.parametrize("asked", [None, LATER + SECOND])
+def test_a_submission_that_asks_for_longer_use_looks_again_after_another_has(
+    store: DynamoJobStore, asked: datetime | None
+) -> None:
+    """It has read the job before the other one, which asked for longer still, or for use without an end."""
+    job = begun(store, useful_until=DUE)
+    join(store, job, replace(job, useful_until=asked))
+
+    with pytest.raises(WriteRefusedError):
+        join(store, job, replace(job, useful_until=LATER), now=NOW + 2 * SECOND)
+
+    assert stored(store, job).useful_until == asked
 
 
 @pytest.mark.parametrize("behind", [timedelta(0), 5 * SECOND])

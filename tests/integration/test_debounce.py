@@ -71,6 +71,18 @@ def test_a_burst_becomes_one_job_with_the_last_payload(mill: Mill) -> None:
     assert burst(mill, {"n": 3}).status == 202
 
 
+def test_a_submission_without_an_age_that_is_held_back_does_not_expire(mill: Mill) -> None:
+    mill.stop_clock()
+    first = burst(mill, {"n": 1}, max_age_seconds=60)
+    mill.late += 10 * SECOND
+    second = burst(mill, {"n": 2})
+    mill.late += 200 * SECOND
+    begin(mill, first.body["id"])
+
+    assert (second.body["id"], second.body["useful_until"]) == (first.body["id"], None)
+    assert mill.job(first.body["id"]).state is State.SUCCEEDED
+
+
 def test_a_message_that_comes_before_the_new_time_is_put_back(mill: Mill) -> None:
     mill.stop_clock()
     job_id = burst(mill, {"n": 1}).body["id"]

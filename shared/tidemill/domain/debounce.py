@@ -94,10 +94,13 @@ def useful_longer(job: Job, submission: Job, *, now: datetime) -> Job:
     """The job, as the submission has moved it or not, of use for as long as the submission asks.
 
     Its age counts from the time to which it was moved, or for one that keeps its time from the submission. Otherwise a
-    job that was held back or late could expire just after it has taken the submission. Whole seconds, as its time.
+    job that was held back or late could expire just after it has taken the submission. Whole seconds, as its time. One
+    submission without an age lets it never expire.
     """
-    if job.useful_until is None or submission.useful_until is None or submission.due is None:
+    if job.useful_until is None or submission.due is None:
         return job
+    if submission.useful_until is None:
+        return replace(job, useful_until=None)
     begins = max(job.run_at or now, now)
     until = begins + (EPOCH - begins) % SECOND + (submission.useful_until - submission.due)
     return replace(job, useful_until=max(job.useful_until, until))

@@ -66,9 +66,13 @@ def join(job: Job, changed: Job, *, by: str, now: datetime, replaces: bool, inde
         moved = _moved(changed, changed.due, changed.burst, now=now, indexes=indexes)
     replaced = _replaced(changed) if replaces else _Parts()
     marks = {"last": text(by), "joined_at": milliseconds(joined_at(job.burst, now=now)), **moved.marks}
-    sets = {**moved.sets}
-    if changed.useful_until and changed.useful_until != job.useful_until:
+    sets, removes = {**moved.sets}, [*moved.removes, *replaced.removes]
+    was_useful = job.useful_until if changed.useful_until != job.useful_until else None
+    if was_useful and changed.useful_until:
         sets["useful_until"] = milliseconds(changed.useful_until)
+    elif was_useful:
+        removes.append("useful_until")
+    longer = {":was_useful": milliseconds(was_useful)} if was_useful and changed.useful_until else {}
     if changed.state is not job.state:
         # Not appended, since nothing bounds how often a burst does this. An entry that another write adds now is lost.
         kept = job.history[-LEAST_KEPT_AFTER_FAILURE:]
@@ -78,7 +82,7 @@ def join(job: Job, changed: Job, *, by: str, now: datetime, replaces: bool, inde
         job.tenant,
         job.id,
         sets={**sets, **replaced.sets},
-        removes=[*moved.removes, *replaced.removes],
+        removes=removes,
         expressions=[*replaced.expressions, *(_in_burst(name, f":burst_{name}") for name in marks)],
         conditions=[
             # A worker has claimed the job since it was read, and runs it with the payload that it had; or it was
@@ -96,6 +100,8 @@ def join(job: Job, changed: Job, *, by: str, now: datetime, replaces: bool, inde
             # This send was under way for long. The SDK has sent the call again with success: it must not count twice.
             # Or a later submission has changed the job since, and its payload must not be replaced by an earlier one.
             "(attribute_not_exists(#burst.#joined_at) OR #burst.#joined_at < :burst_joined_at)",
+            # Another submission has asked for longer use since it was read, or for use without an end.
+            *(f"#useful_until = {value}" for value in longer),
         ],
         names=[
             *("state", "generation", "due", PAYLOAD_LOCATION_ATTRIBUTE, BURST_ATTRIBUTE, *marks),
@@ -105,6 +111,7 @@ def join(job: Job, changed: Job, *, by: str, now: datetime, replaces: bool, inde
             ":read_state": text(job.state),
             ":read_generation": number(job.generation),
             ":read_due": milliseconds(job.due),
+            **longer,
             **({":read_location": text(job.payload_at)} if job.payload_at else {}),
             **({":zero": number(0), ":one": number(1), ":now": milliseconds(now)} if replaces else {}),
             **{f":burst_{name}": value for name, value in marks.items()},

@@ -1,5 +1,6 @@
 """Programs that submit bursts on a few debounce keys, until each submission is answered."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from random import Random
@@ -18,6 +19,9 @@ _MOST_KEYS: Final = 2
 _MOST_SUBMISSIONS: Final = 9
 #: In seconds: the debounce and its maximum. With the longest, jobs are scheduled and queued.
 _SPANS: Final = ((0, 0), (1, 20), (5, 8), (30, 300), (30, 40), (600, 3_000), (1_000, 2_500))
+#: Share of keys whose submissions may have an age, in seconds. The shortest expires behind a limit or a fault.
+_AGED: Final = 0.4
+_AGES: Final = (None, None, 2, 60)
 #: Between two submissions, as a share of the debounce, and in milliseconds.
 _PAUSES: Final = (0.1, 0.9, 1.0, 1.3)
 _MOST_TOGETHER_MS: Final = 40
@@ -32,6 +36,7 @@ class _Key:
     debounce: timedelta
     longest: timedelta
     replaces: bool
+    ages: Sequence[int | None]
     #: How much a payload is padded: within the document, in an item of its own, or in a file.
     padding: int
 
@@ -42,6 +47,7 @@ class Debouncers:
     def __init__(self, world: World, checks: BurstChecks) -> None:
         self._world = world
         self._random = Random(f"bursts {world.seed}")
+        self._random_ages = Random(f"ages of bursts {world.seed}")
         self._checks = checks
 
     def plan(self) -> None:
@@ -58,6 +64,7 @@ class Debouncers:
                 debounce=timedelta(seconds=debounce),
                 longest=timedelta(seconds=longest),
                 replaces=random.random() < 0.8,
+                ages=_AGES if self._random_ages.random() < _AGED else (None,),
                 padding=random.choice([0, 0, 0, 900, 70_000]),
             )
             at_ms = self._world.scheduler.now_ms + random.randint(0, 2_000)
@@ -74,6 +81,7 @@ class Debouncers:
 
     def _begin(self, at_ms: int, key: _Key, number: int) -> None:
         random = self._random
+        age = self._random_ages.choice(key.ages)
         plan = {
             "count": number,
             "key": key.name,
@@ -88,6 +96,7 @@ class Debouncers:
             debounce=key.debounce * random.choice([1, 1, 1, 1, 0.2]),
             debounce_key=key.name,
             debounce_max=key.longest,
+            max_age=None if age is None else timedelta(seconds=age),
             replace="payload" if key.replaces else None,
         )
 

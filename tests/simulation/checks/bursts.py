@@ -35,6 +35,7 @@ _MESSAGE: Final = "the message of a debounced job comes in time"
 #: With all sends of a call.
 _LONGEST_CALL_MS: Final = 10_000
 _FEW: Final = "a burst does not send a message for each submission"
+_USEFUL: Final = "a job is of use for as long as each of its submissions asks"
 _BEGUN: Final = "a job that has begun takes no submission"
 _TYPES: Final = frozenset({"sim.debounced", "sim.debounced-limited"})
 _NEVER_RAN: Final = frozenset({State.CANCELLED, State.DEAD, State.EXPIRED})
@@ -103,7 +104,9 @@ class BurstChecks:
         joined = text_of(was, "last") != text_of(burst, "last")
         require(number_of(burst, "until") == seen.until_ms, _UNTIL, "the end of the burst has moved", key)
         require(replacements in {0, 1} and moves in {0, 1}, _COUNTED, f"by {replacements} and {moves}", key)
-        require(joined is bool(replacements or moves), _COUNTED, f"{replacements}, {moves}, joined: {joined}", key)
+        other_use = number_of(before, "useful_until") != number_of(after, "useful_until")
+        changes = bool(replacements or moves or (joined and other_use))
+        require(joined is changes, _COUNTED, f"{replacements}, {moves}, joined: {joined}", key)
         if joined:
             require(moves == (before["due"] != after["due"]), _COUNTED, f"{moves} moves", key)
             first_ms = number_of(burst, "first_replaced_at")
@@ -162,9 +165,19 @@ class BurstChecks:
         longest_ms = round((asked.debounce_max or asked.debounce).total_seconds() * 1000) + 1000
         created_ms = round(job.created_at.timestamp() * 1000)
         require_in_task(self._world.scheduler, until_ms <= created_ms + longest_ms, _UNTIL, "too late an end", key)
+        self._is_of_use(job, asked, answered.asked_ms, key)
         if asked.replace:
             written = [each.number for each in self._jobs[key].written]
             require_in_task(self._world.scheduler, answered.number in written, _RUNS, "its payload is lost", key)
+
+    def _is_of_use(self, job: Job, asked: Submission, asked_ms: int, key: str) -> None:
+        if job.useful_until is None:
+            return
+        age = asked.max_age
+        least_ms = None if age is None else asked_ms + round(age.total_seconds() * 1000) - self._skew_ms
+        until_ms = round(job.useful_until.timestamp() * 1000)
+        lasts = least_ms is not None and until_ms >= least_ms
+        require_in_task(self._world.scheduler, lasts, _USEFUL, f"until {until_ms}, asked for {least_ms}", key)
 
     def _a_run_ends(self, run: Any) -> None:
         if run.key not in self._jobs or run.submission is None:

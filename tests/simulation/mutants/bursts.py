@@ -61,4 +61,10 @@ DEBOUNCED: Final = (
         "useful_longer(moved(last, job.run_at, now=now), job, now=now)",
         "last",
     ),
+    Mutant(
+        "a job keeps the age of its first submission",
+        modules.DEBOUNCE,
+        "        return replace(job, useful_until=None)",
+        "        return job",
+    ),
 )

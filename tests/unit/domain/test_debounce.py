@@ -224,8 +224,9 @@ def test_a_job_that_starts_at_once_is_of_use_from_the_submission_on() -> None:
     assert useful_longer(job, replace(submission, due=None), now=WHOLE + MINUTE) == job
 
 
-def test_only_a_job_with_an_age_is_of_use_longer() -> None:
-    old, ageless = a_debounced_job(WHOLE, useful_until=WHOLE), a_debounced_job(WHOLE)
+def test_a_job_never_expires_once_one_submission_has_no_age() -> None:
+    ageless = a_debounced_job(WHOLE)
+    old = replace(ageless, useful_until=WHOLE)
 
     assert useful_longer(ageless, old, now=WHOLE + SECOND) == ageless
-    assert useful_longer(old, ageless, now=WHOLE + SECOND) == old
+    assert useful_longer(old, ageless, now=WHOLE + SECOND) == ageless

@@ -246,12 +246,14 @@ def of_bursts() -> Requests:
         "a far time": replace(FIRST, due=LATER, run_at=LATER, state=State.SCHEDULED),
         "a payload": replace(FIRST, payload='{"v":2}'),
         "a payload apart": replace(FIRST, payload=None, payload_at="item/1"),
-        "a longer use": replace(FIRST, useful_until=LATER),
+        "a longer use": replace(FIRST, useful_until=LATER + SECOND),
+        "use without an end": FIRST,
     }
+    aged = replace(FIRST, useful_until=LATER)
     return {
         f"join, {name}, {replaces}, {at}": partial(
             burst_writes.join,
-            replace(FIRST, payload_at=at),
+            replace(aged if "use" in name else FIRST, payload_at=at),
             changed[name],
             by="b",
             now=NOW,
