@@ -49,6 +49,30 @@ def test_a_job_whose_undo_was_deleted_cannot_be_superseded(story: Story) -> None
     refused(story.right(), f"was undone by job {undo}, which has been deleted")
 
 
+def test_a_job_that_recorded_a_step_is_superseded_only_after_its_success(story: Story) -> None:
+    story.step_fails = True
+    wrong = story.wrong()
+    story.mill.run()
+    assert story.mill.job(wrong).state is State.DEAD
+    refused(story.right(), f"job {wrong} is dead and recorded the steps charge, which nothing undoes")
+    assert story.mill.stored() == 1
+
+    assert request("POST", f"/jobs/{wrong}/cancel").status == 200
+    refused(story.right(), f"job {wrong} is cancelled and recorded the steps charge, which nothing undoes")
+
+
+def test_a_step_of_a_run_that_was_asked_to_end_lets_the_correction_die(story: Story) -> None:
+    accepted: list[str] = []
+    story.before_step = lambda: accepted.append(story.accepted())
+    story.step_fails = True
+    wrong = story.wrong()
+    story.run()
+
+    job = story.mill.job(accepted[0])
+    assert (story.ran, story.mill.job(wrong).state, job.state) == (["wrong"], State.CANCELLED, State.DEAD)
+    assert "recorded the steps charge; undo what they did" in job.errors[-1].message
+
+
 def test_an_undo_can_be_neither_undone_nor_superseded(story: Story) -> None:
     story.mill.script.handler = lambda _payload, _run: Done(undo=Submission(type="test.scripted", payload={}))
     wrong = story.wrong()

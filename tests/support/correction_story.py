@@ -26,9 +26,11 @@ class Story:
         self.during: Callable[[], Any] = lambda: None
         self.during_failure: Callable[[], Any] = lambda: None
         self.records_undo = True
+        self.before_step: Callable[[], Any] = lambda: None
+        self.step_fails = False
         mill.script.handler = self._run
 
-    def _run(self, payload: Any, _run: Run) -> Done:
+    def _run(self, payload: Any, run: Run) -> Done:
         what = payload.model_extra["what"] if payload.model_extra else payload["what"]
         self.ran.append(what)
         if what in self.fails:
@@ -36,6 +38,10 @@ class Story:
             raise PermanentJobError("no")
         if what == "wrong":
             self.during()
+            if self.step_fails:
+                self.before_step()
+                run.step("charge", lambda: 7)
+                raise RuntimeError("after the charge")
             undo = Submission(type="test.scripted", payload={"what": "undo"}) if self.records_undo else None
             return Done(undo=undo)
         return Done()

@@ -76,12 +76,19 @@ class Superseder:
 
     def _end_effect(self, earlier: Job, job: Job) -> bool:
         """Whether the earlier job has no effect. Else do what brings that about."""
-        if earlier.state in WITHOUT_EFFECT:
-            return True
-        if earlier.state is not State.SUCCEEDED:
+        if earlier.state not in WITHOUT_EFFECT | {State.SUCCEEDED}:
             # The run goes on after the request, or an older version took the submission.
             reason = f"superseded by job {job.id}"
-            return self._store.cancel(earlier, now=self._clock(), by=OWNER, reason=reason).state is State.CANCELLED
+            earlier = self._store.cancel(earlier, now=self._clock(), by=OWNER, reason=reason)
+            if earlier.state is not State.CANCELLED:
+                return False
+        if earlier.state in WITHOUT_EFFECT:
+            if names := _recorded_steps(earlier):
+                raise UndoFailedError(
+                    f"job {earlier.id}, which it supersedes, is {earlier.state} and recorded the steps {names}; undo "
+                    "what they did, discard this job, and submit it again with another key and without `supersedes`"
+                )
+            return True
         if earlier.undone is not None and earlier.undone.job_id == job.after_undo:
             return self._undone(job)
         if earlier.undo is None:
@@ -118,6 +125,11 @@ class Superseder:
         if earlier.group is not None and earlier.group != job.group:
             raise SupersedeRefusedError(
                 f"job {earlier.id} is of the group {earlier.group}; the job that supersedes it must be, too"
+            )
+        if names := _recorded_steps(earlier):
+            raise SupersedeRefusedError(
+                f"job {earlier.id} is {earlier.state} and recorded the steps {names}, which nothing undoes before its "
+                "success; supersede it after that, or cancel it, undo what they did, and leave `supersedes` out"
             )
         if earlier.undoes is not None:
             raise SupersedeRefusedError(f"job {earlier.id} undoes job {earlier.undoes}, so it cannot be superseded")
@@ -205,3 +217,8 @@ class Superseder:
     def _find(self, tenant: str, job_id: str) -> Job | None:
         job = self._store.get(tenant, job_id)
         return None if job is None or job.retention_over(self._clock()) else job
+
+
+def _recorded_steps(job: Job) -> str:
+    """Their effects stay although the job has not succeeded; a success removes them."""
+    return ", ".join(step.name for step in job.steps)

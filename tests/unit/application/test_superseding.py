@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import AN_UNDO, MILLISECOND, NOW, TENANT, a_job, an_undo_of
+from tests.support.builders import A_STEP, AN_UNDO, MILLISECOND, NOW, TENANT, a_job, an_undo_of
 from tests.support.one_job import Dropped
 from tidemill.application.job_ids import keyed_job_id, submitted_job_id
 from tidemill.application.submit import Accepted
@@ -132,6 +132,15 @@ CORRECTED = replace(EARLIER, superseded_by="later")
             [replace(EARLIER, state=State.CANCELLED, flow=FlowPlace(id="f", node="n", mark=Mark.BLOCKED))],
             "job earlier is a node of the flow f that is blocked, and would start after a redrive; cancel the flow",
         ),
+        *[
+            (
+                CORRECTION,
+                [replace(EARLIER, steps=(A_STEP, replace(A_STEP, name="ship")), state=state)],
+                f"job earlier is {state} and recorded the steps charge, ship, which nothing undoes",
+            )
+            for state in State
+            if state not in {State.SUCCEEDED, State.WAITING}
+        ],
         (CORRECTION, [replace(EARLIER, supersedes="first")], "job earlier is queued, and supersedes job first itself"),
         (CORRECTION, [UNDONE], "job earlier was undone by job undo, which has been deleted"),
         (CORRECTION, [UNDONE, UNDO], "job earlier is undone by job undo, which is queued"),
@@ -294,6 +303,17 @@ def test_the_claim_of_a_correction_undoes_a_success_in_its_own_turn_of_the_group
     ("others", "reason"),
     [
         ([replace(DONE, undo=None, superseded_by="correction")], "job earlier, which it supersedes, recorded no undo"),
+        *[
+            (
+                [replace(SEEN, state=state, steps=(A_STEP,))],
+                f"job earlier, which it supersedes, is {ended} and recorded the steps charge; undo what they did",
+            )
+            for state, ended in (
+                (State.EXPIRED, "expired"),
+                (State.CANCELLED, "cancelled"),
+                (State.RETRYING, "cancelled"),
+            )
+        ],
         ([], "job earlier, which it supersedes, or its undo has been deleted"),
         ([replace(UNDO, state=State.CANCELLED)], "job undo, which undoes job earlier, is cancelled; discard this job"),
         ([replace(UNDO, state=State.EXPIRED)], "job undo, which undoes job earlier, is expired; discard this job"),
