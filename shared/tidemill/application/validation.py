@@ -183,6 +183,11 @@ def faults(submission: Submission, job_type: JobType, *, now: datetime) -> list[
             "a job that supersedes another does not expire; leave max_age_seconds out",
         ),
         (
+            submission.supersedes is None or submission.deadline is None,
+            "/supersedes",
+            "a job that supersedes another waits for as long as that one's undo takes; leave deadline out",
+        ),
+        (
             submission.batch is None
             or (
                 may_be_id(submission.batch)

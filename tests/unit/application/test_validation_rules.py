@@ -46,7 +46,7 @@ def found(job_type: Any = PLAIN, **asked: Any) -> list[str]:
         (PLAIN, {"supersedes": "x", "delay": timedelta(0)}, []),
         (PLAIN, {"supersedes": "x", "run_at": NOW}, ["/supersedes"]),
         (PLAIN, {"supersedes": "x", "max_age": HOUR}, ["/supersedes"]),
-        (PLAIN, {"supersedes": "x", "deadline": NOW + HOUR}, []),
+        (PLAIN, {"supersedes": "x", "deadline": NOW + HOUR}, ["/supersedes"]),
         (PLAIN, {"supersedes": "x", "key": "k", "group": "g"}, []),
         (PLAIN, {"batch": ""}, ["/batch"]),
         (PLAIN, {"batch": "x" * (LONGEST_ID + 1)}, ["/batch"]),
