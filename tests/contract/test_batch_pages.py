@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from tests.support.builders import NOW, SECOND, a_job
 from tests.support.faulty_client import FaultyClient
 from tests.support.job_tables import Table
-from tidemill.domain.batches import PAGES, Page, page_number
+from tidemill.domain.batches import FINAL_STATES, PAGES, Page, page_number
 from tidemill.domain.errors import BatchRefusedError, TransactionConflictError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
@@ -99,6 +99,25 @@ def test_an_end_that_is_noted_twice_counts_once(store: DynamoJobStore, pages: Dy
         pages.record(batch, page, {State.SUCCEEDED: frozenset({job.id})}, now=NOW, last=last)
     (noted,) = pages.pages(batch)
     assert (noted.ended, noted.unfinished) == ({State.SUCCEEDED: frozenset({job.id})}, frozenset())
+
+
+@pytest.mark.parametrize("state", FINAL_STATES)
+def test_a_member_whose_key_is_submitted_again_has_not_ended(
+    store: DynamoJobStore, pages: DynamoBatchPages, state: State
+) -> None:
+    batch = a_batch(store)
+    first = store.insert_if_absent(a_member(batch, expires_at=NOW), batch=batch)
+    (page,) = pages.pages(batch)
+    pages.record(batch, page, {state: frozenset({first.id})}, now=NOW)
+
+    again = replace(first, trace="again", created_at=NOW + timedelta(hours=1), expires_at=None)
+    for _ in range(2):  # the answer to the first was lost
+        assert store.insert_if_absent(again, batch=batch) == again
+
+    (page,) = pages.pages(batch)
+    assert page.unfinished == page.members == {first.id}
+    pages.close(batch, now=NOW)
+    assert {each.closed for each in pages.pages(batch)} == {True}
 
 
 def test_an_end_is_noted_at_the_next_look_if_a_member_joins_at_this_moment() -> None:

@@ -1,6 +1,7 @@
 """Batches that are cancelled as a whole, and batches that died before their close."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from itertools import count
 from typing import Any
@@ -55,6 +56,23 @@ def key_on(page: int) -> str:
 
 def cancelled(batch_id: str) -> Answer:
     return call(control, "POST", f"/batches/{batch_id}/cancel")
+
+
+def test_a_batch_waits_for_a_member_that_is_submitted_again_after_its_document_has_expired(mill: Mill) -> None:
+    batch = an_open_batch()
+    member = mill.accepted(batch=batch, key="7")
+    mill.run()
+    members = composition.batch_members()
+    members.record(mill.job(batch), members.look(mill.job(batch)), last=False)
+    mill.table.put(replace(mill.job(member), expires_at=mill.now() - timedelta(seconds=2)))
+    late = members.look(mill.job(batch))
+
+    assert mill.post(batch=batch, key="7").status == 202
+    members.record(mill.job(batch), late, last=False)
+    assert seen(batch).body["counts"] == {"queued": 1}
+    closed(batch)
+    mill.run()
+    assert (mill.job(member).state, seen(batch).body["counts"]) == (State.SUCCEEDED, {"succeeded": 1})
 
 
 @pytest.mark.parametrize("closed_before", [False, True])

@@ -41,6 +41,8 @@ UNREADABLE: Final = "unreadable"
 #: A read of many items may see a page before a job that the same transaction wrote, so a missing job is believed only
 #: so long after the pages were closed. No transaction takes that long.
 _TRUSTED_AFTER: Final = timedelta(minutes=1)
+#: A look is recorded within the run that made it, which takes 15 minutes at most. The rest is for the clocks.
+_RECORDED_WITHIN: Final = timedelta(minutes=20)
 _SHORTEST_PAUSE: Final = timedelta(seconds=2)
 _LONGEST_PAUSE: Final = timedelta(minutes=15)
 #: So much of the time since the close passes between two looks.
@@ -99,6 +101,8 @@ class Page:
     members: frozenset[str] = frozenset()
     #: Those that a look has seen in one of the final states. A subset of `members`.
     ended: Mapping[State, frozenset[str]] = field(default_factory=dict)
+    #: No job joins it any more.
+    closed: bool = False
 
     @property
     def unfinished(self) -> frozenset[str]:
@@ -145,12 +149,16 @@ class Look:
         return replace(self, pages=[*self.pages, *more.pages], jobs=jobs, unreadable=unreadable)
 
     def newly_ended(self, page: Page) -> dict[State, frozenset[str]]:
-        """The members of the page that this look is the first to see in a final state."""
-        return {
-            state: ids
-            for state in FINAL_STATES
-            if (ids := frozenset(each for each in page.unfinished if self._state(each) == state))
-        }
+        """The members of the page that this look is the first to see in a final state.
+
+        While the page takes members, without those whose document expires before this can be recorded: the key may be
+        submitted again by then, and the new job must not count as ended.
+        """
+        soon = self.at + _RECORDED_WITHIN
+        found = [job for name in page.unfinished if (job := self.jobs.get(name))]
+        to_stay = [job for job in found if page.closed or not job.retention_over(soon)]
+        ended = {state: frozenset(job.id for job in to_stay if job.state is state) for state in FINAL_STATES}
+        return {state: ids for state, ids in ended.items() if ids}
 
     def at_rest(self, sealed_at: datetime) -> bool:
         """Whether all members are, of a batch whose pages were closed at that time."""

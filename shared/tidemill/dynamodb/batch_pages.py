@@ -1,7 +1,8 @@
 """The pages of a batch: items of the jobs table that list its members. Each clause has a comment with its race.
 
-A member is put on its page by the transaction that inserts it, and stays there. The lists are sets, so a write that
-comes twice counts once.
+A member is put on its page by the transaction that inserts it, and stays there. If its key is submitted again after its
+document has expired, the new job is live, so it leaves the lists of those that ended. The lists are sets, so a write
+that comes twice counts once.
 """
 
 import contextlib
@@ -83,14 +84,16 @@ def join(job: Job, batch: Job) -> Request:
         # Many members at once: the page is full by now.
         f"(attribute_not_exists(#{_MEMBERS}) OR size(#{_MEMBERS}) < :most)",
     ]
+    no_more_ended = ", ".join(f"#{state} :member" for state in FINAL_STATES)
     return {
         "Key": _key(batch, page_number(job.id)),
-        "UpdateExpression": f"SET #expires_at = :expires_at ADD #{_MEMBERS} :member",
+        "UpdateExpression": f"SET #expires_at = :expires_at ADD #{_MEMBERS} :member DELETE {no_more_ended}",
         "ConditionExpression": " AND ".join(conditions),
         "ExpressionAttributeNames": {
             "#expires_at": TTL_ATTRIBUTE,
             f"#{CLOSED_ATTRIBUTE}": CLOSED_ATTRIBUTE,
             f"#{_MEMBERS}": _MEMBERS,
+            **{f"#{state}": str(state) for state in FINAL_STATES},
         },
         "ExpressionAttributeValues": {
             ":expires_at": seconds(job.created_at + _LASTS),
@@ -115,6 +118,7 @@ def _page(page: int, item: Item) -> Page:
         number=page,
         members=_ids(item, _MEMBERS),
         ended={state: _ids(item, state) for state in FINAL_STATES if state in item},
+        closed=CLOSED_ATTRIBUTE in item,
     )
 
 

@@ -112,6 +112,18 @@ def test_a_look_names_the_members_that_have_ended_for_good_since() -> None:
     }
 
 
+@pytest.mark.parametrize("closed", [True, False])
+@pytest.mark.parametrize(("kept", "noted"), [(0 * MINUTE, False), (20 * MINUTE, False), (21 * MINUTE, True)])
+def test_while_a_page_takes_members_the_end_of_a_job_whose_key_is_soon_free_is_not_noted(
+    kept: timedelta, noted: bool, closed: bool
+) -> None:
+    job = replace(IN_EACH_STATE["cancelled"], id="a", expires_at=NOW + kept)
+    look = Look(at=NOW, pages=[Page(number=0, members=frozenset({"a"}), closed=closed)], jobs={"a": job})
+
+    expected = {State.CANCELLED: frozenset({"a"})} if noted or closed else {}
+    assert look.newly_ended(look.pages[0]) == expected
+
+
 def test_a_look_that_goes_on_knows_the_members_of_both_parts() -> None:
     first = replace(look_at(State.QUEUED, "old", unreadable=frozenset({"old"})), complete=False)
     second = Look(
