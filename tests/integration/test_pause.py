@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.integration.test_signals import FACT, signal, waits
 from tests.support.deployed_functions import TENANT, Mill
 from tests.support.http_events import Answer, call
 from tidemill import Done, Submission, composition
@@ -59,6 +60,35 @@ def waken(mill: Mill, *job_ids: str) -> None:
         late = [job for job in map(mill.job, job_ids) if job.state is State.QUEUED]
         if late:
             mill.work(mill.event(*(messages.encode(reference_to(job)) for job in late)))
+
+
+@pytest.mark.parametrize("while_paused", [True, False])
+def test_a_signal_for_a_paused_wait_of_some_minutes_starts_the_job_at_the_end_of_the_pause(
+    mill: Mill, *, while_paused: bool
+) -> None:
+    mill.script.handler = waits(timedelta(minutes=14))
+    job_id = mill.accepted()
+    pausing = configurator(mill)
+    mill.work(mill.event(messages.encode(reference_to(mill.job(job_id)))))
+    end = mill.job(job_id).due
+    assert end
+    pausing.set(pausing.read(), f"pauses.{TYPE}", {}, by="arn:ops", reason="a test", until=None)
+    mill.late += CACHED_FOR
+    mill.run()
+    wait = mill.job(job_id).wait
+    assert wait
+    assert (wait.cause, wait.not_before) == (Cause.PAUSE, end)
+
+    if while_paused:
+        signal(job_id)
+    resume(mill)
+    mill.wake()
+    if not while_paused:
+        assert mill.job(job_id).due == end
+        signal(job_id)
+    waken(mill, job_id)
+    assert mill.get(job_id).body["result"]["told"] == FACT
+    assert mill.now() < end
 
 
 def test_a_job_submitted_while_paused_is_never_sent_and_runs_after_the_end(mill: Mill, ran: list[str]) -> None:

@@ -5,6 +5,7 @@ from enum import StrEnum, auto
 from tidemill.domain.job import Job
 from tidemill.domain.signals import MOST_SIGNALS, same_json, unused
 from tidemill.domain.states import TERMINAL, State
+from tidemill.domain.waiting import Cause
 
 
 class Answer(StrEnum):
@@ -37,8 +38,12 @@ def answer(job: Job, name: str, data: str, *, kept_dead: bool = False) -> Answer
 
 
 def waits_for_signal(job: Job) -> bool:
-    """Parked, or queued for the end of its wait, as by wake minutes before. Not held or parked for another cause."""
+    """Parked, or queued for the end of its wait, as by wake minutes before. Not held or parked for another cause.
+
+    A pause that has ended leaves its line in the job, which is queued for the end of its wait again.
+    """
     at_end = job.awaited is not None and job.due == job.awaited.until
     if job.state is State.PARKED:
         return at_end and job.wait is not None and job.wait.alone
-    return job.state is State.QUEUED and at_end and job.wait is None and not job.holds
+    free = job.wait is None or job.wait.cause is Cause.PAUSE
+    return job.state is State.QUEUED and at_end and free and not job.holds

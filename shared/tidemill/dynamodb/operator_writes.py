@@ -10,6 +10,7 @@ from tidemill.aws.clients import Item
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import CancelRequest, DeathReason, Job, Redrive
 from tidemill.domain.outcomes import ERRORS_KEPT
+from tidemill.domain.signals import unused
 from tidemill.domain.states import AT_REST, TRANSITIONS, State, Write
 from tidemill.domain.waiting import LONGEST_PARKED, Cause, Wait
 from tidemill.dynamodb.document import (
@@ -18,12 +19,14 @@ from tidemill.dynamodb.document import (
     REDRIVES,
     SCHEMA_ATTRIBUTE,
     SCHEMA_VERSION,
+    SIGNALS_ATTRIBUTE,
     STEPS_ATTRIBUTE,
     WAIT,
     key,
 )
 from tidemill.dynamodb.indexes import Indexes, in_line
 from tidemill.dynamodb.job_writes import ended
+from tidemill.dynamodb.signal_writes import no_more_signals, signals_known
 from tidemill.dynamodb.update_requests import ATTENTION, Request, payload_changes, update, update_job
 from tidemill.names import TTL_ATTRIBUTE
 
@@ -137,8 +140,13 @@ def park(job: Job, wait: Wait, *, now: datetime) -> Request:
 
 
 def unpark(job: Job, *, now: datetime, due: datetime) -> Request:
-    wait = job.wait
-    due = max(due, wait.not_before) if wait and wait.not_before else due
+    wait, awaited = job.wait, job.awaited
+    not_before = wait.not_before if wait else None
+    # A pause has parked it while it was queued for the end of its wait. A signal that came since ends that wait.
+    paused_wait = awaited if awaited and awaited.until == not_before else None
+    if paused_wait and unused(job.signals, paused_wait.name):
+        not_before = paused_wait = None
+    due = max(due, not_before) if not_before else due
     return _update_as_read(
         job,
         sets={"state": text(State.QUEUED), "due": milliseconds(due)},
@@ -152,12 +160,15 @@ def unpark(job: Job, *, now: datetime, due: datetime) -> Request:
             "#state = :parked",
             # Since it was read, the job was released, ran, and was parked again.
             "#generation = :generation",
+            # A signal that came since it was read ends the wait. The next release finds it.
+            *([no_more_signals(len(job.signals))] if paused_wait else ()),
         ],
-        names=["generation"],
+        names=["generation", *([SIGNALS_ATTRIBUTE] if paused_wait else ())],
         values={
             ":parked": text(State.PARKED),
             ":generation": number(job.generation),
             ":one": number(1),
+            **(signals_known(len(job.signals)) if paused_wait else {}),
         },
     )
 

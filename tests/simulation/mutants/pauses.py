@@ -81,8 +81,8 @@ PAUSES: Final = (
     Mutant(
         "a parked job forgets its time",
         modules.OPERATORS,
-        "due = max(due, wait.not_before) if wait and wait.not_before else due",
-        "due = min(due, wait.not_before) if wait and wait.not_before else due",
+        "due = max(due, not_before) if not_before else due",
+        "due = min(due, not_before) if not_before else due",
     ),
     Mutant(
         "wake releases what is paused",

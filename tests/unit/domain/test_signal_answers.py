@@ -78,6 +78,11 @@ def test_only_a_dead_job_keeps_a_signal_for_its_redrive(state: State) -> None:
         (PARKED, {"wait": None}, False),
         (PARKED, {"wait": Wait(cause=Cause.LIMIT, key="k", since=NOW)}, False),
         (QUEUED, {"wait": AWAITED.wait}, False),
+        (QUEUED, {"wait": Wait(cause=Cause.LIMIT, key="k", since=NOW)}, False),
+        # It was paused meanwhile, and the pause has ended or has not.
+        (QUEUED, {"wait": Wait(cause=Cause.PAUSE, key="type=a", since=NOW)}, True),
+        (QUEUED, {"wait": Wait(cause=Cause.PAUSE, key="type=a", since=NOW), "due": END + SECOND}, False),
+        (PARKED, {"wait": Wait(cause=Cause.PAUSE, key="type=a", since=NOW)}, False),
         (QUEUED, {"holds": 1, "hold_cause": HoldCause.OUTAGE}, False),
         (PARKED, {"wait": Wait(cause=Cause.INPUT, key="rates", since=NOW)}, True),
         *(

@@ -22,6 +22,7 @@ from tidemill.aws.attribute_values import milliseconds, number, seconds, text, w
 from tidemill.aws.clients import Item
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import CancelRequest, DeathReason, Redrive
+from tidemill.domain.signals import Awaited, Signal
 from tidemill.domain.states import State
 from tidemill.domain.waiting import LONGEST_PARKED, Cause, Wait
 from tidemill.dynamodb import operator_writes
@@ -36,6 +37,11 @@ RETRYING = replace(QUEUED, state=State.RETRYING, nudges=0, nudged_at=None)
 RUNNING = a_job(state=State.RUNNING, owner="t", attempt=2, open_runs=2, generation=3, claimed_at=NOW, due=NOW + LEASE)
 SCHEDULED = a_job(state=State.SCHEDULED, due=NOW, run_at=NOW)
 PARKED = a_job(state=State.PARKED, due=LATER, wait=A_WAIT, generation=3)
+AWAITED = Awaited(cause=Cause.SIGNAL, name="a", since=NOW, until=LATER)
+#: A pause has parked it while it was queued for the end of its wait.
+PAUSED = replace(PARKED, awaited=AWAITED, wait=replace(A_WAIT, not_before=LATER))
+SIGNALLED = replace(PAUSED, signals=(Signal(name="a", at=NOW, data="1"),))
+OTHERWISE = replace(PAUSED, signals=(Signal(name="a", at=NOW, data="1", used=True),))
 ALONE = replace(PARKED, wait=Wait(cause=Cause.SIGNAL, key="a", since=NOW))
 DEAD = a_job(state=State.DEAD, due=None, finished_at=NOW, errors=(an_error(),), generation=3, created_at=NOW - SECOND)
 CRASHED = replace(
@@ -114,6 +120,18 @@ WRITES: dict[str, tuple[Request, dict[str, Item], set[str], bool]] = {
     "unpark before its time": (
         partial(operator_writes.unpark, replace(PARKED, wait=replace(A_WAIT, not_before=LATER)), now=AT, due=AT),
         {"state": text("queued"), "due": milliseconds(LATER)},
+        INDEX,
+        True,
+    ),
+    "unpark of a paused wait without its signal": (
+        partial(operator_writes.unpark, OTHERWISE, now=AT, due=AT),
+        {"state": text("queued"), "due": milliseconds(LATER)},
+        INDEX,
+        True,
+    ),
+    "unpark of a paused wait whose signal came": (
+        partial(operator_writes.unpark, SIGNALLED, now=AT, due=AT),
+        {"state": text("queued"), "due": milliseconds(AT)},
         INDEX,
         True,
     ),
@@ -292,6 +310,18 @@ AS_READ: dict[str, tuple[Request, set[str]]] = {
         {"#state IN (queued, retrying)", f"#due = {ms(NOW)}"} | read(QUEUED, "generation"),
     ),
     "unpark": (WRITES["unpark"][0], {"#state = parked"} | read(PARKED, "generation")),
+    "unpark of a paused wait without a signal": (
+        partial(operator_writes.unpark, PAUSED, now=AT, due=AT),
+        {"#state = parked", "attribute_not_exists(#signals)"} | read(PARKED, "generation"),
+    ),
+    "unpark of a paused wait without its signal": (
+        WRITES["unpark of a paused wait without its signal"][0],
+        {"#state = parked", "size(#signals) = 1"} | read(PARKED, "generation"),
+    ),
+    "unpark of a paused wait whose signal came": (
+        WRITES["unpark of a paused wait whose signal came"][0],
+        {"#state = parked"} | read(PARKED, "generation"),
+    ),
     "nudge": (
         WRITES["nudge"][0],
         {
