@@ -23,8 +23,8 @@ MUTANTS: Final = (
     Mutant(
         "a worker from before the restore deletes messages from after it",
         "tidemill.worker.message_run",
-        "            if error.later:",
-        "            if not error.later:",
+        "isinstance(error, OtherEpochError) and error.later:",
+        "isinstance(error, OtherEpochError) and not error.later:",
     ),
     Mutant("publish leaves the epoch out", "tidemill.sqs.lanes", "dispatch.body, epoch=epoch)", "dispatch.body)"),
     Mutant(
