@@ -161,6 +161,19 @@ def test_a_submission_that_asks_for_longer_use_looks_again_after_another_has(
     assert stored(store, job).useful_until == asked
 
 
+@pytest.mark.parametrize("asked", [LATER, LATER - SECOND])
+def test_submissions_that_ask_for_longer_use_at_once_do_not_refuse_each_other(
+    store: DynamoJobStore, asked: datetime
+) -> None:
+    """A burst with an age may have many in a second, each of which has read the job before the others."""
+    job = begun(store, useful_until=DUE)
+    join(store, job, replace(job, useful_until=asked))
+
+    join(store, job, replace(job, useful_until=LATER), now=NOW + 2 * SECOND)
+
+    assert stored(store, job).useful_until == LATER
+
+
 @pytest.mark.parametrize("behind", [timedelta(0), 5 * SECOND])
 @pytest.mark.parametrize("replaces", [True, False])
 def test_a_late_send_of_an_earlier_submission_is_refused(

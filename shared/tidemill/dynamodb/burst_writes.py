@@ -67,12 +67,10 @@ def join(job: Job, changed: Job, *, by: str, now: datetime, replaces: bool, inde
     replaced = _replaced(changed) if replaces else _Parts()
     marks = {"last": text(by), "joined_at": milliseconds(joined_at(job.burst, now=now)), **moved.marks}
     sets, removes = {**moved.sets}, [*moved.removes, *replaced.removes]
-    was_useful = job.useful_until if changed.useful_until != job.useful_until else None
-    if was_useful and changed.useful_until:
+    if changed.useful_until and changed.useful_until != job.useful_until:
         sets["useful_until"] = milliseconds(changed.useful_until)
-    elif was_useful:
+    elif job.useful_until and changed.useful_until is None:
         removes.append("useful_until")
-    longer = {":was_useful": milliseconds(was_useful)} if was_useful and changed.useful_until else {}
     if changed.state is not job.state:
         # Not appended, since nothing bounds how often a burst does this. An entry that another write adds now is lost.
         kept = job.history[-LEAST_KEPT_AFTER_FAILURE:]
@@ -100,8 +98,8 @@ def join(job: Job, changed: Job, *, by: str, now: datetime, replaces: bool, inde
             # This send was under way for long. The SDK has sent the call again with success: it must not count twice.
             # Or a later submission has changed the job since, and its payload must not be replaced by an earlier one.
             "(attribute_not_exists(#burst.#joined_at) OR #burst.#joined_at < :burst_joined_at)",
-            # Another submission has asked for longer use since it was read, or for use without an end.
-            *(f"#useful_until = {value}" for value in longer),
+            # Another submission has asked for longer use still since it was read, or for use without an end.
+            *(["#useful_until <= :new_useful_until"] if "useful_until" in sets else []),
         ],
         names=[
             *("state", "generation", "due", PAYLOAD_LOCATION_ATTRIBUTE, BURST_ATTRIBUTE, *marks),
@@ -111,7 +109,6 @@ def join(job: Job, changed: Job, *, by: str, now: datetime, replaces: bool, inde
             ":read_state": text(job.state),
             ":read_generation": number(job.generation),
             ":read_due": milliseconds(job.due),
-            **longer,
             **({":read_location": text(job.payload_at)} if job.payload_at else {}),
             **({":zero": number(0), ":one": number(1), ":now": milliseconds(now)} if replaces else {}),
             **{f":burst_{name}": value for name, value in marks.items()},
