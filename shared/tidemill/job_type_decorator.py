@@ -176,7 +176,7 @@ def job_type(
 def _require_own_function(name: str, handler: Handler[Any]) -> None:
     """A module has one value under each name, so a second function of that name would hide the type of the first."""
     first = getattr(handler, "__globals__", {}).get(getattr(handler, "__qualname__", ""))
-    if isinstance(first, JobType) and first.name != name:
+    if isinstance(first, JobType) and first.name != name and first.handler is not handler:
         raise DeclarationError(
             f"the function {handler.__qualname__} already declares job type {first.name!r}, which {name!r} would "
             "replace: give this function another name"

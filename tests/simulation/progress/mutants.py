@@ -33,8 +33,8 @@ MUTANTS: Final = (
         Mutant(
             "each run cancels the same inner batches",
             modules.BATCH_JOB,
-            "if job.cancel_requested_at is None and not is_cancelling(job))",
-            "if job.cancel_requested_at is None)",
+            "if not (job.run_ends or is_cancelling(job)))",
+            "if not job.run_ends)",
         ),
     ),
     # A look begins with the same groups as the one before.

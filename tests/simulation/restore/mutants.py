@@ -58,7 +58,7 @@ MUTANTS: Final = (
         "former is None or former.created_at != restored.created_at or",
         "former is not None and",
     ),
-    Mutant("missing jobs are not looked for", _RECOVER, "if (job.tenant, job.id) not in there:", "if not there:"),
+    Mutant("missing jobs are not looked for", _RECOVER, "if (job.tenant, job.id) not in there]", "if not there]"),
     Mutant(
         "the epoch stays",
         _RECOVER,
