@@ -101,13 +101,13 @@ def test_a_job_that_succeeded_cannot_be_cancelled(mill: Mill) -> None:
 
 def test_an_owner_sees_no_name_and_no_words_of_an_operator(mill: Mill, dead: str) -> None:
     job = mill.job(dead)
-    words: Any = {"by": "arn:aws:sts::111122223333:assumed-role/ops/ada", "reason": "ada says so"}
+    words: Any = {"by": "arn:aws:sts::111122223333:assumed-role/ops/an-operator", "reason": "an-operator said so"}
     redriven = composition.store().redrive(job, token="a redrive", now=mill.now(), **words)
     composition.store().cancel(redriven, now=mill.now(), **words)
 
     answer = mill.get(dead)
 
-    assert "ada" not in json.dumps(answer.body)
+    assert "an-operator" not in json.dumps(answer.body)
     assert (answer.body["redrives"][0]["by"], answer.body["cancelled_by"]) == ("operator", "operator")
     assert [entry["what"] for entry in answer.body["history"]][-2:] == ["queued", "cancelled"]
     assert {entry["what"] for entry in answer.body["history"]} > {"accepted", "running", "dead"}
