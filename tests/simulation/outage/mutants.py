@@ -37,7 +37,7 @@ MUTANTS: Final = (
         ),
     ),
     OutageMutant(
-        927,
+        1013,
         "too many claims",
         Mutant(
             "the line of a breaker that cannot be read is released",
