@@ -234,8 +234,8 @@ BATCH_PACKAGE: Final = "tidemill.batch"
 #: The same of a flow, which looks after its nodes.
 FLOW_TYPE: Final = "tidemill.flow"
 FLOW_PACKAGE: Final = "tidemill.flow"
-#: The types above, whose payloads the engine writes after checks that their models cannot make.
-BUILT_IN_TYPES: Final = "tidemill."
+#: Of the types above, whose payloads the engine writes after checks that their models cannot make.
+BUILT_IN_PREFIX: Final = "tidemill."
 
 # The members of the event that EventBridge Scheduler sends to each of the parallel calls of `wake`: its number, from 0,
 # and the number of calls. Without them, a call does the work of all.

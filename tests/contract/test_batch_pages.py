@@ -10,10 +10,10 @@ from botocore.exceptions import ClientError
 from tests.support.builders import NOW, SECOND, a_job
 from tests.support.faulty_client import FaultyClient
 from tests.support.job_tables import Table
-from tidemill.domain.batches import FINAL_STATES, PAGES, Page, page_number
+from tidemill.domain.batches import PAGES, Page, page_number
 from tidemill.domain.errors import BatchRefusedError, TransactionConflictError, WriteRefusedError
 from tidemill.domain.job import Job
-from tidemill.domain.states import State
+from tidemill.domain.states import FINAL_STATES, State
 from tidemill.dynamodb import batch_pages
 from tidemill.dynamodb.batch_pages import DynamoBatchPages
 from tidemill.dynamodb.job_store import DynamoJobStore

@@ -16,7 +16,7 @@ from tidemill.domain.flow_place import Mark
 from tidemill.domain.flows import NODES_KEPT, NodeStart, NodeVerdict, Resolution, resolution_of
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import OWNER, CancelRequest, Job
-from tidemill.domain.states import State
+from tidemill.domain.states import FINAL_STATES, State
 from tidemill.names import Lane
 
 Value = TypeVar("Value")
@@ -157,7 +157,7 @@ class NodeDocuments:
         if self.may_start(number):
             job = self._parts.submit.prepare_node(self._start_of(number), self.flow, self.nodes.graph.names[number])
             self._inserted(number, replace(_ended(job, None, now=self._parts.clock()), cancel=asked))
-        elif job and not job.run_ends and (not job.state.terminal or job.state is State.DEAD):
+        elif job and not job.run_ends and job.state not in FINAL_STATES:
             found = self._parts.jobs.get(job.tenant, job.id) or job
             self._documents[number] = self._parts.jobs.cancel(
                 found, now=self._parts.clock(), by=asked.by, reason=asked.reason

@@ -102,7 +102,6 @@ class FlowControl:
         cancelled, `TransactionConflictError` if too many others add nodes at this moment, and what `Admit` raises.
         """
         _require_types(nodes)
-        admitted = False
         for attempt in range(_TRIES):
             if attempt:
                 # All who add nodes at once would meet again and again.
@@ -113,9 +112,8 @@ class FlowControl:
             addition = self._checked(flow, nodes)
             if addition is None:
                 return flow
-            if not admitted:
+            if not attempt:
                 self._admit(tenant, nodes)
-                admitted = True
             # Others have added nodes since the read, or its run moved it: look again at what is to be added.
             with suppress(WriteRefusedError, TransactionConflictError):
                 return self._parts.flows.add(flow, addition, now=self._parts.clock())
@@ -123,6 +121,8 @@ class FlowControl:
 
     def _admit(self, tenant: str, nodes: Sequence[Node]) -> None:
         """All nodes by each rule in turn: one that is paused leaves the others uncounted."""
+        if not self._admits:
+            return
         jobs = [self._parts.submit.prepare(node.submission, tenant=tenant, trace="") for node in nodes]
         for admit in self._admits:
             for job in jobs:

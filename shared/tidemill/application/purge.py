@@ -6,7 +6,7 @@ from contextlib import suppress
 from tidemill.application.ports import Clock, PurgeStore
 from tidemill.domain.errors import MalformedDocumentError, WriteRefusedError
 from tidemill.domain.job import Job
-from tidemill.domain.states import State
+from tidemill.domain.states import FINAL_STATES
 
 
 class Purger:
@@ -47,7 +47,7 @@ class Purger:
                 # A newer version has written it.
                 return True
             ended = found is None or found.retention_over(self._clock())
-            self._needing[name] = not (ended or (found and found.state.terminal and found.state is not State.DEAD))
+            self._needing[name] = not (ended or (found and found.state in FINAL_STATES))
         return self._needing[name]
 
     def purge(self, job: Job) -> bool:

@@ -19,7 +19,7 @@ from tidemill.domain.errors import SupersedeRefusedError, UndoFailedError, Write
 from tidemill.domain.events import is_event
 from tidemill.domain.flows import is_blocked, is_flow
 from tidemill.domain.job import OWNER, Job
-from tidemill.domain.states import AT_REST, WITHOUT_EFFECT, State
+from tidemill.domain.states import AT_REST, FINAL_STATES, WITHOUT_EFFECT, State
 from tidemill.domain.undo import Undo, Undone
 
 #: How often one claim looks at an earlier job that others write at the same time.
@@ -76,7 +76,7 @@ class Superseder:
 
     def _end_effect(self, earlier: Job, job: Job) -> bool:
         """Whether the earlier job has no effect. Else do what brings that about."""
-        if earlier.state not in WITHOUT_EFFECT | {State.SUCCEEDED}:
+        if earlier.state not in FINAL_STATES:
             # The run goes on after the request, or an older version took the submission.
             reason = f"superseded by job {job.id}"
             earlier = self._store.cancel(earlier, now=self._clock(), by=OWNER, reason=reason)

@@ -12,7 +12,6 @@ from pydantic import BaseModel, Field
 from tidemill import Cancelled, Continue, Done, GiveUp, Lane, Run, WaitFor, job_type
 from tidemill.domain.batches import (
     CLOSED,
-    FINAL_STATES,
     MISSING,
     ON_COMPLETE,
     ON_FAILURE,
@@ -28,7 +27,7 @@ from tidemill.domain.batches import (
 )
 from tidemill.domain.job import Job
 from tidemill.domain.retry import LARGEST_MAX_HOPS
-from tidemill.domain.states import State
+from tidemill.domain.states import FINAL_STATES, State
 from tidemill.names import BATCH_TYPE, LARGEST_MAX_ATTEMPTS
 from tidemill.system import clock
 

@@ -9,8 +9,8 @@ from tidemill.cli.formatting import visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.output import show, show_json
 from tidemill.cli.whole import of_tenant, own
-from tidemill.domain.batches import FINAL_STATES, MISSING, is_batch
-from tidemill.domain.states import State
+from tidemill.domain.batches import MISSING, is_batch
+from tidemill.domain.states import FINAL_STATES, State
 
 
 @click.command()

@@ -17,7 +17,7 @@ from tidemill.cli.parameter_types import reason_text
 from tidemill.domain.job import Job
 from tidemill.domain.submission import Submission
 from tidemill.migration.job import MigrationRequest
-from tidemill.names import BUILT_IN_TYPES, MIGRATION_TENANT, MIGRATION_TYPE
+from tidemill.names import BUILT_IN_PREFIX, MIGRATION_TENANT, MIGRATION_TYPE
 
 #: Of the result, for the audit entry. All are numbers.
 _COUNTS: Final = ("rewritten", "unchanged", "failed", "left")
@@ -65,7 +65,7 @@ def migrate(
 
     `tidemill audit` shows who migrated what.
     """
-    if type_.startswith(BUILT_IN_TYPES):
+    if type_.startswith(BUILT_IN_PREFIX):
         raise click.UsageError(f"the payloads of {visible(type_)} are not those of an app, and cannot be rewritten")
     require_confirmation(yes=yes or dry_run, alternative=", or --dry-run to see counts and examples")
     if not dry_run and not confirmed(f"Migrate the {'ended' if ended else 'live'} jobs of {type_}?", yes=yes):

@@ -21,7 +21,7 @@ from tidemill.cli.output import say, show, show_json
 from tidemill.cli.redrive_run import say_why
 from tidemill.domain.errors import PayloadTooLargeError
 from tidemill.domain.job import Job
-from tidemill.names import BUILT_IN_TYPES, LARGEST_BODY_BYTES, TICK_PAYLOAD, TICK_SCHEDULED_AT, TICK_TYPE
+from tidemill.names import BUILT_IN_PREFIX, LARGEST_BODY_BYTES, TICK_PAYLOAD, TICK_SCHEDULED_AT, TICK_TYPE
 
 _NEVER: Final = ""
 
@@ -42,7 +42,7 @@ def redrive_with_payload(
     if len(payload) > LARGEST_BODY_BYTES:
         raise PayloadTooLargeError(len(payload), LARGEST_BODY_BYTES)
     job = _the_job(installation, wanted)
-    if job.type.startswith(BUILT_IN_TYPES):
+    if job.type.startswith(BUILT_IN_PREFIX):
         # Its model does not check the graph of a flow, for example, and a node could start before its parents.
         raise CommandError(
             f"job {visible(job.id)} is of the type {job.type}, whose payload cannot be replaced",

@@ -13,7 +13,7 @@ from zlib import crc32
 from tidemill.domain.events import Delivery
 from tidemill.domain.job import Job
 from tidemill.domain.return_values import GiveUp
-from tidemill.domain.states import State
+from tidemill.domain.states import FINAL_STATES, State
 from tidemill.domain.submission import Submission
 from tidemill.names import BATCH_TYPE
 
@@ -33,8 +33,6 @@ ON_SUCCESS: Final = "on_success"
 ON_FAILURE: Final = "on_failure"
 ON_COMPLETE: Final = "on_complete"
 CALLBACKS: Final = (ON_SUCCESS, ON_FAILURE, ON_COMPLETE)
-#: The states of a member that nothing changes any more. A dead one may be redriven.
-FINAL_STATES: Final = (State.SUCCEEDED, State.CANCELLED, State.EXPIRED)
 #: In the counts: a member whose document was deleted before a look saw its end, and one that this code cannot read.
 MISSING: Final = "missing"
 UNREADABLE: Final = "unreadable"

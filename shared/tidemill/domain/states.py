@@ -71,6 +71,8 @@ TERMINAL: Final = frozenset({State.SUCCEEDED, State.DEAD, State.CANCELLED, State
 #: A job in one of these has no effect, and never will: none of them can be redriven. But see
 #: `flows.is_blocked`: a job may replace the cancelled document of a node of a flow that has not started.
 WITHOUT_EFFECT: Final = frozenset({State.CANCELLED, State.EXPIRED})
+#: No run, cancel or redrive changes a job in one of these. A dead one may be redriven.
+FINAL_STATES: Final = (State.SUCCEEDED, State.CANCELLED, State.EXPIRED)
 #: A cancel ends a job in one of these at once. A dead job is discarded, and its group advances.
 AT_REST: Final = frozenset({state for state in State if state not in TERMINAL | {State.RUNNING}} | {State.DEAD})
 

@@ -14,10 +14,10 @@ from uuid import UUID
 
 from tidemill.aws.attribute_values import milliseconds, number, seconds
 from tidemill.aws.clients import Item, translated
-from tidemill.domain.batches import FINAL_STATES, MOST_ON_PAGE, PAGES, Page, page_number
+from tidemill.domain.batches import MOST_ON_PAGE, PAGES, Page, page_number
 from tidemill.domain.errors import TransactionConflictError
 from tidemill.domain.job import Job
-from tidemill.domain.states import State
+from tidemill.domain.states import FINAL_STATES, State
 from tidemill.dynamodb.item_keys import prefixed_key
 from tidemill.dynamodb.job_reader import JobReader
 from tidemill.dynamodb.update_requests import Request

@@ -10,11 +10,11 @@ from typing import Final
 
 from tidemill.application.events import consumer_jobs
 from tidemill.application.ports import Unreadable, ignore_unreadable
-from tidemill.domain.batches import FINAL_STATES, is_batch
+from tidemill.domain.batches import is_batch
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.events import is_event
 from tidemill.domain.job import Job
-from tidemill.domain.states import State
+from tidemill.domain.states import FINAL_STATES, State
 from tidemill.dynamodb.batch_pages import DynamoBatchPages
 from tidemill.dynamodb.listing import MOST_READ, Page, ReadJobs, Wanted
 from tidemill.dynamodb.listing_entries import Position

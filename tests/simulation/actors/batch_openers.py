@@ -18,7 +18,7 @@ from tidemill.application.control import Control
 from tidemill.application.job_ids import keyed_job_id
 from tidemill.application.ports import Payloads
 from tidemill.application.submit import Submit
-from tidemill.domain.batches import FINAL_STATES, Batch
+from tidemill.domain.batches import Batch
 from tidemill.domain.errors import (
     BatchRefusedError,
     InvalidPayloadError,
@@ -27,6 +27,7 @@ from tidemill.domain.errors import (
     TidemillError,
 )
 from tidemill.domain.job import Job
+from tidemill.domain.states import FINAL_STATES
 from tidemill.domain.submission import Submission
 from tidemill.system import clock
 

@@ -22,14 +22,13 @@ from tests.simulation.world.world import World
 from tidemill.domain.batches import (
     CALLBACKS,
     CANCELLED,
-    FINAL_STATES,
     MISSING,
     ON_COMPLETE,
     ON_FAILURE,
     ON_SUCCESS,
     BatchFailed,
 )
-from tidemill.domain.states import TERMINAL, State
+from tidemill.domain.states import FINAL_STATES, TERMINAL, State
 from tidemill.names import BATCH_TYPE
 
 KINDS: Final = CALLBACKS
