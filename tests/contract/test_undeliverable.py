@@ -7,8 +7,12 @@ import pytest
 from tests.support.builders import LEASE, NOW, RETENTION, SECOND, brought_to, claimed, fresh_token, stored
 from tidemill.application.ports import JobStore
 from tidemill.domain.errors import WriteRefusedError
+from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import DeathReason
+from tidemill.domain.outcomes import Settlement
 from tidemill.domain.states import State
+from tidemill.domain.waiting import Line, Wait
+from tidemill.dynamodb.job_store import DynamoJobStore
 
 LIMIT = timedelta(minutes=1)
 
@@ -80,3 +84,31 @@ def test_redrive_resets_the_nudge_count_of_an_undeliverable_job(store: JobStore)
     queued = store.redrive(stored(store, job), token="a redrive", now=NOW + LIMIT + SECOND, by="ada")
 
     assert (queued.state, queued.nudges, queued.nudged_at, queued.death) == (State.QUEUED, 0, None, None)
+
+
+def test_redrive_ends_the_last_wait_of_an_undeliverable_job(store: DynamoJobStore) -> None:
+    """It was released from a line, and its message was lost."""
+    line = Line.for_pause("type=test.job")
+    job = brought_to(store, State.RETRYING)
+    parked = store.park(job, Wait(cause=line.cause, key=line.key, since=NOW), now=NOW)
+    store.unpark(parked, now=NOW, due=NOW)
+    released = stored(store, job)
+    store.nudge(released, now=NOW + LIMIT, limit=LIMIT, last=True)
+
+    queued = store.redrive(stored(store, job), token="a redrive", now=NOW + LIMIT + SECOND, by="ada")
+
+    assert released.wait is not None
+    assert queued.wait is None
+
+
+def test_redrive_forgets_the_holds_of_an_undeliverable_job(store: JobStore) -> None:
+    held = Settlement(state=State.QUEUED, due=NOW, attempt=0, holds=3, hold_cause=HoldCause.SUSPECT)
+    running = brought_to(store, State.RUNNING)
+    store.settle(running, held, now=NOW)
+    job = stored(store, running)
+    store.nudge(job, now=NOW + LIMIT, limit=LIMIT, last=True)
+
+    queued = store.redrive(stored(store, job), token="a redrive", now=NOW + LIMIT + SECOND, by="ada")
+
+    assert (job.holds, job.hold_cause) == (3, HoldCause.SUSPECT)
+    assert (queued.holds, queued.hold_cause) == (0, None)

@@ -64,6 +64,9 @@ _CLEARED_BY_REDRIVE: Final = [
     "cancel_requested_at",
     "run_at",
     "awaited",
+    "wait",
+    "holds",
+    "hold_cause",
 ]
 
 MILLISECOND: Final = timedelta(milliseconds=1)
