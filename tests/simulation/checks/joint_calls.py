@@ -47,7 +47,10 @@ class JointCallChecks:
             own = {"id": key.rpartition("#")[2], "attempt": attempt}
             require(own.items() <= result.items(), _OWN, f"the result is {result}, not {own}", key)
         failed = any(
-            run.call_failed and run.jobs_of_call > 1 and run.owner == text_of(before, "owner")
+            run.call_failed
+            and run.jobs_of_call > 1
+            and run.owner == text_of(before, "owner")
+            and run.attempt == attempt
             for run in self._world.runs
             if run.key == key
         )
