@@ -305,7 +305,8 @@ def _further(facts: Facts) -> Iterator[str]:
     """What also concerns a job that has not ended."""
     job, now = facts.job, facts.now
     if job.cancel_requested_at:
-        yield f"A cancel was requested {moment(job.cancel_requested_at, now)}: the run ends at its next checkpoint."
+        ends = "the run ends at its next checkpoint" if job.run_ends else "the next worker ends it, and does not run it"
+        yield f"A cancel was requested {moment(job.cancel_requested_at, now)}: {ends}."
     if job.nudges:
         last = moment(job.nudged_at, now)
         yield f"Reconcile has sent it again {times(job.nudges)} without a claim, the last time {last}."

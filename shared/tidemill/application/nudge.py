@@ -83,4 +83,6 @@ class Nudger:
 
 
 def _given_up(job: Job, now: datetime) -> bool:
-    return job.nudges >= MOST_NUDGES and job.due is not None and job.due <= now - UNDELIVERABLE_AFTER
+    """Not a job that was asked to end and has lost its run: a worker ends it, so it must not wait dead for a person."""
+    overdue = job.due is not None and job.due <= now - UNDELIVERABLE_AFTER
+    return job.nudges >= MOST_NUDGES and overdue and not job.cancel_requested_at

@@ -96,6 +96,10 @@ class _DueMessage:
     def has_turn(self) -> bool:
         return self.job.wait is not None and self.job.wait.cause in {Cause.LIMIT, Cause.BREAKER}
 
+    @property
+    def keeps_to_pauses(self) -> bool:
+        return isinstance(self.message.body, Reference) and not self.has_turn and not self.job.cancel_requested_at
+
 
 class Publisher:
     def __init__(
@@ -174,9 +178,10 @@ class Publisher:
         """By sequence, the jobs that a pause holds back, and how each waits.
 
         A job that has a slot or a time of its limit, or is to probe a breaker, is sent all the same: only a worker
-        passes that on to the next. If the configuration is stale, all are sent: a worker decides by its own.
+        passes that on to the next. So is one that was asked to end and has lost its run: a worker ends it. If the
+        configuration is stale, all are sent: a worker decides by its own.
         """
-        runnable = [each for each in messages if isinstance(each.message.body, Reference) and not each.has_turn]
+        runnable = [each for each in messages if each.keeps_to_pauses]
         if not runnable:
             return {}
         configuration, now = self._configuration(), self._clock()

@@ -105,7 +105,11 @@ def override(name: str, value: Any, *, until: datetime | None = None, reason: st
     ("changes", "overrides", "sentences"),
     [
         ({}, [], []),
-        ({"cancel_requested_at": NOW}, [], [f"A cancel was requested {AGO}: the run ends at its next checkpoint."]),
+        (
+            {"cancel_requested_at": NOW},
+            [],
+            [f"A cancel was requested {AGO}: the next worker ends it, and does not run it."],
+        ),
         (
             {"nudges": 1, "nudged_at": NOW},
             [],

@@ -132,6 +132,8 @@ def test_the_store_judges_whether_a_job_with_a_message_is_late(state: State) -> 
         ({"due": None}, False),
         # A worker has it.
         ({"state": State.RUNNING}, False),
+        # A worker ends it.
+        ({"state": State.RETRYING, "cancel_requested_at": NOW}, False),
     ],
 )
 def test_a_job_is_undeliverable_after_six_nudges_and_a_week(changes: dict[str, Any], last: bool) -> None:

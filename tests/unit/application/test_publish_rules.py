@@ -39,6 +39,15 @@ def test_only_a_turn_at_a_limit_or_the_probe_of_a_breaker_passes_a_pause(cause: 
     assert [parked for parked, _ in world.groups.parks] == [job] * (not passes)
 
 
+def test_a_job_that_was_asked_to_end_and_lost_its_run_passes_a_pause() -> None:
+    """A worker ends it. Its group would stand for as long as the pause."""
+    world = World(configuration=configured(paused("type=test.job")))
+    job = a_job(state=State.RETRYING, cancel_requested_at=NOW)
+
+    assert [sent.body for sent in world.publish(Change("1", None, job)).sent] == [reference_to(job)]
+    assert world.groups.parks == []
+
+
 @pytest.mark.parametrize(
     ("after", "looks"), [(a_job(), 1), (a_job(state=State.DEAD, due=None), 0), (a_job(state=State.SUCCEEDED), 0)]
 )
