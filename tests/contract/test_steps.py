@@ -7,6 +7,7 @@ import pytest
 from tests.support.builders import A_STEP, LEASE, NOW, SETTLEMENTS, brought_to, stored
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
+from tidemill.application.job_store import Checkpoint
 from tidemill.domain.errors import StoreUnavailableError, WriteRefusedError
 from tidemill.domain.job import Job, reference_to
 from tidemill.domain.states import State
@@ -104,6 +105,22 @@ def test_a_redrive_with_another_payload_drops_the_steps(store: DynamoJobStore, r
     job = store.redrive(replace(dead, payload='{"n":9}'), token="t", now=NOW, by="ada", edited=edited)
 
     assert (job.steps, job.payload == '{"n":9}') == (() if edited else (A_STEP,), edited)
+    assert job.redrives[-1].dropped == ((A_STEP.name,) if edited else ())
+
+
+@pytest.mark.parametrize("edited", [False, True])
+def test_a_redrive_with_another_payload_begins_from_the_start(
+    store: DynamoJobStore, running: Job, edited: bool
+) -> None:
+    store.checkpoint(running, Checkpoint(state="[5000]", done=5000, total=6000), now=NOW)
+    store.settle(running, SETTLEMENTS[State.DEAD], now=NOW)
+    dead = stored(store, running)
+
+    job = store.redrive(replace(dead, payload='{"n":9}'), token="t", now=NOW, by="ada", edited=edited)
+
+    assert (dead.checkpoint, dead.progress_done, dead.progress_total) == ("[5000]", 5000, 6000)
+    progress = (job.checkpoint, job.checkpoint_at, job.progress_done, job.progress_total)
+    assert progress == ((None,) * 4 if edited else ("[5000]", NOW, 5000, 6000))
 
 
 def test_a_step_of_a_newer_version_keeps_what_this_one_does_not_know(

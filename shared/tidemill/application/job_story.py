@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from tidemill.application.time_text import span
-from tidemill.domain.history import Transition, Why
+from tidemill.domain.history import HELD, Transition, Why
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import AttemptError, CancelRequest, Job, Redrive
 from tidemill.domain.signals import CAME, WAITS
@@ -97,8 +97,8 @@ def _ended(entry: Transition, job: Job, run: str) -> str:
         return f"it was parked, and waits for {_awaited(job.wait)}"
     if entry.cause == Why.PAUSED:
         return "it was parked, because an operator had paused it"
-    if entry.cause.startswith("held: "):
-        cause = entry.cause.removeprefix("held: ")
+    if entry.cause.startswith(HELD):
+        cause = entry.cause.removeprefix(HELD)
         return f"{run} was given back, because {_HELD[cause]}" if cause in _HELD else f"{run} was given back: {cause}"
     return f"{run} ended: {entry.state}, {entry.cause}"
 

@@ -220,5 +220,8 @@ class Superseder:
 
 
 def _recorded_steps(job: Job) -> str:
-    """Their effects stay although the job has not succeeded; a success removes them."""
-    return ", ".join(step.name for step in job.steps)
+    """Their effects stay although the job has not succeeded. A success removes them, and has an undo for all it did."""
+    if job.state is State.SUCCEEDED:
+        return ""
+    dropped = [name for redrive in job.redrives for name in redrive.dropped]
+    return ", ".join(dict.fromkeys([*dropped, *(step.name for step in job.steps)]))

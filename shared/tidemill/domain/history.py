@@ -17,6 +17,8 @@ LEAST_KEPT_AFTER_FAILURE: Final = 12
 #: A claim adds its entry without a read, up to this number of entries. Between two settles they come from claims whose
 #: runs were lost (at most 25 attempts), from nudges, and, in an outage that swallows answers, from claims taken back.
 MOST_UNREAD: Final = 100
+#: Then the cause of a hold follows.
+HELD: Final = "held: "
 #: In characters. Longer ones are cut.
 LONGEST_CAUSE: Final = 40
 LONGEST_WORKER: Final = 60
@@ -76,7 +78,7 @@ class Transition:
     at: datetime
     #: The state after it.
     state: str
-    #: A `Why`, an error class, a reason of death, or `held: ` and the cause of the hold.
+    #: A `Why`, an error class, a reason of death, or `HELD` and the cause of the hold.
     cause: str
     #: The number of the run that it began or ended. Only the end of a run stores it, because only its writer knows the
     #: document as it is; a reader gets the others from `with_attempts`.

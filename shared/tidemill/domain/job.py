@@ -7,7 +7,7 @@ from typing import Final
 
 from tidemill.domain.burst import Burst
 from tidemill.domain.flow_place import FlowPlace
-from tidemill.domain.history import Transition, Why, with_attempts
+from tidemill.domain.history import HELD, Transition, Why, with_attempts
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.signals import Awaited, Signal
 from tidemill.domain.skipped_work import Backfilled, Skipped
@@ -84,6 +84,8 @@ class Redrive:
     reason: str = ""
     #: Whether the operator replaced the payload.
     edited: bool = False
+    #: By name, the steps that it removed: they ran with the payload that it replaced, and their effects stay.
+    dropped: tuple[str, ...] = ()
 
 
 #: In an audit entry: the tenant of the job, over HTTP.
@@ -252,8 +254,14 @@ class Job:
         return replace(self, payload=None, result=None, checkpoint=None, steps=(), undo=None)
 
     def held_by(self, cause: HoldCause) -> int:
-        """How often in a row this cause, and no other, held the job back."""
-        return self.holds if self.hold_cause is cause else 0
+        """How often in a row this cause, and no other, held the job back. A run that was lost since ends the row."""
+        return self.holds if self.hold_cause is cause and not self._lost_since_hold else 0
+
+    @property
+    def _lost_since_hold(self) -> bool:
+        """A hold takes its attempt back, so the next claim has the same number, unless a run was lost in between."""
+        held = [entry.attempt for entry in self.history if entry.cause.startswith(HELD)]
+        return bool(held) and held[-1] is not None and self.attempt > held[-1]
 
     @property
     def suspect(self) -> bool:

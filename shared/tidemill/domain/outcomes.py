@@ -8,7 +8,7 @@ from typing import Any, Final
 from tidemill.domain.dispatch import LONGEST_LANE_DELAY
 from tidemill.domain.effects import Effect
 from tidemill.domain.errors import CancelRequestedError, MissingInput, PermanentJobError, RetryAfter
-from tidemill.domain.history import Transition, Why
+from tidemill.domain.history import HELD, Transition, Why
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import CRASHED, DEADLINE_PASSED, NO_ATTEMPT_LEFT, TOO_MANY_HOPS, AttemptError, DeathReason, Job
 from tidemill.domain.retry import RetryPolicy
@@ -260,10 +260,11 @@ def _settlement(job: Job, outcome: Outcome, policy: RetryPolicy, *, now: datetim
             return _after_failure(job, outcome, policy, now=now, draw=draw)
         case Snoozed():
             snoozed = {"cause": Why.SNOOZED, "attempt": job.attempt - 1, "hops": job.hops + 1}
-            return _again(now + outcome.after, now=now, **snoozed)
+            return _again(now + outcome.after, now=now, **snoozed, awaited=_row_ended(job))
         case Continued():
             continued = {"cause": Why.CONTINUED, "attempt": 0, "hops": job.hops + 1}
-            return _again(now + outcome.after, now=now, **continued, checkpoint=outcome.checkpoint)
+            checkpoint = outcome.checkpoint
+            return _again(now + outcome.after, now=now, **continued, checkpoint=checkpoint, awaited=_row_ended(job))
         case Awaits():
             return _awaits(job, outcome, policy, now=now, draw=draw)
         case Held() | Parked() | Stopped() | Expired():
@@ -305,6 +306,11 @@ def _awaits(job: Job, outcome: Awaits, policy: RetryPolicy, *, now: datetime, dr
     )
 
 
+def _row_ended(job: Job) -> Awaited | None:
+    """The last wait, after which the job went on without another: the next one begins a new row. None: no change."""
+    return replace(job.awaited, times=0) if job.awaited and job.awaited.times else None
+
+
 def _not_run(job: Job, outcome: Held | Parked | Stopped | Expired, *, now: datetime) -> Settlement:
     """The job waits or ends, and uses up no attempt."""
     match outcome:
@@ -322,7 +328,7 @@ def _not_run(job: Job, outcome: Held | Parked | Stopped | Expired, *, now: datet
 
 def _held(job: Job, until: datetime, cause: HoldCause, *, now: datetime, wait: Wait | None) -> Settlement:
     held = _again(until, now=now, attempt=job.attempt - 1, holds=job.held_by(cause) + 1)
-    return replace(held, cause=f"held: {cause}", hold_cause=cause, wait=wait)
+    return replace(held, cause=f"{HELD}{cause}", hold_cause=cause, wait=wait)
 
 
 def _again(due: datetime, *, now: datetime, **fields: Any) -> Settlement:

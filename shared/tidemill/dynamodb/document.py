@@ -133,7 +133,18 @@ AWAITED: Final = _record(
     },
 )
 REDRIVES: Final = _list_of(
-    _record(Redrive, {"token": _TEXT, "at": _TIME, "by": _TEXT, "death": _DEATH, "reason": _TEXT, "edited": _FLAG})
+    _record(
+        Redrive,
+        {
+            "token": _TEXT,
+            "at": _TIME,
+            "by": _TEXT,
+            "death": _DEATH,
+            "reason": _TEXT,
+            "edited": _FLAG,
+            "dropped": _list_of(_TEXT),
+        },
+    )
 )
 CANCEL: Final = _record(CancelRequest, {"by": _TEXT, "reason": _TEXT})
 UNDO: Final = _record(

@@ -118,6 +118,8 @@ def park(job: Job, wait: Wait, *, now: datetime) -> Request:
         sets={"state": text(State.PARKED), "due": milliseconds(now + LONGEST_PARKED), "wait": WAIT.encode(wait)}
         # In the order submitted, as those that a worker parks.
         | in_line(wait.line, job.created_at),
+        # They were of a dispatch that the release makes anew.
+        removes=["nudges"],
         entries=[Transition(at=now, state=State.PARKED, cause=Why.PAUSED)],
         # A new generation: a message of the present one may have been sent before, and must not start the parked job.
         expressions=["#generation = #generation + :one"],
@@ -202,7 +204,8 @@ def nudge(job: Job, *, now: datetime, limit: timedelta, last: bool, retention: t
         sets |= {"state": text(State.DEAD), "death": text(DeathReason.UNDELIVERABLE)}
         sets |= indexes.attention(State.DEAD, job.id, now) | ended(job, State.DEAD, now=now, retention=retention)
         removes = ["due"]
-        entry = replace(entry, state=State.DEAD, cause=DeathReason.UNDELIVERABLE)
+        # As at the end of a run: the redrive counts attempts from 1 again.
+        entry = replace(entry, state=State.DEAD, cause=DeathReason.UNDELIVERABLE, attempt=job.attempt or None)
     return _update_as_read(
         job,
         sets=sets,
@@ -271,8 +274,8 @@ def redrive(job: Job, entry: Redrive, *, state: State = State.QUEUED, sequence: 
     ]
     entries = [Transition(at=entry.at, state=state, cause=Why.EDITED if entry.edited else Why.REDRIVEN)]
     if entry.edited:
-        # They ran with the other payload.
-        removes.append(STEPS_ATTRIBUTE)
+        # Of runs with the other payload.
+        removes += [STEPS_ATTRIBUTE, "checkpoint", "checkpoint_at", "progress_done", "progress_total"]
         held, absent = payload_changes(job)
         sets |= held
         removes += absent

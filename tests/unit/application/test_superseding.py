@@ -15,7 +15,7 @@ from tidemill.application.undo import undo_id
 from tidemill.application.validation import LONGEST_ID
 from tidemill.domain.errors import KeyReusedError, SupersedeRefusedError, UndoFailedError, WriteRefusedError
 from tidemill.domain.flow_place import FlowPlace, Mark
-from tidemill.domain.job import Job
+from tidemill.domain.job import Job, Redrive
 from tidemill.domain.states import State
 from tidemill.domain.undo import Undone
 from tidemill.in_memory.single_job import Inline
@@ -102,6 +102,8 @@ def test_a_correction_waits_for_an_undo_only_if_the_earlier_job_may_have_an_effe
 
 
 LATER = a_job(id="later")
+#: With another payload.
+A_REDRIVE = Redrive(token="r", at=NOW, by="ada", edited=True, dropped=("ship",))
 CORRECTED = replace(EARLIER, superseded_by="later")
 
 
@@ -141,6 +143,11 @@ CORRECTED = replace(EARLIER, superseded_by="later")
             for state in State
             if state not in {State.SUCCEEDED, State.WAITING}
         ],
+        (
+            CORRECTION,
+            [replace(EARLIER, redrives=(A_REDRIVE,), steps=(A_STEP,))],
+            "job earlier is queued and recorded the steps ship, charge, which nothing undoes",
+        ),
         (CORRECTION, [replace(EARLIER, supersedes="first")], "job earlier is queued, and supersedes job first itself"),
         (CORRECTION, [UNDONE], "job earlier was undone by job undo, which has been deleted"),
         (CORRECTION, [UNDONE, UNDO], "job earlier is undone by job undo, which is queued"),

@@ -55,6 +55,16 @@ def test_holds_count_only_for_the_cause_of_the_last_one() -> None:
     assert (job.held_by(HoldCause.OUTAGE), job.held_by(HoldCause.LIMIT)) == (3, 0)
 
 
+@pytest.mark.parametrize(("attempt", "in_row"), [(2, 5), (3, 0)])
+def test_a_lost_run_ends_a_row_of_holds(attempt: int, in_row: int) -> None:
+    """A hold gives its attempt back, so the next claim has that number again."""
+    held = Transition(at=NOW, state=State.QUEUED, cause=f"held: {HoldCause.SUSPECT}", attempt=2)
+    claims = (Transition(at=NOW, state=State.RUNNING, cause=Why.CLAIMED),) * (attempt - 1)
+    job = a_job(attempt=attempt, holds=5, hold_cause=HoldCause.SUSPECT, history=(held, *claims))
+
+    assert job.held_by(HoldCause.SUSPECT) == in_row
+
+
 def test_a_cause_that_only_another_version_knows_is_left_out() -> None:
     assert known_cause("outage") is HoldCause.OUTAGE
     assert known_cause("eclipse") is None

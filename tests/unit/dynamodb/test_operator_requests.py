@@ -58,6 +58,7 @@ RESTARTED = INDEX | {
     *("expires_at", "finished_at", "death", "releases", "nudges", "nudged_at", "hops", "deadline", "useful_until"),
     *("cancel_requested_at", "cancel", "run_at", "open_runs", "awaited", "wait", "holds", "hold_cause"),
 }
+PROGRESS = {"steps", "checkpoint", "checkpoint_at", "progress_done", "progress_total"}
 EDITED = replace(REDRIVE, edited=True)
 
 Request = Callable[[], Mapping[str, Any]]
@@ -101,7 +102,7 @@ WRITES: dict[str, tuple[Request, dict[str, Item], set[str], bool]] = {
             "wait": WAIT.encode(A_WAIT),
             **in_line(A_WAIT.line, QUEUED.created_at),
         },
-        set(),
+        {"nudges"},
         True,
     ),
     # It keeps its wait, by which it takes its turn in the line.
@@ -204,7 +205,7 @@ WRITES: dict[str, tuple[Request, dict[str, Item], set[str], bool]] = {
             "due": milliseconds(AT),
             "payload": text('{"v":2}'),
         },
-        RESTARTED | {"steps", "payload_at"},
+        RESTARTED | PROGRESS | {"payload_at"},
         True,
     ),
     "redrive with a payload apart": (
@@ -216,7 +217,7 @@ WRITES: dict[str, tuple[Request, dict[str, Item], set[str], bool]] = {
             "due": milliseconds(AT),
             "payload_at": text("item/1"),
         },
-        RESTARTED | {"steps", "payload"},
+        RESTARTED | PROGRESS | {"payload"},
         True,
     ),
     # Attempts count from 1 again, so this is the last chance to note a run that ended without a result.
