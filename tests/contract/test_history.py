@@ -136,6 +136,16 @@ def test_a_job_that_no_worker_claims_records_its_death(store: DynamoJobStore) ->
     assert _story(stored(store, queued))[1:] == [("dead", "undeliverable", None)]
 
 
+def test_the_redrive_of_an_undeliverable_job_keeps_the_numbers_of_its_claims(store: DynamoJobStore) -> None:
+    running = brought_to(store, State.RUNNING)
+    for hours in (1, 2):
+        store.nudge(stored(store, running), now=NOW + timedelta(hours=hours), limit=SECOND, last=hours == 2)
+
+    redriven = store.redrive(stored(store, running), token="r", now=NOW + timedelta(hours=3), by="ada")
+
+    assert [attempt for _, cause, attempt in _story(redriven) if cause == "claimed"] == [1]
+
+
 def test_a_cancel_by_an_old_read_keeps_what_came_since(store: DynamoJobStore) -> None:
     job = a_job()
     store.insert_if_absent(job)
@@ -160,7 +170,7 @@ def test_a_request_to_end_a_run_is_recorded_at_its_time_and_survives_a_redrive(s
     dead = stored(store, running)
     redriven = store.redrive(dead, token="a redrive", now=_LATER, by="ada", reason="fixed")
 
-    lost = [("retrying", "run lost", 1), ("dead", "undeliverable", None)]
+    lost = [("retrying", "run lost", 1), ("dead", "undeliverable", 1)]
     recorded = [("running", "claimed", 1), ("running", "cancel requested", None), *lost]
     assert _story(dead)[1:] == recorded
     assert dead.cancel == CancelRequest(by="arn:aws:sts::1:assumed-role/ops/ada")

@@ -12,7 +12,7 @@ from tests.support.builders import SECOND
 from tests.support.deployed_functions import Mill
 from tests.support.documented_job_types import job_types_of, run_example
 from tests.support.http_events import ROLE, Answer
-from tidemill import Done, MissingInput, PermanentJobError, WaitFor
+from tidemill import Continue, Done, MissingInput, PermanentJobError, WaitFor
 from tidemill.application.job_types import Run
 from tidemill.domain.states import State
 from tidemill.testing import Drive
@@ -205,6 +205,23 @@ def test_an_input_that_never_comes_ends_the_job_with_its_own_reason(mill: Mill) 
     assert (job.state, job.death, job.attempt, job.hops) == (State.DEAD, "missing input", 1, 2)
     assert job.errors[-1].message == "the input address did not come in 2 waits"
     assert mill.depth(mill.dead_letters) == 1
+
+
+def test_an_input_that_comes_each_time_never_ends_the_job(mill: Mill) -> None:
+    def handler(_payload: Any, run: Run) -> Any:
+        if run.waited_for is None or run.hops % 2 == 0:
+            raise MissingInput("page", after=DAY, most=2)
+        return Done() if run.hops > 8 else Continue(run.hops)
+
+    mill.script.handler = handler
+    job_id = mill.accepted()
+    for page in range(6):
+        mill.run()
+        signal(job_id, page, name="page")
+    mill.run()
+
+    job = mill.job(job_id)
+    assert (job.state, job.death) == (State.SUCCEEDED, None)
 
 
 @pytest.mark.parametrize("name", ["address", "other"])

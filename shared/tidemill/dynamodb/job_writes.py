@@ -139,7 +139,7 @@ def settle(job: Job, settlement: Settlement, *, now: datetime, retention: timede
     sets |= _signals(settlement)
     held = _hold(job, settlement)
     sets |= held
-    removes = [name for name in ("holds", "hold_cause", "open_runs", "wait") if name not in held.keys() | sets.keys()]
+    removes = [name for name in _rows_ended(settlement) if name not in held.keys() | sets.keys()]
     removes += _used_up_steps(job, settlement)
     entries = history_after(job, settlement, now=now)
     if settlement.state is State.DEAD:
@@ -151,6 +151,12 @@ def settle(job: Job, settlement: Settlement, *, now: datetime, retention: timede
     due = settlement.due or now
     sets |= _index_entry(job, settlement, due, indexes)
     return _continue_job(job, sets=sets, entries=entries, removes=removes, due=due, **_as_at_claim(job, settlement))
+
+
+def _rows_ended(settlement: Settlement) -> list[str]:
+    """What is counted in a row, up to a run that came back. The conflicts of a job that has failed still count."""
+    goes_on = not (settlement.error or settlement.holds or settlement.state.terminal)
+    return ["holds", "hold_cause", "open_runs", "wait", *(["releases"] if goes_on else [])]
 
 
 def _as_at_claim(job: Job, settlement: Settlement) -> dict[str, Any]:
@@ -226,7 +232,13 @@ def release(job: Job, *, now: datetime, due: datetime, cause: Why = Why.CONFLICT
         counts["releases"] = job.releases + 1
     given_back = {name: number(count) for name, count in counts.items()}
     entry = Transition(at=now, state=State.RETRYING, cause=cause, attempt=job.attempt)
-    return _continue_job(job, sets={"state": text(State.RETRYING)} | given_back, entries=[*job.history, entry], due=due)
+    return _continue_job(
+        job,
+        sets={"state": text(State.RETRYING)} | given_back,
+        entries=[*job.history, entry],
+        removes=["holds", "hold_cause", "wait"],
+        due=due,
+    )
 
 
 def unclaim(reference: Reference, *, token: str, now: datetime) -> Request:

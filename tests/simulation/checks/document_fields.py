@@ -67,6 +67,8 @@ class DocumentFieldChecks:
         self._ends: dict[str, tuple[Item, Item]] = {}
         #: The number of jobs under each key. The DLQ messages of an earlier one may remain.
         self._lives: Counter[str] = Counter()
+        #: By key, the attempt that the last of some holds in a row gave back.
+        self._held_attempts: dict[str, int] = {}
         checks = (
             self.jobs_stay_listed,
             self.no_run_begins_before_its_time,
@@ -168,7 +170,14 @@ class DocumentFieldChecks:
             return
         held = _step("attempt", before, after) == -1 and not _step("hops", before, after)
         same_cause = text_of(after, "hold_cause") == text_of(before, "hold_cause")
-        wanted = (number_of(before, "holds") * same_cause + 1) if held else 0
+        attempt = number_of(before, "attempt")
+        # The attempt is given back, so a claim with a higher one came after a run that was lost.
+        in_row = same_cause and self._held_attempts.get(key, attempt) >= attempt
+        wanted = (number_of(before, "holds") * in_row + 1) if held else 0
+        if held:
+            self._held_attempts[key] = attempt
+        else:
+            self._held_attempts.pop(key, None)
         require(number_of(after, "holds") == wanted, "holds are counted", f"{after.get('holds')}, not {wanted}", key)
         named = ("hold_cause" in after) is held
         require(named, "holds are counted", f"{after.get('holds')} by {after.get('hold_cause')}", key)

@@ -25,6 +25,7 @@ from tests.simulation.checks.violation import (
     state_of,
     tenant_of,
     text_of,
+    wait_began,
     waits_alone,
 )
 from tests.simulation.deployment import JOBS_TABLE
@@ -318,7 +319,7 @@ def _after_run(before: Item, after: Item) -> Reason | None:
     if number_of(after, "holds"):
         return Reason.TURN if text_of(after, "hold_cause") == "limit" else Reason.HELD
     if rose("hops"):
-        waits = before.get("awaited") != after.get("awaited") and after["due"] == map_of(after, "awaited")["until"]
+        waits = wait_began(before, after) and after["due"] == map_of(after, "awaited")["until"]
         return Reason.AWAITED if waits else Reason.HANDLER_DELAY
     if before.get("errors") != after.get("errors"):
         return Reason.BACKOFF

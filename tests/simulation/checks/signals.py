@@ -14,6 +14,7 @@ from tests.simulation.checks.violation import (
     run_ended,
     state_of,
     text_of,
+    wait_began,
     waits_alone,
 )
 from tests.simulation.world.faults import Fault
@@ -118,7 +119,10 @@ class SignalChecks:
 
     def waits_begin_without_their_signal(self, key: str, before: Item, after: Item) -> None:
         """A signal that came during the run starts the job again. One that the run has seen is used, or given up."""
-        if not run_ended(before, after) or before.get("awaited") == after.get("awaited"):
+        if not run_ended(before, after):
+            return
+        if not wait_began(before, after):
+            self._goes_on_without_a_wait(key, before, after)
             return
         name = text_of(map_of(after, "awaited"), "name")
         claimed = self._claimed[text_of(before, "owner")]
@@ -132,6 +136,13 @@ class SignalChecks:
         require(not again, _ONCE, f"it waits for {name}, which it has", key)
         at_end = came or after["due"] == map_of(after, "awaited")["until"]
         require(at_end, "no waiter sleeps beyond its timeout", f"due {after['due']}", key)
+
+    def _goes_on_without_a_wait(self, key: str, before: Item, after: Item) -> None:
+        """Only waits in a row count, and a run that failed does not end the row."""
+        went_on = number_of(after, "hops") > number_of(before, "hops")
+        ended = "awaited" not in after or map_of(after, "awaited").get("times") == {"N": "0"}
+        same = before.get("awaited") == after.get("awaited")
+        require(ended if went_on else same, "only waits in a row count", f"awaited: {after.get('awaited')}", key)
 
     def waits_end_in_time(self, key: str, before: Item, after: Item) -> None:
         """Wake queues it before its time comes, and leaves the time as it is."""

@@ -79,6 +79,12 @@ def waits_alone(item: Item | None) -> bool:
     return text_of(item, "state") == State.PARKED and text_of(wait, "cause") in {"signal", "input"}
 
 
+def wait_began(before: Item, after: Item) -> bool:
+    """Whether this end of a run began a wait. Another one may only say that the next wait is not in a row."""
+    was, now = ({**map_of(item, "awaited"), "times": None} for item in (before, after))
+    return was != now
+
+
 def cap_in_words(wait: Item) -> str:
     """The cap that a job waits for, as operators read it. Empty for another wait."""
     key = text_of(wait, "key")

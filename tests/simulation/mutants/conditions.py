@@ -73,10 +73,12 @@ CLAUSES: Final = (
     Mutant(
         "holds are counted for ever",
         modules.WRITES,
-        '("holds", "hold_cause", "open_runs", "wait")',
-        '("hold_cause", "open_runs", "wait")',
+        '["holds", "hold_cause", "open_runs", "wait", *(',
+        '["hold_cause", "open_runs", "wait", *(',
     ),
-    Mutant("a crash is reported twice", modules.WRITES, '"hold_cause", "open_runs", "wait")', '"hold_cause", "wait")'),
+    Mutant(
+        "a crash is reported twice", modules.WRITES, '"hold_cause", "open_runs", "wait", *(', '"hold_cause", "wait", *('
+    ),
     Mutant(
         "a hold ends the suspicion",
         modules.WRITES,

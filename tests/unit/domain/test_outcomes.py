@@ -30,7 +30,9 @@ from tidemill.domain.outcomes import (
     settlement,
 )
 from tidemill.domain.retry import RetryPolicy
+from tidemill.domain.signals import Awaited
 from tidemill.domain.states import State
+from tidemill.domain.waiting import Cause
 
 POLICY = RetryPolicy(max_attempts=3, backoff_seconds=4)
 
@@ -157,6 +159,18 @@ def test_a_continuation_goes_on_from_its_checkpoint_with_all_attempts_before_it(
     assert settlement(job, Continued(checkpoint="[1]"), POLICY, now=NOW, draw=0.5) == Settlement(
         state=State.QUEUED, cause=Why.CONTINUED, due=NOW, attempt=0, hops=5, checkpoint="[1]"
     )
+
+
+@pytest.mark.parametrize("outcome", [Snoozed(after=SECOND), Continued(checkpoint=None)])
+def test_a_run_that_goes_on_without_a_wait_ends_the_row_of_waits(outcome: Outcome) -> None:
+    awaited = Awaited(cause=Cause.INPUT, name="page", since=NOW, until=NOW, times=3)
+    job = replace(_running(1), awaited=awaited)
+
+    written = settlement(job, outcome, POLICY, now=NOW, draw=0.5)
+    again = settlement(replace(job, awaited=replace(awaited, times=0)), outcome, POLICY, now=NOW, draw=0.5)
+
+    assert written.awaited == replace(awaited, times=0)
+    assert again.awaited is None  # It is so already.
 
 
 def test_a_job_that_is_held_back_keeps_its_attempts_and_its_hops() -> None:

@@ -46,6 +46,8 @@ NOT_ASKED_TO_END = "attribute_not_exists(#cancel_requested_at)"
 #: Written by every settle, with other tests.
 ALWAYS = {"history", "last_owner", "schema", "errors"}
 GONE = {"owner", "holds", "hold_cause", "open_runs", "wait"}
+#: Of a run that came back, and goes on.
+GONE_ON = GONE | {"releases"}
 
 
 def parts(request: Any) -> tuple[dict[str, Item], set[str], list[str]]:
@@ -114,7 +116,7 @@ OUTCOMES: dict[str, tuple[Settlement, dict[str, Item], set[str]]] = {
             "hops": number(3),
             "checkpoint": text("{}"),
         },
-        GONE,
+        GONE_ON,
     ),
     "far continuation": (
         Settlement(state=State.SCHEDULED, due=LATER, attempt=0),
@@ -124,7 +126,7 @@ OUTCOMES: dict[str, tuple[Settlement, dict[str, Item], set[str]]] = {
             "attempt": number(0),
             **INDEXES.attention(State.SCHEDULED, RUNNING.id, LATER),
         },
-        GONE,
+        GONE_ON,
     ),
     "hold in a line": (
         SETTLEMENTS[State.PARKED],
@@ -163,7 +165,7 @@ OUTCOMES: dict[str, tuple[Settlement, dict[str, Item], set[str]]] = {
             # With the scheduled jobs, so that wake finds it at the end of its wait.
             **INDEXES.attention(State.SCHEDULED, RUNNING.id, LATER),
         },
-        GONE - {"wait"},
+        GONE_ON - {"wait"},
     ),
     "wait for a signal that is there": (
         ANSWERED,
@@ -173,7 +175,7 @@ OUTCOMES: dict[str, tuple[Settlement, dict[str, Item], set[str]]] = {
             "awaited": AWAITED.encode(AWAITS),
             "signals": SIGNALS.encode((A_SIGNAL,)),
         },
-        GONE,
+        GONE_ON,
     ),
 }
 
