@@ -25,8 +25,6 @@ def fingerprint(error_class: str, message: str) -> str:
 
 
 def job_fingerprint(job: Job) -> str:
-    """Of the last error of a job; without one, the reason of its death. Empty for a job that has neither."""
-    if not job.known_errors:
-        return str(job.death or "")
-    last = job.known_errors[-1]
-    return fingerprint(last.error_class, last.message)
+    """Of the error that explains its state; without one, the reason of its death. Empty for a job that has neither."""
+    error = job.causing_error
+    return fingerprint(error.error_class, error.message) if error else str(job.death or "")

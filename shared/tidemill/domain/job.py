@@ -296,6 +296,16 @@ class Job:
         return (*self.errors, *self.lost)
 
     @property
+    def causing_error(self) -> AttemptError | None:
+        """The error that explains its state: the last one. None without errors, and for a death as undeliverable.
+
+        That death writes no error: those that are there came before it, and say nothing of it.
+        """
+        if self.death is DeathReason.UNDELIVERABLE:
+            return None
+        return self.known_errors[-1] if self.known_errors else None
+
+    @property
     def known_history(self) -> tuple[Transition, ...]:
         """For a reader of the job: the acceptance, then `history`, with the request to cancel at its time."""
         entries = list(with_attempts(self.history, attempt=self.attempt))

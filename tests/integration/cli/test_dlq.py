@@ -13,8 +13,9 @@ from tests.integration.cli.conftest import Cloud, run
 from tests.support.builders import NOW, SETTLEMENTS, TENANT, an_error, brought_to, claimed, reference_to
 from tidemill.aws.attribute_values import number
 from tidemill.aws.clients import Item
+from tidemill.cli.formatting import DASH
 from tidemill.domain.errors import StoreUnavailableError
-from tidemill.domain.job import Job
+from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.states import State
 from tidemill.names import TTL_ATTRIBUTE
 
@@ -30,6 +31,13 @@ def test_each_dead_job_is_a_line_with_its_reason_error_attempts_and_age(cloud: C
     assert title.split() == ["ID", "TENANT", "TYPE", "REASON", "ERROR", "ATTEMPTS", "AGE"]
     assert re.split(" {2,}", line) == [IDS[0], TENANT, "a.b", "permanent error", "ValueError", "1", "0s"]
     assert "default: 1 dead job, 1 DLQ message.\n" in result.stderr
+
+
+def test_an_undeliverable_job_shows_no_error_from_before_its_death(cloud: Cloud) -> None:
+    job = replace(cloud.dead_job(dead_letter=False), death=DeathReason.UNDELIVERABLE)
+    cloud.table.put(job, attention={"S": "dead#0"}, attention_at={"N": "1"})
+    _, line = run("dlq", "list").stdout.splitlines()
+    assert re.split(" {2,}", line)[3:5] == ["undeliverable", DASH]
 
 
 def test_without_dead_jobs_stdout_is_empty(cloud: Cloud) -> None:

@@ -10,13 +10,15 @@ import pytest
 
 from tests.integration.cli.conftest import pipeline, run, shortener
 from tests.integration.cli.loopback import Loopback
-from tests.support.builders import FRESH, TENANT, a_job
+from tests.support.builders import FRESH, TENANT, a_job, an_error
 from tests.support.deployed_functions import Mill, forget
 from tests.support.job_tables import REGION, client
 from tests.support.payload_bucket import payload_of
 from tidemill import composition
 from tidemill.aws import clients
+from tidemill.cli.errors import CommandError
 from tidemill.cli.installation import Installation
+from tidemill.cli.operator_job import require_success
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.states import State
@@ -227,3 +229,13 @@ def test_the_payloads_of_built_in_types_are_not_migrated(system: Mill) -> None:
 def test_invalid_arguments_are_wrong_usage(system: Mill, arguments: list[str]) -> None:
     assert run("migrate", _TYPE, *arguments).exit_code == 2
     assert system.stored() == 0
+
+
+@pytest.mark.parametrize(
+    ("death", "why"), [(DeathReason.EXHAUSTED, "no such thing"), (DeathReason.UNDELIVERABLE, "undeliverable")]
+)
+def test_a_dead_migration_is_reported_with_the_cause_of_its_death(death: DeathReason, why: str) -> None:
+    job = a_job(state=State.DEAD, death=death, errors=(an_error(),))
+
+    with pytest.raises(CommandError, match=f"migration {job.id} is dead: {why}"):
+        require_success(job, name="migration")

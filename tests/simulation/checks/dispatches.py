@@ -114,7 +114,9 @@ class DispatchChecks:
             return
         key, item = found
         fields = json.loads(message.body)["letter"]
-        errors = item.get("errors", {"L": []})["L"]
+        # The errors of a job that died undeliverable are older than its death, and not the cause of it.
+        lost = text_of(item, "death") == "undeliverable"
+        errors = [] if lost else item.get("errors", {"L": []})["L"]
         wanted = {
             "type": text_of(item, "type"),
             "death": text_of(item, "death"),

@@ -46,6 +46,7 @@ def test_a_message_of_120_characters_stays_whole(length: int, cut: bool) -> None
         ({"death": DeathReason.DEADLINE}, str(DeathReason.DEADLINE)),
         ({"errors": (an_error(message="first"), an_error(error_class="E", message="last 7"))}, "E: last <n>"),
         ({"errors": (an_error(message="a"),), "death": DeathReason.EXHAUSTED}, "ValueError: a"),
+        ({"errors": (an_error(message="a"),), "death": DeathReason.UNDELIVERABLE}, "undeliverable"),
     ],
 )
 def test_a_job_is_named_by_its_last_error_or_the_reason_of_its_death(changes: dict[str, Any], expected: str) -> None:

@@ -1,5 +1,6 @@
 """`JobFilter`: each field, its ends, and the jobs that match neither."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -84,6 +85,13 @@ def test_a_job_must_match_each_field_that_is_given(fields: dict[str, Any], match
 def test_a_job_without_the_field_does_not_match(fields: dict[str, Any]) -> None:
     assert LIVE not in JobFilter(**fields)
     assert LIVE in ANY_JOB
+
+
+def test_the_error_of_an_undeliverable_job_is_not_the_one_before_its_death() -> None:
+    undeliverable = replace(JOB, death=DeathReason.UNDELIVERABLE)
+
+    assert undeliverable not in JobFilter(error="ValueError")
+    assert undeliverable in JobFilter(fingerprint="undeliverable")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from tests.support.single_job import Clock
 from tidemill.application import redrive_probes as module
 from tidemill.application.ports import JobStore
 from tidemill.application.redrive_probes import Cause, Probe, Probes, ProbeVerdict, verdict_of
-from tidemill.domain.job import AttemptError, Job
+from tidemill.domain.job import AttemptError, DeathReason, Job
 from tidemill.domain.states import State
 
 _TIMEOUT = timedelta(seconds=10)
@@ -35,6 +35,12 @@ def test_one_job_of_each_type_and_error_is_a_probe() -> None:
     jobs = [_dead("row 1 is gone"), _dead("row 2 is gone"), _dead("disk full"), _dead("disk full", type="other")]
 
     assert _probes().choose(jobs) == [jobs[0], jobs[2], jobs[3]]
+
+
+def test_an_undeliverable_job_is_not_a_probe_for_the_error_before_its_death() -> None:
+    lost, failed = _dead(death=DeathReason.UNDELIVERABLE), _dead(death=DeathReason.EXHAUSTED)
+
+    assert _probes().choose([lost, failed]) == [lost, failed]
 
 
 def test_a_probe_overtakes_no_job_of_its_group() -> None:

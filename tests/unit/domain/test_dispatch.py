@@ -54,6 +54,14 @@ def test_a_dead_letter_message_names_the_last_error() -> None:
     assert sent.body.error_class == "ValueError"
 
 
+def test_a_dead_letter_message_of_an_undeliverable_job_names_no_error() -> None:
+    sent = dispatch(RETRYING, replace(DEAD, death=DeathReason.UNDELIVERABLE), now=NOW)
+
+    assert sent is not None
+    assert isinstance(sent.body, DeadLetter)
+    assert (sent.body.death, sent.body.error_class) == ("undeliverable", "")
+
+
 @pytest.mark.parametrize(
     ("job", "sent"),
     [

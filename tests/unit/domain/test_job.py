@@ -10,7 +10,16 @@ from tests.support.builders import A_BURST, NOW, SECOND, SKIPPED, a_job, an_erro
 from tidemill.domain.ended_nodes import EndedNodes
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.holds import HoldCause, known_cause
-from tidemill.domain.job import CRASHED, DeadLetter, FirstRun, Redrive, Reference, reference_of, reference_to
+from tidemill.domain.job import (
+    CRASHED,
+    DeadLetter,
+    DeathReason,
+    FirstRun,
+    Redrive,
+    Reference,
+    reference_of,
+    reference_to,
+)
 from tidemill.domain.signals import Awaited, Signal
 from tidemill.domain.skipped_work import Backfilled, Skipped
 from tidemill.domain.states import State
@@ -40,6 +49,26 @@ def test_each_run_without_a_result_is_an_error(state: State, attempt: int, open_
     assert {(error.error_class, error.at, error.retryable) for error in job.lost} <= {(CRASHED, NOW + SECOND, True)}
     assert job.suspect is bool(lost)
     assert job.known_errors == (an_error(), *job.lost)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error_class"),
+    [
+        ({}, None),
+        ({"errors": (an_error(), an_error(error_class="KeyError"))}, "KeyError"),
+        ({"errors": (an_error(),), "attempt": 1, "open_runs": 1}, CRASHED),
+        ({"errors": (an_error(),), "death": DeathReason.EXHAUSTED}, "ValueError"),
+        # No worker claimed it after that error.
+        ({"errors": (an_error(),), "death": DeathReason.UNDELIVERABLE}, None),
+        ({"attempt": 1, "open_runs": 1, "death": DeathReason.UNDELIVERABLE}, None),
+    ],
+)
+def test_the_last_error_explains_the_state_but_for_a_death_as_undeliverable(
+    changes: dict[str, Any], error_class: str | None
+) -> None:
+    error = a_job(**{"state": State.DEAD} | changes).causing_error
+
+    assert (error and error.error_class) == error_class
 
 
 def test_an_error_of_a_lost_run_is_dated_by_the_submission_if_no_claim_is_known() -> None:
