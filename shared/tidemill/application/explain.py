@@ -70,10 +70,20 @@ def _answer(facts: Facts) -> Answer:
 def _ended(facts: Facts) -> Answer:
     job, now = facts.job, facts.now
     if job.state is State.EXPIRED:
-        useful = f"it was of use until {moment(job.useful_until, now)}, and no run had begun by then"
+        no_run = "its next run had not begun" if _may_have_run(job) else "no run had begun"
+        useful = f"it was of use until {moment(job.useful_until, now)}, and {no_run} by then"
         return _said(Reason.ENDED, f"It expired {moment(job.finished_at, now)}: {useful}.")
     ended = "succeeded" if job.state is State.SUCCEEDED else "was cancelled"
     return _said(Reason.ENDED, f"It {ended} {moment(job.finished_at, now)}.", *effects(job, now))
+
+
+def _may_have_run(expired: Job) -> bool:
+    """Whether its handler may have begun before the claim that found it too old, which is its last attempt.
+
+    A follow-up has the hops of the jobs before it, so one that has never run counts as well.
+    """
+    counted = expired.attempt > 1 or expired.hops or expired.releases
+    return bool(counted or expired.steps or expired.checkpoint_at)
 
 
 def _dead(facts: Facts) -> Answer:
