@@ -20,6 +20,7 @@ from tidemill.domain.adaptive_limit import Adapted, Adaptive, Trouble
 from tidemill.domain.job import Job
 from tidemill.domain.limit_state import LimitState, earliest
 from tidemill.domain.overrides import Override
+from tidemill.domain.signal_answers import waits_for_signal
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause, Wait
 
@@ -203,11 +204,10 @@ def _parked(facts: Facts) -> Answer:
 
 
 def _awaits(job: Job, now: datetime) -> bool:
-    """Whether it waits for a signal: parked, or queued, as by wake minutes before the end of its wait."""
+    """Whether it waits for a signal: parked, also by another version, or queued for the end of its wait."""
     if job.state is State.PARKED:
         return job.wait is not None and job.wait.alone
-    ends = job.awaited.until if job.awaited and not job.holds and not job.wait else now
-    return ends > now and job.due == ends
+    return waits_for_signal(job) and job.due is not None and job.due > now
 
 
 def _awaiting(facts: Facts) -> Answer:

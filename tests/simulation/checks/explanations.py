@@ -306,7 +306,10 @@ def _cause(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> Reason
             # own present time, which is ahead if its clock is: the job waits for no signal then, as after a signal.
             over = waits_alone(before) and number_of(after, "due") > number_of(before, "due")
             alone = Reason.HANDLER_DELAY if over else Reason.AWAITED if waits_alone(before) else Reason.TURN
-            return released.get(text_of(before["wait"]["M"], "cause"), alone)
+            wait = map_of(before, "wait")
+            # A pause that ends before the wait for a signal does leaves the job waiting.
+            waits_on = after["due"] == wait.get("not_before") == map_of(before, "awaited").get("until")
+            return Reason.AWAITED if waits_on else released.get(text_of(wait, "cause"), alone)
         case State.RUNNING if "owner" not in after:
             return _after_run(before, after)
     return None

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import A_BURST, NOW, SECOND, TENANT, a_job, an_error
+from tests.support.builders import A_BURST, A_WAIT, NOW, SECOND, TENANT, a_job, an_error
 from tidemill.application.explain import explain
 from tidemill.application.explanation import Facts, GroupHead, LaneDepth, Reason
 from tidemill.application.owed import Kind, Owed, Work
@@ -289,6 +289,8 @@ BY_SIGNAL = f"`tidemill signal j approval JSON --tenant {TENANT}` lets it run at
         ({"state": State.PARKED, "wait": AWAITED.wait, "awaited": AWAITED}, {"wake"}, (WAITS, NO_WAKE)),
         ({"state": State.PARKED, "wait": AWAITED.wait, "awaited": AWAITED}, {"publish"}, (WAITS, BY_SIGNAL)),
         ({"state": State.QUEUED, "awaited": AWAITED}, set(), (WAITS, BY_SIGNAL)),
+        # It was paused meanwhile, and released before the end of its wait.
+        ({"state": State.QUEUED, "awaited": AWAITED, "wait": PAUSED}, set(), (WAITS, BY_SIGNAL)),
         ({"state": State.PARKED, "wait": AWAITED.wait}, set(), ("Another version of the code made it wait.",)),
     ],
 )
@@ -306,7 +308,9 @@ def test_a_job_that_waits_for_a_signal_names_it(
         # Wake queued it at the end of its wait, or a run after that was held back.
         ({"awaited": replace(AWAITED, until=LATER), "due": LATER}, Reason.READY),
         ({"awaited": AWAITED, "due": DUE, "holds": 1}, Reason.HELD),
-        ({"awaited": AWAITED, "due": DUE, "wait": PAUSED}, Reason.RESUMED),
+        # A pause released it after the end of its wait.
+        ({"awaited": AWAITED, "due": DUE + SECOND, "wait": PAUSED}, Reason.RESUMED),
+        ({"awaited": AWAITED, "due": DUE, "wait": A_WAIT}, Reason.DELAYED),
         ({"awaited": AWAITED, "due": DUE + SECOND}, Reason.DELAYED),
         ({"awaited": AWAITED, "due": LATER}, Reason.READY),
         ({"awaited": AWAITED, "due": DUE, "state": State.SCHEDULED}, Reason.DELAYED),
