@@ -23,7 +23,7 @@ class Purger:
 
         Each flow and each batch is read once. A flow would start a node again whose document is gone, and a batch
         could not say what has become of a member. A unique job keeps others away. A correction and an undo need the
-        job that they are for.
+        job that they are for, and a correction also the undo of that job.
         """
         for job in jobs:
             if self._is_needed(job):
@@ -35,7 +35,18 @@ class Purger:
         if job.unique_until is not None and job.unique_until > self._clock():
             return True
         by = (job.flow and job.flow.id, job.batch, job.superseded_by, job.undone and job.undone.job_id)
-        return any(self._needs_others(job.tenant, each) for each in by if each)
+        if any(self._needs_others(job.tenant, each) for each in by if each):
+            return True
+        return job.undoes is not None and self._is_corrected(job.tenant, job.undoes)
+
+    def _is_corrected(self, tenant: str, undone_id: str) -> bool:
+        """Whether a correction of this job needs to know that it is undone. It looks at the undo before each run."""
+        try:
+            undone = self._store.get(tenant, undone_id)
+        except MalformedDocumentError:
+            # A newer version has written it.
+            return True
+        return bool(undone and undone.superseded_by and self._needs_others(tenant, undone.superseded_by))
 
     def _needs_others(self, tenant: str, job_id: str) -> bool:
         """Whether this flow, batch, correction or undo is live, or dead and so may be redriven."""

@@ -151,6 +151,29 @@ def test_a_unique_job_is_kept_until_its_period_ends(until: datetime, *, needed: 
     assert without_needed(Read(), job) == (([], [job]) if needed else ([job], []))
 
 
+UNDO = a_job(id="undo", state=State.SUCCEEDED, undoes="ended")
+
+
+@pytest.mark.parametrize("state", list(State))
+def test_an_undo_is_kept_while_a_correction_of_the_undone_job_is_live_or_dead(state: State) -> None:
+    needed = not state.terminal or state is State.DEAD
+    # The correction is still to look at the undo when the retention of the undone job is over.
+    undone = replace(NODE, flow=None, superseded_by="flow", expires_at=NOW)
+    store = Read(undone, replace(FLOW, state=state))
+
+    assert without_needed(store, UNDO) == (([], [UNDO]) if needed else ([UNDO], []))
+    assert store.asked == ["ended", "flow"]
+
+
+def test_an_undo_is_purged_if_nothing_corrects_the_undone_job() -> None:
+    assert without_needed(Read(), UNDO) == ([UNDO], [])
+    assert without_needed(Read(replace(NODE, flow=None)), UNDO) == ([UNDO], [])
+
+
+def test_an_undo_is_kept_while_only_a_newer_version_can_read_the_undone_job() -> None:
+    assert without_needed(Read(MalformedDocumentError("schema 99")), UNDO) == ([], [UNDO])
+
+
 def test_each_flow_is_read_once() -> None:
     store = Read(FLOW)
 
