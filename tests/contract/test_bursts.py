@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import A_BURST, A_WAIT, NOW, SECOND, a_job, claimed, fresh_token, stored
+from tests.support.builders import A_BURST, A_SIGNAL, A_WAIT, NOW, SECOND, a_job, claimed, fresh_token, stored
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
 from tidemill.domain.debounce import moved
@@ -269,6 +269,17 @@ def test_a_job_that_was_held_back_since_it_was_read_is_left_alone(store: DynamoJ
 
     with pytest.raises(WriteRefusedError):
         join(store, job, on(job))
+
+
+@pytest.mark.parametrize("replaces", [True, False])
+def test_a_job_that_got_a_signal_since_it_was_read_is_left_alone(store: DynamoJobStore, *, replaces: bool) -> None:
+    job = begun(store)
+    approved = store.signal(job, A_SIGNAL, wakes=False)
+
+    with pytest.raises(WriteRefusedError) as refused:
+        join(store, job, replace(on(job), payload='{"v":2}'), replaces=replaces)
+
+    assert refused.value.current == approved == stored(store, job)
 
 
 def test_a_job_that_another_submission_has_moved_is_not_moved_back(store: DynamoJobStore) -> None:

@@ -39,10 +39,11 @@ def takes_submissions(job: Job) -> bool:
 
     Nearly every outcome of a handler after which the job lives on counts an attempt, a hop or a release. A hold counts
     none, and a handler may be held back too: by an open breaker, an outage, or a step of another version. It runs again
-    from the start, so it may have another payload, unless it has left steps or progress of the present one.
+    from the start, so it may have another payload, unless it has left steps or progress of the present one. A signal
+    that came early is for the present one, too: what it approves is not what a later submission asks for.
     """
     unused = not (job.attempt or job.hops or job.releases or job.redrives)
-    untouched = not (job.steps or job.checkpoint_at)
+    untouched = not (job.steps or job.checkpoint_at or job.signals)
     return job.burst is not None and job.state in _BEFORE_ITS_RUN and unused and untouched
 
 

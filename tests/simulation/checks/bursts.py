@@ -10,6 +10,7 @@ from tests.simulation.checks.violation import (
     Item,
     has_expired,
     map_of,
+    maps_of,
     number_of,
     require,
     require_in_task,
@@ -90,7 +91,9 @@ class BurstChecks:
         for other, seen in self._jobs.items():
             item = self._world.jobs.items.get((other,))
             gone = item is None or has_expired(item, self._now_ms, late_ms=self._skew_ms)
-            waits = seen.name == name and not seen.claimed and seen.state not in TERMINAL and not gone
+            # A job that has got a signal takes no submission, so the next one has a job of its own.
+            closed = seen.claimed or gone or seen.state in TERMINAL or maps_of(item or {}, "signals")
+            waits = seen.name == name and not closed
             require(not waits, _ONE, f"{other} is {seen.state}", key)
         self._jobs[key] = _Seen(name, until_ms)
         self._note(key, after, replaced=True)
@@ -114,6 +117,7 @@ class BurstChecks:
             require(kept and bool(first_ms) is ("replacements" in burst), _COUNTED, "the first replacement", key)
             waits = state_of(before) not in TERMINAL | {State.RUNNING} and not number_of(before, "attempt")
             require(waits, _BEGUN, f"it was {state_of(before)}, attempt {number_of(before, 'attempt')}", key)
+            require(not maps_of(before, "signals"), _BEGUN, "it had got a signal", key)
             if moves:
                 self._a_move(key, before, after)
         self._note(key, after, replaced=bool(replacements))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import A_BURST, MILLISECOND, NOW, SECOND, a_job
+from tests.support.builders import A_BURST, A_SIGNAL, MILLISECOND, NOW, SECOND, a_job
 from tidemill.domain.burst import Burst
 from tidemill.domain.debounce import joined_at, longest, moved, quiet_after, takes_submissions, useful_longer
 from tidemill.domain.holds import HoldCause
@@ -182,6 +182,12 @@ def test_a_job_with_steps_or_progress_takes_none() -> None:
     step = Step(name="charge", at=NOW, attempt=1, result="1")
     assert not takes_submissions(a_debounced_job(state=State.PARKED, steps=(step,)))
     assert not takes_submissions(a_debounced_job(state=State.PARKED, checkpoint_at=NOW))
+
+
+@pytest.mark.parametrize("used", [False, True])
+@pytest.mark.parametrize("state", [State.SCHEDULED, State.QUEUED, State.RETRYING, State.PARKED])
+def test_a_job_that_has_got_a_signal_takes_none(state: State, *, used: bool) -> None:
+    assert not takes_submissions(a_debounced_job(state=state, signals=(replace(A_SIGNAL, used=used),)))
 
 
 def test_a_job_that_is_due_is_not_moved_to_now() -> None:
