@@ -12,6 +12,7 @@ from tests.simulation.checks.violation import (
     group_of,
     has_expired,
     joined,
+    maps_of,
     mark_of,
     number_of,
     require,
@@ -68,6 +69,8 @@ _CLEARED_BY_REDRIVE: Final = [
     "holds",
     "hold_cause",
 ]
+#: And those that one with another payload clears, too.
+_PROGRESS: Final = ["steps", "checkpoint", "checkpoint_at", "progress_done", "progress_total"]
 
 MILLISECOND: Final = timedelta(milliseconds=1)
 
@@ -298,7 +301,8 @@ class DocumentChangeChecks:
 
     def redriven_jobs_start_afresh(self, key: str, before: Item | None, after: Item | None) -> None:
         if after and _same_job(before, after) and state_of(before) is State.DEAD and state_of(after) not in TERMINAL:
-            left = [name for name in _CLEARED_BY_REDRIVE if name in after]
+            edited = "edited" in maps_of(after, "redrives")[-1]
+            left = [name for name in _CLEARED_BY_REDRIVE + edited * _PROGRESS if name in after]
             require(
                 not left and number_of(after, "attempt") == 0,
                 "a redriven job starts afresh",

@@ -58,8 +58,8 @@ STEPPED: Final = (
     Mutant(
         "another payload keeps the steps",
         modules.OPERATORS,
-        "        removes.append(STEPS_ATTRIBUTE)\n",
-        "",
+        'removes += [STEPS_ATTRIBUTE, "checkpoint",',
+        'removes += ["checkpoint",',
     ),
     Mutant(
         "the settle does not know the steps of its run",
