@@ -201,6 +201,9 @@ class NudgeStore(ReleaseStore, _Wake, Protocol):
         With `last`, a job that waits on its lane dies as undeliverable instead.
         """
 
+    def cancel(self, job: Job, *, now: datetime, by: str = OPERATOR, reason: str = "", as_read: bool = False) -> Job:
+        """As `ControlStore.cancel`."""
+
 
 class OwedStore(NudgeStore, GroupStore, Protocol):
     """For the work that publish handed over."""

@@ -25,7 +25,7 @@ UNDELIVERABLE_AFTER: Final = timedelta(days=7)
 class Nudge(StrEnum):
     """The result of a nudge."""
 
-    #: The job is dispatched again.
+    #: The job is dispatched again. Or it was asked to end, and ends here, since no worker claims it.
     NUDGED = "nudged"
     #: The job was scheduled or parked, and overdue: wake had missed it. It is queued now.
     WOKEN = "woken"
@@ -58,7 +58,10 @@ class Nudger:
     def nudge(self, job: Job) -> Nudge | None:
         """None when the job has changed since it was read, or is not late enough."""
         now = self._clock()
-        last = job.state is not State.RUNNING and _given_up(job, now)
+        given_up = job.state is not State.RUNNING and _given_up(job, now)
+        # It was asked to end, and has lost its run: it must not wait dead for a person.
+        ends = job.cancel if given_up else None
+        last = given_up and not ends
         try:
             if job.state is State.SCHEDULED:
                 if not self.needs_nudge(job):
@@ -70,7 +73,10 @@ class Nudger:
                     return None
                 self._store.unpark(job, now=now, due=now)
                 return Nudge.WOKEN
-            self._store.nudge(job, now=now, limit=self._allowed_delay(job), last=last)
+            if ends:
+                self._store.cancel(job, now=now, by=ends.by, reason=ends.reason, as_read=True)
+            else:
+                self._store.nudge(job, now=now, limit=self._allowed_delay(job), last=last)
         except WriteRefusedError:
             return None
         return Nudge.UNDELIVERABLE if last else Nudge.NUDGED
@@ -83,6 +89,4 @@ class Nudger:
 
 
 def _given_up(job: Job, now: datetime) -> bool:
-    """Not a job that was asked to end and has lost its run: a worker ends it, so it must not wait dead for a person."""
-    overdue = job.due is not None and job.due <= now - UNDELIVERABLE_AFTER
-    return job.nudges >= MOST_NUDGES and overdue and not job.cancel_requested_at
+    return job.nudges >= MOST_NUDGES and job.due is not None and job.due <= now - UNDELIVERABLE_AFTER

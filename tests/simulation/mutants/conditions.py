@@ -162,8 +162,8 @@ CLAUSES: Final = (
     Mutant(
         "an undeliverable job is never given up",
         modules.NUDGE,
-        "last = job.state is not State.RUNNING and _given_up(job, now)",
-        "last = False",
+        "given_up = job.state is not State.RUNNING and _given_up(job, now)",
+        "given_up = False",
     ),
     # Runs.
     Mutant(

@@ -1,5 +1,6 @@
 """`Nudger`: which jobs are late enough for a nudge, and what a nudge does in each state."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -9,7 +10,7 @@ from tests.support.builders import MILLISECOND, NOW, SECOND, a_job
 from tests.support.single_job import Clock
 from tidemill.application.nudge import Nudge, Nudger, no_delay
 from tidemill.domain.errors import WriteRefusedError
-from tidemill.domain.job import Job
+from tidemill.domain.job import CancelRequest, Job
 from tidemill.domain.states import State
 from tidemill.names import Lane
 
@@ -33,6 +34,9 @@ class Store:
 
     def nudge(self, job: Job, *, now: datetime, limit: timedelta, last: bool) -> None:
         self._write("nudge", job.id, now, limit, last)
+
+    def cancel(self, job: Job, *, now: datetime, by: str, reason: str, as_read: bool) -> None:
+        self._write("cancel", job.id, now, by, reason, as_read)
 
     def _write(self, *write: Any) -> None:
         self.writes.append(write)
@@ -132,8 +136,6 @@ def test_the_store_judges_whether_a_job_with_a_message_is_late(state: State) -> 
         ({"due": None}, False),
         # A worker has it.
         ({"state": State.RUNNING}, False),
-        # A worker ends it.
-        ({"state": State.RETRYING, "cancel_requested_at": NOW}, False),
     ],
 )
 def test_a_job_is_undeliverable_after_six_nudges_and_a_week(changes: dict[str, Any], last: bool) -> None:
@@ -152,3 +154,14 @@ def test_a_job_that_has_changed_is_not_nudged(state: State) -> None:
 
 def test_an_empty_lane_has_no_delay() -> None:
     assert no_delay(Lane.BULK) == timedelta(0)
+
+
+def test_a_job_that_was_asked_to_end_and_that_no_worker_gets_is_cancelled() -> None:
+    """It lost its run, and then each message."""
+    store, asked = Store(), CancelRequest(by="ada", reason="a typo")
+    job = a_job(state=State.RETRYING, nudges=6, due=NOW - WEEK, cancel_requested_at=NOW - WEEK, cancel=asked)
+
+    assert _nudger(store).nudge(replace(job, nudges=5)) is Nudge.NUDGED
+    assert _nudger(store).nudge(job) is Nudge.NUDGED
+    assert [write[0] for write in store.writes] == ["nudge", "cancel"]
+    assert store.writes[1] == ("cancel", job.id, NOW, "ada", "a typo", True)

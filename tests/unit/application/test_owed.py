@@ -54,6 +54,9 @@ class Store:
             raise WriteRefusedError(Write.NUDGE, job)
         self.resent.append(job.id)
 
+    def cancel(self, job: Job, **_audit: object) -> Job:
+        raise AssertionError(f"{job.id} is not given up here")
+
     def wake(self, job: Job, *, now: datetime) -> None:
         raise AssertionError(f"a scheduled job has no message: {job}")
 
