@@ -25,6 +25,7 @@ from tidemill.domain.errors import (
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import Job
+from tidemill.domain.states import State
 from tidemill.domain.steps import LARGEST_STEPS_BYTES, MOST_STEPS, Step
 
 OLD = Step(name="charge", at=NOW, attempt=1, result='{"id":7}')
@@ -272,6 +273,9 @@ def test_only_a_success_must_have_asked_for_each_recorded_step(value: Any) -> No
         steps.end(Done())
 
 
+A_HOLD = Transition(at=NOW, state=State.QUEUED, cause=f"held: {HoldCause.VERSION}", attempt=2)
+
+
 @pytest.mark.parametrize(
     ("changes", "version", "waits"),
     [
@@ -283,6 +287,8 @@ def test_only_a_success_must_have_asked_for_each_recorded_step(value: Any) -> No
         ({"history": (claimed("old"),)}, "", False),
         ({}, "new", False),
         ({"holds": 1, "hold_cause": HoldCause.VERSION}, "new", True),
+        # A run was lost since the hold.
+        ({"holds": 1, "hold_cause": HoldCause.VERSION, "attempt": 3, "history": (A_HOLD,)}, "new", True),
         ({"holds": 1, "hold_cause": HoldCause.LIMIT}, "new", False),
         ({"holds": 1, "hold_cause": HoldCause.VERSION}, "", False),
         ({"history": (claimed("old"),), "holds": 1, "hold_cause": HoldCause.VERSION}, "old", False),
