@@ -82,12 +82,12 @@ class Superseder:
             earlier = self._store.cancel(earlier, now=self._clock(), by=OWNER, reason=reason)
             if earlier.state is not State.CANCELLED:
                 return False
+        if names := _recorded_steps(earlier):
+            raise UndoFailedError(
+                f"job {earlier.id}, which it supersedes, is {earlier.state} and recorded the steps {names}; undo "
+                "what they did, discard this job, and submit it again with another key and without `supersedes`"
+            )
         if earlier.state in WITHOUT_EFFECT:
-            if names := _recorded_steps(earlier):
-                raise UndoFailedError(
-                    f"job {earlier.id}, which it supersedes, is {earlier.state} and recorded the steps {names}; undo "
-                    "what they did, discard this job, and submit it again with another key and without `supersedes`"
-                )
             return True
         if earlier.undone is not None and earlier.undone.job_id == job.after_undo:
             return self._undone(job)
@@ -125,6 +125,12 @@ class Superseder:
         if earlier.group is not None and earlier.group != job.group:
             raise SupersedeRefusedError(
                 f"job {earlier.id} is of the group {earlier.group}; the job that supersedes it must be, too"
+            )
+        if earlier.dropped_steps:
+            raise SupersedeRefusedError(
+                f"job {earlier.id} recorded the steps {_recorded_steps(earlier)}, some with a payload that a redrive "
+                "replaced, which nothing undoes; undo what they did, cancel it if it is live, and leave `supersedes` "
+                "out"
             )
         if names := _recorded_steps(earlier):
             raise SupersedeRefusedError(
@@ -220,8 +226,5 @@ class Superseder:
 
 
 def _recorded_steps(job: Job) -> str:
-    """Their effects stay although the job has not succeeded. A success removes them, and has an undo for all it did."""
-    if job.state is State.SUCCEEDED:
-        return ""
-    dropped = [name for redrive in job.redrives for name in redrive.dropped]
-    return ", ".join(dict.fromkeys([*dropped, *(step.name for step in job.steps)]))
+    """Their effects stay. A success removes those of its own payload, and has an undo for what it did."""
+    return ", ".join(dict.fromkeys([*job.dropped_steps, *(step.name for step in job.steps)]))

@@ -80,8 +80,9 @@ class Transition:
     state: str
     #: A `Why`, an error class, a reason of death, or `HELD` and the cause of the hold.
     cause: str
-    #: The number of the run that it began or ended. Only the end of a run stores it, because only its writer knows the
-    #: document as it is; a reader gets the others from `with_attempts`.
+    #: The number of the run that it began or ended. Only the end of a run and the death of an
+    #: undeliverable job store it, because only their writers know the document as it is; a reader gets the others from
+    #: `with_attempts`.
     attempt: int | None = None
     #: The request id of the invocation that claimed the job, a slash, and the version of its code. Empty otherwise.
     worker: str = ""

@@ -84,8 +84,6 @@ class Redrive:
     reason: str = ""
     #: Whether the operator replaced the payload.
     edited: bool = False
-    #: By name, the steps that it removed: they ran with the payload that it replaced, and their effects stay.
-    dropped: tuple[str, ...] = ()
 
 
 #: In an audit entry: the tenant of the job, over HTTP.
@@ -168,7 +166,8 @@ class Job:
     after_undo: str | None = None
     #: The later job that corrects this one.
     superseded_by: str | None = None
-    #: JSON text that the handler last saved, to resume from. Survives crashes, retries and redrives.
+    #: JSON text that the handler last saved, to resume from. Survives crashes, retries and redrives
+    #: with the same payload.
     checkpoint: str | None = None
     #: When the handler last saved a checkpoint: the run was alive then.
     checkpoint_at: datetime | None = None
@@ -178,6 +177,8 @@ class Job:
     #: The steps that have run, in order. Each is added by the run; cleared by success, and by a redrive with another
     #: payload.
     steps: tuple[Step, ...] = ()
+    #: By name, the steps that redrives with another payload have removed. Their effects stay.
+    dropped_steps: tuple[str, ...] = ()
     #: When a cancel was requested while the job ran. Set by cancel, cleared by redrive.
     cancel_requested_at: datetime | None = None
     #: Who cancelled the job, or asked its run to end. Set by cancel, cleared by redrive.
@@ -260,8 +261,8 @@ class Job:
     @property
     def _lost_since_hold(self) -> bool:
         """A hold takes its attempt back, so the next claim has the same number, unless a run was lost in between."""
-        held = [entry.attempt for entry in self.history if entry.cause.startswith(HELD)]
-        return bool(held) and held[-1] is not None and self.attempt > held[-1]
+        held = next((entry.attempt for entry in reversed(self.history) if entry.cause.startswith(HELD)), None)
+        return held is not None and self.attempt > held
 
     @property
     def suspect(self) -> bool:

@@ -133,18 +133,7 @@ AWAITED: Final = _record(
     },
 )
 REDRIVES: Final = _list_of(
-    _record(
-        Redrive,
-        {
-            "token": _TEXT,
-            "at": _TIME,
-            "by": _TEXT,
-            "death": _DEATH,
-            "reason": _TEXT,
-            "edited": _FLAG,
-            "dropped": _list_of(_TEXT),
-        },
-    )
+    _record(Redrive, {"token": _TEXT, "at": _TIME, "by": _TEXT, "death": _DEATH, "reason": _TEXT, "edited": _FLAG})
 )
 CANCEL: Final = _record(CancelRequest, {"by": _TEXT, "reason": _TEXT})
 UNDO: Final = _record(
@@ -161,6 +150,7 @@ UNDO: Final = _record(
 )
 UNDONE: Final = _record(Undone, {"job_id": _TEXT, "at": _TIME, "by": _TEXT, "reason": _TEXT})
 SKIPPED: Final = _list_of(_record(Skipped, {"name": _TEXT, "type": _TEXT, "retention": _DURATION}))
+DROPPED_STEPS: Final = _list_of(_TEXT)
 STEPS: Final = _list_of(_record(Step, {"name": _TEXT, "at": _TIME, "attempt": _NUMBER, "result": _TEXT}))
 BURST: Final = _record(
     Burst,
@@ -219,6 +209,7 @@ _FIELDS: Final[Mapping[str, _Form]] = {
     "progress_done": _NUMBER,
     "progress_total": _NUMBER,
     STEPS_ATTRIBUTE: STEPS,
+    "dropped_steps": DROPPED_STEPS,
     "cancel_requested_at": _TIME,
     "cancel": CANCEL,
     "holds": _NUMBER,

@@ -205,8 +205,7 @@ class DynamoJobStore(JobReader):
     def redrive(self, job: Job, *, token: str, now: datetime, by: str, reason: str = "", edited: bool = False) -> Job:
         # The clock of the caller may be slow. What died with a batch or a flow must have died before its redrive.
         at = max(now, job.finished_at or now)
-        dropped = tuple(step.name for step in job.steps) if edited else ()
-        entry = Redrive(token=token, at=at, by=by, death=job.death, reason=reason, edited=edited, dropped=dropped)
+        entry = Redrive(token=token, at=at, by=by, death=job.death, reason=reason, edited=edited)
 
         def mine(current: Job) -> bool:
             """Also if the job has died and was redriven again since: it may still have the payload of this call."""

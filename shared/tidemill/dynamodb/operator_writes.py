@@ -16,6 +16,7 @@ from tidemill.domain.waiting import LONGEST_PARKED, Cause, Wait
 from tidemill.dynamodb.document import (
     ATTEMPT_ERRORS,
     CANCEL,
+    DROPPED_STEPS,
     REDRIVES,
     SCHEMA_ATTRIBUTE,
     SCHEMA_VERSION,
@@ -276,6 +277,9 @@ def redrive(job: Job, entry: Redrive, *, state: State = State.QUEUED, sequence: 
     if entry.edited:
         # Of runs with the other payload.
         removes += [STEPS_ATTRIBUTE, "checkpoint", "checkpoint_at", "progress_done", "progress_total"]
+        if job.steps:
+            dropped = dict.fromkeys([*job.dropped_steps, *(step.name for step in job.steps)])
+            sets["dropped_steps"] = DROPPED_STEPS.encode(tuple(dropped))
         held, absent = payload_changes(job)
         sets |= held
         removes += absent

@@ -15,7 +15,7 @@ from tidemill.application.undo import undo_id
 from tidemill.application.validation import LONGEST_ID
 from tidemill.domain.errors import KeyReusedError, SupersedeRefusedError, UndoFailedError, WriteRefusedError
 from tidemill.domain.flow_place import FlowPlace, Mark
-from tidemill.domain.job import Job, Redrive
+from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.domain.undo import Undone
 from tidemill.in_memory.single_job import Inline
@@ -102,8 +102,6 @@ def test_a_correction_waits_for_an_undo_only_if_the_earlier_job_may_have_an_effe
 
 
 LATER = a_job(id="later")
-#: With another payload.
-A_REDRIVE = Redrive(token="r", at=NOW, by="ada", edited=True, dropped=("ship",))
 CORRECTED = replace(EARLIER, superseded_by="later")
 
 
@@ -145,8 +143,13 @@ CORRECTED = replace(EARLIER, superseded_by="later")
         ],
         (
             CORRECTION,
-            [replace(EARLIER, redrives=(A_REDRIVE,), steps=(A_STEP,))],
-            "job earlier is queued and recorded the steps ship, charge, which nothing undoes",
+            [replace(EARLIER, dropped_steps=("ship",), steps=(A_STEP,))],
+            "job earlier recorded the steps ship, charge, some with a payload that a redrive replaced, which nothing",
+        ),
+        (
+            CORRECTION,
+            [replace(DONE, dropped_steps=("ship",))],
+            "job earlier recorded the steps ship, some with a payload that a redrive replaced, which nothing undoes",
         ),
         (CORRECTION, [replace(EARLIER, supersedes="first")], "job earlier is queued, and supersedes job first itself"),
         (CORRECTION, [UNDONE], "job earlier was undone by job undo, which has been deleted"),
@@ -321,6 +324,10 @@ def test_the_claim_of_a_correction_undoes_a_success_in_its_own_turn_of_the_group
                 (State.RETRYING, "cancelled"),
             )
         ],
+        (
+            [replace(SEEN, state=State.SUCCEEDED, undo=AN_UNDO, dropped_steps=("book",))],
+            "job earlier, which it supersedes, is succeeded and recorded the steps book; undo what they did",
+        ),
         ([], "job earlier, which it supersedes, or its undo has been deleted"),
         ([replace(UNDO, state=State.CANCELLED)], "job undo, which undoes job earlier, is cancelled; discard this job"),
         ([replace(UNDO, state=State.EXPIRED)], "job undo, which undoes job earlier, is expired; discard this job"),

@@ -116,6 +116,7 @@ def test_every_field_of_a_job_is_written() -> None:
         undo=AN_UNDO,
         skipped=SKIPPED,
         steps=(A_STEP, replace(A_STEP, name="ship", result="null")),
+        dropped_steps=("book",),
         backfilled=(Backfilled(name="geo", job_id="text", at=NOW),),
         undone=Undone(job_id="text", at=NOW, by="ada", reason="a typo"),
         errors=(an_error(),),

@@ -197,8 +197,13 @@ WRITES: dict[str, tuple[Request, dict[str, Item], set[str], bool]] = {
         True,
     ),
     "redrive with another payload": (
-        partial(operator_writes.redrive, replace(DEAD, payload='{"v":2}', steps=(A_STEP,)), EDITED),
+        partial(
+            operator_writes.redrive,
+            replace(DEAD, payload='{"v":2}', steps=(A_STEP,), dropped_steps=("book", A_STEP.name)),
+            EDITED,
+        ),
         {
+            "dropped_steps": {"L": [text("book"), text(A_STEP.name)]},
             "state": text("queued"),
             "attempt": number(0),
             "redrives": REDRIVES.encode((EDITED,)),
