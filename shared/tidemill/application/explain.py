@@ -71,20 +71,10 @@ def _answer(facts: Facts) -> Answer:
 def _ended(facts: Facts) -> Answer:
     job, now = facts.job, facts.now
     if job.state is State.EXPIRED:
-        no_run = "its next run had not begun" if _may_have_run(job) else "no run had begun"
-        useful = f"it was of use until {moment(job.useful_until, now)}, and {no_run} by then"
+        useful = f"it was of use until {moment(job.useful_until, now)}, and its next run had not begun by then"
         return _said(Reason.ENDED, f"It expired {moment(job.finished_at, now)}: {useful}.")
     ended = "succeeded" if job.state is State.SUCCEEDED else "was cancelled"
     return _said(Reason.ENDED, f"It {ended} {moment(job.finished_at, now)}.", *effects(job, now))
-
-
-def _may_have_run(expired: Job) -> bool:
-    """Whether its handler may have begun before the claim that found it too old, which is its last attempt.
-
-    A follow-up has the hops of the jobs before it, so one that has never run counts as well.
-    """
-    counted = expired.attempt > 1 or expired.hops or expired.releases
-    return bool(counted or expired.steps or expired.checkpoint_at)
 
 
 def _dead(facts: Facts) -> Answer:
@@ -315,7 +305,8 @@ def _further(facts: Facts) -> Iterator[str]:
     """What also concerns a job that has not ended."""
     job, now = facts.job, facts.now
     if job.cancel_requested_at:
-        ends = "the run ends at its next checkpoint" if job.run_ends else "the next worker ends it, and does not run it"
+        runs = job.run_ends and job.due is not None and job.due > now
+        ends = "the run ends at its next checkpoint" if runs else "the next worker ends it, and does not run it"
         yield f"A cancel was requested {moment(job.cancel_requested_at, now)}: {ends}."
     if job.nudges:
         last = moment(job.nudged_at, now)

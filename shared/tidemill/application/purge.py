@@ -40,13 +40,16 @@ class Purger:
         return job.undoes is not None and self._is_corrected(job.tenant, job.undoes)
 
     def _is_corrected(self, tenant: str, undone_id: str) -> bool:
-        """Whether a correction of this job needs to know that it is undone. It looks at the undo before each run."""
+        """Whether a correction of this job needs to know that it is undone. It looks at the undo before each run.
+
+        Perhaps, if nothing is left of the job.
+        """
         try:
             undone = self._store.get(tenant, undone_id)
         except MalformedDocumentError:
             # A newer version has written it.
             return True
-        return bool(undone and undone.superseded_by and self._needs_others(tenant, undone.superseded_by))
+        return undone is None or bool(undone.superseded_by and self._needs_others(tenant, undone.superseded_by))
 
     def _needs_others(self, tenant: str, job_id: str) -> bool:
         """Whether this flow, batch, correction or undo is live, or dead and so may be redriven."""

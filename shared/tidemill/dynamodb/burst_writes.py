@@ -20,7 +20,6 @@ from tidemill.dynamodb.document import HISTORY_ATTRIBUTE, SIGNALS_ATTRIBUTE
 from tidemill.dynamodb.history_entries import history
 from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.item_keys import prefixed_key
-from tidemill.dynamodb.signal_writes import no_more_signals, signals_known
 from tidemill.dynamodb.update_requests import ATTENTION, Request, payload_changes, update_job
 from tidemill.names import BURST_ATTRIBUTE, BURST_PREFIX, JOB_KEY, PAYLOAD_LOCATION_ATTRIBUTE, TTL_ATTRIBUTE
 
@@ -90,7 +89,7 @@ def join(job: Job, changed: Job, *, by: str, now: datetime, replaces: bool, inde
             # Since it was read, it was claimed and held back, or parked and released, and waits for another dispatch.
             "#generation = :read_generation",
             # It got a signal since it was read, which is for the payload that it had then.
-            no_more_signals(len(job.signals)),
+            f"attribute_not_exists(#{SIGNALS_ATTRIBUTE})",
             # Another submission has moved it since it was read: this one must not move it back.
             "#due = :read_due",
             # Another submission has replaced the payload since it was read, and its location would be lost; or the SDK
@@ -112,7 +111,6 @@ def join(job: Job, changed: Job, *, by: str, now: datetime, replaces: bool, inde
             ":read_state": text(job.state),
             ":read_generation": number(job.generation),
             ":read_due": milliseconds(job.due),
-            **signals_known(len(job.signals)),
             **({":read_location": text(job.payload_at)} if job.payload_at else {}),
             **({":zero": number(0), ":one": number(1), ":now": milliseconds(now)} if replaces else {}),
             **{f":burst_{name}": value for name, value in marks.items()},

@@ -45,10 +45,7 @@ def _about_end(item: Item, reason: Reason) -> Iterator[str]:
             yield f"It was undone by job {undone}, submitted" if undone else "undoes it."
         if state_of(item) is State.EXPIRED:
             yield f"it was of use until {_time(item, 'useful_until')}"
-            # The last attempt is the claim that found it too old.
-            ran = number_of(item, "attempt") > 1 or any(number_of(item, name) for name in ("hops", "releases"))
-            begun = ran or "steps" in item or "checkpoint_at" in item
-            yield "its next run had not begun" if begun else "no run had begun"
+            yield "its next run had not begun"
 
 
 def _about_run(item: Item, reason: Reason) -> Iterator[str]:

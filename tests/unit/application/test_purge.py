@@ -166,8 +166,11 @@ def test_an_undo_is_kept_while_a_correction_of_the_undone_job_is_live_or_dead(st
 
 
 def test_an_undo_is_purged_if_nothing_corrects_the_undone_job() -> None:
-    assert without_needed(Read(), UNDO) == ([UNDO], [])
     assert without_needed(Read(replace(NODE, flow=None)), UNDO) == ([UNDO], [])
+
+
+def test_an_undo_of_a_job_of_which_nothing_is_left_is_kept() -> None:
+    assert without_needed(Read(), UNDO) == ([], [UNDO])
 
 
 def test_an_undo_is_kept_while_only_a_newer_version_can_read_the_undone_job() -> None:
