@@ -51,7 +51,7 @@ class Screen:
 
     def _deaths(self, ended: Sequence[Job]) -> None:
         deaths = Counter(
-            (job.type, job.death or "", job.causing_error.error_class if job.causing_error else "", job.attempt)
+            (job.type, job.death or "", job.causing_class or "", job.attempt)
             for job in ended
             if job.state is State.DEAD
         )

@@ -43,7 +43,7 @@ class JobFilter:
             and (self.until is None or job.created_at < self.until)
             and self._fits_end(job.finished_at)
             and (not self.deaths or job.death in self.deaths)
-            and (self.error is None or (job.causing_error is not None and job.causing_error.error_class == self.error))
+            and (self.error is None or job.causing_class == self.error)
             and (self.fingerprint is None or job_fingerprint(job) == self.fingerprint)
             and (self.skipped is None or job.skipped_without_backfill(self.skipped) is not None)
         )

@@ -82,7 +82,8 @@ class Superseder:
             earlier = self._store.cancel(earlier, now=self._clock(), by=OWNER, reason=reason)
             if earlier.state is not State.CANCELLED:
                 return False
-        if names := _recorded_steps(earlier):
+        # A success removes those of its own payload, and has an undo for what it did.
+        if names := ", ".join(earlier.steps_with_effects):
             raise UndoFailedError(
                 f"job {earlier.id}, which it supersedes, is {earlier.state} and recorded the steps {names}; undo "
                 "what they did, discard this job, and submit it again with another key and without `supersedes`"
@@ -126,13 +127,14 @@ class Superseder:
             raise SupersedeRefusedError(
                 f"job {earlier.id} is of the group {earlier.group}; the job that supersedes it must be, too"
             )
+        names = ", ".join(earlier.steps_with_effects)
         if earlier.dropped_steps:
             raise SupersedeRefusedError(
-                f"job {earlier.id} recorded the steps {_recorded_steps(earlier)}, some with a payload that a redrive "
+                f"job {earlier.id} recorded the steps {names}, some with a payload that a redrive "
                 "replaced, which nothing undoes; undo what they did, cancel it if it is live, and leave `supersedes` "
                 "out"
             )
-        if names := _recorded_steps(earlier):
+        if names:
             raise SupersedeRefusedError(
                 f"job {earlier.id} is {earlier.state} and recorded the steps {names}, which nothing undoes before its "
                 "success; supersede it after that, or cancel it, undo what they did, and leave `supersedes` out"
@@ -223,8 +225,3 @@ class Superseder:
     def _find(self, tenant: str, job_id: str) -> Job | None:
         job = self._store.get(tenant, job_id)
         return None if job is None or job.retention_over(self._clock()) else job
-
-
-def _recorded_steps(job: Job) -> str:
-    """Their effects stay. A success removes those of its own payload, and has an undo for what it did."""
-    return ", ".join(dict.fromkeys([*job.dropped_steps, *(step.name for step in job.steps)]))

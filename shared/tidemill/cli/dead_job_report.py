@@ -13,7 +13,7 @@ def reason(job: Job) -> str:
 
 
 def error_class(job: Job) -> str:
-    return job.causing_error.error_class if job.causing_error else DASH
+    return job.causing_class or DASH
 
 
 def ended_at(job: Job) -> datetime:

@@ -75,7 +75,7 @@ def result_of(job: Job) -> dict[str, Any]:
 def require_success(job: Job, *, name: str) -> None:
     if job.state is State.SUCCEEDED:
         return
-    cause = job.causing_error.message if job.causing_error else job.death
+    cause = error.message if (error := job.causing_error) else job.death
     why = f": {visible(cause)}" if cause else ""
     raise CommandError(f"{name} {job.id} is {job.state}{why}", remedy="Run the command again to continue.")
 

@@ -77,6 +77,6 @@ def _dead_letter(job: Job, reference: Reference) -> DeadLetter:
         reference=reference,
         type=job.type,
         death=job.death or "",
-        error_class=job.causing_error.error_class if job.causing_error else "",
+        error_class=job.causing_class or "",
         attempts=job.attempt,
     )

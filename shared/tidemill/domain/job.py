@@ -166,8 +166,7 @@ class Job:
     after_undo: str | None = None
     #: The later job that corrects this one.
     superseded_by: str | None = None
-    #: JSON text that the handler last saved, to resume from. Survives crashes, retries and redrives
-    #: with the same payload.
+    #: JSON text that the handler last saved, to resume from. Cleared only by a redrive with another payload.
     checkpoint: str | None = None
     #: When the handler last saved a checkpoint: the run was alive then.
     checkpoint_at: datetime | None = None
@@ -183,12 +182,12 @@ class Job:
     cancel_requested_at: datetime | None = None
     #: Who cancelled the job, or asked its run to end. Set by cancel, cleared by redrive.
     cancel: CancelRequest | None = None
-    #: How often in a row the job was held back for `hold_cause`. Cleared by an outcome of any other kind.
+    #: How often in a row the job was held back for `hold_cause`. Cleared by any other outcome, release and redrive.
     holds: int = 0
     #: None without holds, and for the holds of another version.
     hold_cause: HoldCause | None = None
     #: What the job waits for while parked, and what it waited for until its next run ends. Set by settle and
-    #: park, cleared by settle and cancel. A job that waits in no line loses it when it is queued.
+    #: park, cleared by settle, release, cancel and redrive. A job that waits in no line loses it when it is queued.
     wait: Wait | None = None
     #: The signals that it got, in order. Signals add to them, and settle marks those that were used. Kept by redrive.
     signals: tuple[Signal, ...] = ()
@@ -222,11 +221,12 @@ class Job:
     redrives: tuple[Redrive, ...] = ()
     #: The last transitions, oldest first. Each write that makes one adds it; settle and release drop the oldest.
     history: tuple[Transition, ...] = ()
-    #: How often a run was released because of transaction conflicts. Raised by release, reset by redrive.
+    #: How often a run was released because of transaction conflicts. Raised by release, reset by redrive
+    #: and by a run that goes on without a failure.
     releases: int = 0
     #: When a nudge last requested another dispatch of the same generation.
     nudged_at: datetime | None = None
-    #: How many nudges in a row no claim followed. Cleared by claim.
+    #: How many nudges in a row no claim followed. Cleared by claim, park and redrive.
     nudges: int = 0
     #: When the job became terminal.
     finished_at: datetime | None = None
@@ -302,9 +302,17 @@ class Job:
 
         That death writes no error: those that are there came before it, and say nothing of it.
         """
-        if self.death is DeathReason.UNDELIVERABLE:
-            return None
-        return self.known_errors[-1] if self.known_errors else None
+        return None if self.death is DeathReason.UNDELIVERABLE else next(reversed(self.known_errors), None)
+
+    @property
+    def causing_class(self) -> str | None:
+        """Of `causing_error`."""
+        return error.error_class if (error := self.causing_error) else None
+
+    @property
+    def steps_with_effects(self) -> tuple[str, ...]:
+        """By name, the steps that have run, with those that a redrive has removed."""
+        return tuple(dict.fromkeys([*self.dropped_steps, *(step.name for step in self.steps)]))
 
     @property
     def known_history(self) -> tuple[Transition, ...]:

@@ -278,8 +278,7 @@ def redrive(job: Job, entry: Redrive, *, state: State = State.QUEUED, sequence: 
         # Of runs with the other payload.
         removes += [STEPS_ATTRIBUTE, "checkpoint", "checkpoint_at", "progress_done", "progress_total"]
         if job.steps:
-            dropped = dict.fromkeys([*job.dropped_steps, *(step.name for step in job.steps)])
-            sets["dropped_steps"] = DROPPED_STEPS.encode(tuple(dropped))
+            sets["dropped_steps"] = DROPPED_STEPS.encode(job.steps_with_effects)
         held, absent = payload_changes(job)
         sets |= held
         removes += absent
