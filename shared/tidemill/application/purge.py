@@ -26,7 +26,12 @@ class Purger:
         job that they are for, and a correction also the undo of that job.
         """
         for job in jobs:
-            if self._is_needed(job):
+            try:
+                needed = self._is_needed(job)
+            except MalformedDocumentError:
+                # A newer version has written what may need it.
+                needed = True
+            if needed:
                 kept(job)
             else:
                 yield job
@@ -44,22 +49,14 @@ class Purger:
 
         Perhaps, if nothing is left of the job.
         """
-        try:
-            undone = self._store.get(tenant, undone_id)
-        except MalformedDocumentError:
-            # A newer version has written it.
-            return True
+        undone = self._store.get(tenant, undone_id)
         return undone is None or bool(undone.superseded_by and self._needs_others(tenant, undone.superseded_by))
 
     def _needs_others(self, tenant: str, job_id: str) -> bool:
         """Whether this flow, batch, correction or undo is live, or dead and so may be redriven."""
         name = (tenant, job_id)
         if name not in self._needing:
-            try:
-                found = self._store.get(tenant, job_id)
-            except MalformedDocumentError:
-                # A newer version has written it.
-                return True
+            found = self._store.get(tenant, job_id)
             ended = found is None or found.retention_over(self._clock())
             self._needing[name] = not (ended or (found and found.state in FINAL_STATES))
         return self._needing[name]
