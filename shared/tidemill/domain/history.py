@@ -17,7 +17,7 @@ LEAST_KEPT_AFTER_FAILURE: Final = 12
 #: A claim adds its entry without a read, up to this number of entries. Between two settles they come from claims whose
 #: runs were lost (at most 25 attempts), from nudges, and, in an outage that swallows answers, from claims taken back.
 MOST_UNREAD: Final = 100
-#: Then the cause of a hold follows.
+#: The cause of a transition by a hold begins with this. The cause of the hold follows.
 HELD: Final = "held: "
 #: In characters. Longer ones are cut.
 LONGEST_CAUSE: Final = 40
@@ -80,9 +80,8 @@ class Transition:
     state: str
     #: A `Why`, an error class, a reason of death, or `HELD` and the cause of the hold.
     cause: str
-    #: The number of the run that it began or ended. Only the end of a run and the death of an
-    #: undeliverable job store it, because only their writers know the document as it is; a reader gets the others from
-    #: `with_attempts`.
+    #: The number of the run that it began or ended. Only the end of a run and the death of an undeliverable job store
+    #: it, because only their writers know the document as it is; a reader gets the others from `with_attempts`.
     attempt: int | None = None
     #: The request id of the invocation that claimed the job, a slash, and the version of its code. Empty otherwise.
     worker: str = ""

@@ -150,7 +150,7 @@ class Settlement:
     holds: int = 0
     hold_cause: HoldCause | None = None
     wait: Wait | None = None
-    #: The wait for a signal that begins.
+    #: The wait for a signal that begins; or the last one, if the next is not in a row with it.
     awaited: Awaited | None = None
     #: The number of signals on which this settlement rests: it is written only if no more have come. None: on none.
     signals_known: int | None = None
@@ -263,8 +263,8 @@ def _settlement(job: Job, outcome: Outcome, policy: RetryPolicy, *, now: datetim
             return _again(now + outcome.after, now=now, **snoozed, awaited=_row_ended(job))
         case Continued():
             continued = {"cause": Why.CONTINUED, "attempt": 0, "hops": job.hops + 1}
-            checkpoint = outcome.checkpoint
-            return _again(now + outcome.after, now=now, **continued, checkpoint=checkpoint, awaited=_row_ended(job))
+            saved = {"checkpoint": outcome.checkpoint, "awaited": _row_ended(job)}
+            return _again(now + outcome.after, now=now, **continued, **saved)
         case Awaits():
             return _awaits(job, outcome, policy, now=now, draw=draw)
         case Held() | Parked() | Stopped() | Expired():

@@ -196,7 +196,7 @@ def _index_entry(job: Job, settlement: Settlement, due: datetime, indexes: Index
 
 
 def _signals(settlement: Settlement) -> dict[str, Item]:
-    """The attributes of a wait for a signal that begins."""
+    """The attributes of `Settlement.awaited`, and of the wait that it begins."""
     if settlement.awaited is None:
         return {}
     waits = {"awaited": AWAITED.encode(settlement.awaited)}

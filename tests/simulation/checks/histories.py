@@ -234,7 +234,7 @@ def _end_of_run(before: Item, after: Item) -> Expected:
     ended_ms = number_of(after, "finished_at") if "finished_at" in after else None
     if number_of(after, "hops") > number_of(before, "hops"):
         waits = {f"waits: {text_of(map_of(after, 'awaited'), 'name')}"}
-        asked = {"snoozed", "continued"} if not wait_began(before, after) else waits
+        asked = waits if wait_began(before, after) else {"snoozed", "continued"}
         return Expected(state, frozenset(asked), None, attempt)
     if state is State.RETRYING and back:
         counted = number_of(after, "releases") > number_of(before, "releases")
