@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
-from tests.simulation.checks.table_watch import watch_jobs
+from tests.simulation.checks.table_watch import watch_items, watch_jobs
 from tests.simulation.checks.violation import Item, group_of, map_of, number_of, require, state_of, tenant_of, text_of
 from tests.simulation.world.code_versions import MARK, PRESENT, Code, job_type
+from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.world import World
 from tidemill.domain.errors import InvalidPayloadError, UnknownJobTypeError
 from tidemill.domain.job import DeathReason
@@ -23,7 +24,10 @@ class VersionCompatibilityChecks:
 
     def __init__(self, world: World) -> None:
         self._world = world
+        #: What `_held` returned since the last change to a job. The scheduler asks at each of its steps.
+        self._held_since_change: set[str] | None = None
         watch_jobs(world, changed=[partial(_require_compatible, world)])
+        watch_items(world, self._forget_held)
 
     def at_end(self) -> None:
         self._no_attempt_is_lost_to_another_version()
@@ -45,12 +49,14 @@ class VersionCompatibilityChecks:
     def rolled_back_at_rest(self) -> bool:
         """After a rollback: whether this version has ended every job that it can read, and reported the others."""
         world = self._world
+        if world.stream.behind:
+            return False
         # The job of a batch or flow looks again and again while one of its jobs cannot end.
         looks = any(
             text_of(world.jobs.items.get((key,), {}), "type") in {BATCH_TYPE, FLOW_TYPE} for key in self._held()
         )
         sent = not looks and any(queue.messages for queue in world.lanes.values())
-        return not (world.stream.behind or sent or [*self._left_behind()] or [*self._unreported()])
+        return not (sent or any(self._left_behind()) or any(self._unreported()))
 
     def at_end_of_rollback(self) -> None:
         """Check the state after a rollback. Raises `Violation`."""
@@ -76,8 +82,16 @@ class VersionCompatibilityChecks:
             if state_of(item) not in TERMINAL and key not in held:
                 yield key
 
+    def _forget_held(self, _key: str, _change: Record) -> None:
+        self._held_since_change = None
+
     def _held(self) -> set[str]:
         """The jobs that this version cannot read, the others of their groups, and batches and flows with such."""
+        if self._held_since_change is None:
+            self._held_since_change = self._found_held()
+        return self._held_since_change
+
+    def _found_held(self) -> set[str]:
         jobs = dict(self._jobs())
         groups = {_group(key, item) for key, item in jobs.items() if _newer(item)} - {None}
         held = {key for key, item in jobs.items() if _newer(item) or _group(key, item) in groups}
