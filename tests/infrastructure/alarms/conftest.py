@@ -1,7 +1,7 @@
 """The alarms of the app, read once."""
 
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 from unittest.mock import patch
 
@@ -26,7 +26,8 @@ def with_archive(catalogue_of: Callable[..., Installation]) -> Installation:
 
 @pytest.fixture(scope="session")
 def catalogue_of(synthesise: Synthesise) -> Callable[..., Installation]:
-    return partial(_catalogue, synthesise)
+    # Kept, because a second synthesis with the same settings is that of before, and records no entries.
+    return cache(partial(_catalogue, synthesise))
 
 
 def _catalogue(synthesise: Synthesise, **settings: str) -> Installation:
