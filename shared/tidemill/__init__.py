@@ -3,7 +3,8 @@
 `tidemill.client` submits jobs from Python. `tidemill.testing` runs a job type in a test, without AWS.
 """
 
-from tidemill.application.job_types import JobType, Run
+from tidemill.application.job_types import JobType
+from tidemill.application.run import Run
 from tidemill.breaker import Breaker
 from tidemill.domain.adaptive_limit import Adaptive
 from tidemill.domain.downstream_errors import ErrorClass

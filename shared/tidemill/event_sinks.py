@@ -6,7 +6,8 @@ orders_on_bus = event_sink("bus.order-placed", event="order.placed", source="com
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from tidemill.application.job_types import JobType, Run
+from tidemill.application.job_types import JobType
+from tidemill.application.run import Run
 from tidemill.domain.errors import DeclarationError, PermanentJobError
 from tidemill.domain.events import FIRST_VERSION, Scalar
 from tidemill.events import consumes

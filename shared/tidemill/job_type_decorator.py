@@ -13,7 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
 
 from tidemill import declaration_checks as checks
-from tidemill.application.job_types import JobType, Run
+from tidemill.application.job_types import JobType
+from tidemill.application.run import Run
 from tidemill.batch_handler import require_batch, require_handler
 from tidemill.breaker import Breaker, policies
 from tidemill.domain.adaptive_limit import Adaptive

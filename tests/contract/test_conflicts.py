@@ -15,7 +15,7 @@ from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.single_job import Clock, carried_out, tools
 from tidemill.application.attempt import Attempt
 from tidemill.application.attempt_report import Ending, Report
-from tidemill.application.job_types import Run
+from tidemill.application.run import Run
 from tidemill.domain.errors import TransactionConflictError
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import Job

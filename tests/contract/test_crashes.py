@@ -13,7 +13,7 @@ from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
 from tests.support.single_job import VISIBILITY, World
 from tidemill.application.attempt_report import Ending
-from tidemill.application.job_types import Run
+from tidemill.application.run import Run
 from tidemill.application.settle import SETTLE_TRIES
 from tidemill.domain.errors import PermanentJobError
 from tidemill.domain.return_values import Done

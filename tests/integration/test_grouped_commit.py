@@ -14,7 +14,7 @@ from tests.support.jobs.batched import batch_script
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.statements import statements_over
 from tidemill.application import joint_calls
-from tidemill.application.job_types import Run
+from tidemill.application.run import Run
 from tidemill.domain.return_values import Done
 from tidemill.domain.states import State
 from tidemill.local.wait import wait_until

@@ -13,8 +13,8 @@ from tests.support.deployed_functions import TENANT, Event, Mill, forget
 from tests.support.patience import PATIENCE_SECONDS
 from tidemill import composition
 from tidemill.application.job_ids import follow_up_id
-from tidemill.application.job_types import Run
 from tidemill.application.owed import PATIENCE
+from tidemill.application.run import Run
 from tidemill.domain.errors import PermanentJobError, RetryAfter
 from tidemill.domain.job import Reference
 from tidemill.domain.return_values import Continue, Done, GiveUp, Snooze

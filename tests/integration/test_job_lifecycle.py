@@ -9,8 +9,8 @@ from tests.support.job_tables import client
 from tidemill import composition, worker_composition
 from tidemill.application.dead_letter_sweep import Swept, sweep
 from tidemill.application.job_filter import ANY_JOB
-from tidemill.application.job_types import Run
 from tidemill.application.redrive import Redriver
+from tidemill.application.run import Run
 from tidemill.domain.errors import PermanentJobError
 from tidemill.domain.job import DeadLetter
 from tidemill.domain.return_values import Done

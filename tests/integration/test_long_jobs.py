@@ -12,8 +12,9 @@ from tests.support.deployed_functions import Context, Mill
 from tests.support.documented_job_types import job_types_of
 from tidemill import CancelRequestedError, Continue, composition
 from tidemill.application.handler_results import LARGEST_CHECKPOINT_BYTES
-from tidemill.application.job_types import JobType, Run
+from tidemill.application.job_types import JobType
 from tidemill.application.ports import Checkpoint
+from tidemill.application.run import Run
 from tidemill.domain.job import reference_to
 from tidemill.testing import Drive, State, run_job
 

@@ -12,7 +12,7 @@ from tests.support.faulty_client import Fault
 from tests.support.patience import PATIENCE_SECONDS
 from tidemill import composition, worker_composition
 from tidemill.application.attempt import CLOCK_SKEW_MARGIN
-from tidemill.application.job_types import Run
+from tidemill.application.run import Run
 from tidemill.application.settle import SETTLE_TRIES
 from tidemill.domain.errors import JobTimeoutError
 from tidemill.domain.job import reference_to

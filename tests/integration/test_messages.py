@@ -9,7 +9,7 @@ from tests.support.builders import SECOND
 from tests.support.deployed_functions import INVOCATION, TENANT, Context, Event, Mill
 from tests.support.job_tables import client
 from tidemill import composition
-from tidemill.application.job_types import Run
+from tidemill.application.run import Run
 from tidemill.domain.job import Reference
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import SCHEMA_VERSION

@@ -11,7 +11,7 @@ from tests.support.deployed_functions import TENANT, Mill
 from tests.support.http_events import call
 from tidemill import worker_composition
 from tidemill.application.configuration import CACHED_FOR, Configurator
-from tidemill.application.job_types import Run
+from tidemill.application.run import Run
 from tidemill.domain.states import State
 from tidemill.domain.strain import LEVEL_SETTING
 from tidemill.dynamodb.configuration_item import DynamoConfiguration

@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any, Final
 
-from tidemill.application.job_types import JobType, JobTypes, Run
+from tidemill.application.job_types import JobType, JobTypes
 from tidemill.application.ports import JobStore
+from tidemill.application.run import Run
 from tidemill.domain.burst import Burst
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import AttemptError, DeadLetter, DeathReason, Job, Reference

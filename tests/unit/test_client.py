@@ -22,7 +22,7 @@ from tests.support.job_tables import REGION, Table
 from tests.support.job_tables import client as aws
 from tests.support.patience import PATIENCE_SECONDS
 from tidemill.application.job_ids import keyed_job_id
-from tidemill.application.job_types import Run
+from tidemill.application.run import Run
 from tidemill.application.submit import Submit
 from tidemill.aws import clients
 from tidemill.client import Accepted, Lane, NoBucketError, Submission, TenantError, Tidemill, Unique, job_id_of

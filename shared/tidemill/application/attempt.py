@@ -13,9 +13,9 @@ from tidemill.application.breaker_use import CURRENT_USE
 from tidemill.application.checkpoints import checkpoints
 from tidemill.application.handler_context import HandlerContext
 from tidemill.application.handler_results import outcome_of_value
-from tidemill.application.job_types import observe_nothing
 from tidemill.application.joint_calls import Called, Participant, SoleParticipant
 from tidemill.application.new_run import new_run
+from tidemill.application.run import observe_nothing
 from tidemill.application.settle import Settler
 from tidemill.application.skipped_work import SkippedWork
 from tidemill.application.steps import Steps

@@ -5,8 +5,8 @@ from operator import index
 from typing import Any, Final
 
 from tidemill.application.handler_results import checkpoint_text
-from tidemill.application.job_types import SaveCheckpoint
 from tidemill.application.ports import AttemptStore, Checkpoint, Clock
+from tidemill.application.run import SaveCheckpoint
 from tidemill.domain.errors import CancelRequestedError, LeaseLostError, WriteRefusedError
 from tidemill.domain.job import Job
 

@@ -14,8 +14,9 @@ from typing import Any, Final, Protocol
 from tidemill.application.attempt_context import AttemptContext
 from tidemill.application.combiner import Combiner
 from tidemill.application.handler_call import call_handler
-from tidemill.application.job_types import JobType, Run
+from tidemill.application.job_types import JobType
 from tidemill.application.ports import SettleJointly, Settling
+from tidemill.application.run import Run
 from tidemill.application.settle import SETTLE_PAUSE_SECONDS, SETTLE_TRIES, Settle
 from tidemill.domain.errors import (
     BatchCallError,

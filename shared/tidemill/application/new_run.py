@@ -8,7 +8,8 @@ from typing import Any, NoReturn
 
 from tidemill.application.attempt_context import AttemptContext
 from tidemill.application.handler_context import HandlerContext
-from tidemill.application.job_types import JobType, Observe, Run, SaveCheckpoint, TakeStep
+from tidemill.application.job_types import JobType
+from tidemill.application.run import Observe, Run, SaveCheckpoint, TakeStep
 from tidemill.application.run_log import RunLog
 from tidemill.domain.errors import BatchHandlerError
 from tidemill.domain.job import Job

@@ -22,7 +22,8 @@ from tidemill.application.attempt import CLOCK_SKEW_MARGIN
 from tidemill.application.attempt_gates import MOST_HOLDS_OF_A_VERSION
 from tidemill.application.attempt_report import Ending
 from tidemill.application.handler_results import LARGEST_RESULT_BYTES
-from tidemill.application.job_types import JobType, Run
+from tidemill.application.job_types import JobType
+from tidemill.application.run import Run
 from tidemill.domain.errors import Fault, InvalidPayloadError, PermanentJobError
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.retry import RetryPolicy

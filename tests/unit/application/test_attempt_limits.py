@@ -24,9 +24,10 @@ from tests.unit.conftest import Carry
 from tidemill.application.attempt import MOST_HOLDS_OF_AN_OUTAGE, Attempt
 from tidemill.application.attempt_context import AttemptContext, AttemptHooks
 from tidemill.application.attempt_report import Ending
-from tidemill.application.job_types import JobType, JobTypes, Run
+from tidemill.application.job_types import JobType, JobTypes
 from tidemill.application.job_view import view
 from tidemill.application.ports import Entered, LimitSlot
+from tidemill.application.run import Run
 from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import Job

@@ -24,7 +24,8 @@ from tests.unit.conftest import Carry
 from tidemill.application.attempt import Attempt
 from tidemill.application.attempt_report import Ending
 from tidemill.application.handler_results import LARGEST_CHECKPOINT_BYTES, LONGEST_TRACEBACK
-from tidemill.application.job_types import JobType, Run
+from tidemill.application.job_types import JobType
+from tidemill.application.run import Run
 from tidemill.domain.errors import CancelRequestedError, JobTimeoutError, LeaseLostError, RetryAfter
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.return_values import Cancelled, Continue, Done, GiveUp, Snooze

@@ -9,8 +9,9 @@ from tests.support.configurations import configured, overridden
 from tests.support.single_job import INVOCATION, Clock, carried_out, tools
 from tidemill.application.attempt import Attempt
 from tidemill.application.attempt_report import Ending, Report
-from tidemill.application.job_types import JobType, Run
+from tidemill.application.job_types import JobType
 from tidemill.application.ports import LimitSlot
+from tidemill.application.run import Run
 from tidemill.domain.job import DeathReason, Job, reference_to
 from tidemill.domain.limits import Limit
 from tidemill.domain.runtime_configuration import NOTHING_SET, RuntimeConfiguration

@@ -20,7 +20,8 @@ from tests.support.job_tables import Table
 from tests.support.single_job import Clock
 from tests.unit.conftest import Carry
 from tidemill.application.attempt_report import Ending, Report
-from tidemill.application.job_types import JobType, Run
+from tidemill.application.job_types import JobType
+from tidemill.application.run import Run
 from tidemill.application.settle import MOST_RELEASES, SETTLE_TRIES
 from tidemill.domain.claim_verdict import AHEAD_DELAY, ClaimVerdict
 from tidemill.domain.errors import EffectRefusedError, TransactionConflictError

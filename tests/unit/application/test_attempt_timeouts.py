@@ -22,7 +22,7 @@ from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.single_job import INVOCATION, Clock, carried_out, tools
 from tidemill.application.attempt import Attempt
 from tidemill.application.attempt_report import Ending, Report
-from tidemill.application.job_types import Run
+from tidemill.application.run import Run
 from tidemill.application.settle import SETTLE_TRIES
 from tidemill.domain.claim_verdict import ClaimVerdict
 from tidemill.domain.errors import JobTimeoutError, StoreUnavailableError, TransactionConflictError, WriteRefusedError

@@ -12,7 +12,7 @@ from tests.support.one_job import attempt_at
 from tests.support.single_job import Clock, carried_out
 from tidemill.application.attempt import put_back_for
 from tidemill.application.attempt_report import Ending, Report
-from tidemill.application.job_types import Run
+from tidemill.application.run import Run
 from tidemill.domain.errors import (
     StoreUnavailableError,
     TransactionConflictError,

@@ -7,8 +7,8 @@ import pytest
 
 from tests.support.builders import NOW, a_job
 from tidemill.application.checkpoints import checkpoints
-from tidemill.application.job_types import SaveCheckpoint
 from tidemill.application.ports import Checkpoint
+from tidemill.application.run import SaveCheckpoint
 from tidemill.domain.job import Job
 
 LARGEST = 10**38 - 1

@@ -10,7 +10,8 @@ import pytest
 from tests.support.builders import NOW, SECOND, a_job_type, a_run, types_of
 from tidemill.application.event_types import EventType
 from tidemill.application.job_types import JobTypes as Types
-from tidemill.application.job_types import Run, measured
+from tidemill.application.job_types import measured
+from tidemill.application.run import Run
 from tidemill.domain.errors import JobFileError, UnknownJobTypeError, UnloadedJobTypeError
 from tidemill.domain.limits import Limit
 from tidemill.domain.strain import Importance

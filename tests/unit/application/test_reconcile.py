@@ -30,11 +30,11 @@ from tests.support.job_tables import Table
 from tests.support.passes import passes_of
 from tests.support.single_job import Clock, World
 from tidemill.application.dead_letter_sweep import Swept
-from tidemill.application.job_types import Run
 from tidemill.application.nudge import LONGEST_BETWEEN_NUDGES, MOST_NUDGES, UNDELIVERABLE_AFTER
 from tidemill.application.pace import Pace
 from tidemill.application.ports import DeadLetterQueue, ReceivedDeadLetter
 from tidemill.application.reconcile import ORPHANED_AFTER, Reconciled, Reconciler
+from tidemill.application.run import Run
 from tidemill.application.table_pass import TablePasses
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import DeathReason, Job

@@ -8,7 +8,7 @@ import pytest
 from tests.support.builders import a_job_type, reference_to, types_of
 from tests.support.single_job import INVOCATION, Clock, tools
 from tidemill.application.attempt import Attempt
-from tidemill.application.job_types import Run
+from tidemill.application.run import Run
 from tidemill.application.traceback_text import handler_traceback
 from tidemill.domain.job import Job
 from tidemill.dynamodb.job_store import DynamoJobStore
