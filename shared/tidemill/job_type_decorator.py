@@ -24,7 +24,7 @@ from tidemill.domain.limits import Rate
 from tidemill.domain.retry import DEFAULT_BACKOFF_CAP_SECONDS, RetryPolicy
 from tidemill.domain.strain import Importance
 from tidemill.domain.time_constants import SECOND
-from tidemill.names import Lane
+from tidemill.names import BUILT_IN_PREFIX, Lane
 from tidemill.payload_model import parser
 from tidemill.shared_limit import SharedLimit, limit_arguments
 
@@ -168,10 +168,20 @@ def job_type(
             checks.require_callable("the handler", handler, "payload", "run")
         else:
             require_handler(handler, payload=payload)
+        _require_own_name(name, handler)
         _require_own_function(name, handler)
         return declared(handler=handler)
 
     return declare
+
+
+def _require_own_name(name: str, handler: Handler[Any]) -> None:
+    """The command line and the counts treat the types of this prefix as those of the engine."""
+    if name.startswith(BUILT_IN_PREFIX) and not getattr(handler, "__module__", "").startswith(BUILT_IN_PREFIX):
+        raise DeclarationError(
+            f"the name of the job type is {name!r}; names with {BUILT_IN_PREFIX!r} are those of built-in types: "
+            "begin it with another word"
+        )
 
 
 def _require_own_function(name: str, handler: Handler[Any]) -> None:

@@ -187,6 +187,13 @@ def test_a_lane_may_be_spelled() -> None:
     assert job_type("test.greet", payload=Person, lane=spelled)(lambda _payload, _run: None).lane is Lane.BULK
 
 
+def test_a_name_of_a_built_in_type_is_refused() -> None:
+    declare = job_type("tidemill.report", payload=Person)
+
+    with pytest.raises(ValueError, match=r"names with 'tidemill\.' are those of built-in types: begin it with another"):
+        declare(lambda _payload, _run: None)
+
+
 async def _async(payload: Person, run: Run) -> None: ...
 
 
