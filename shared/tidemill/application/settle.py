@@ -79,6 +79,8 @@ class Settler:
         self._context = context
         self._observer = observer
         self._settle = settle
+        #: The settlements that may be written although no try had an answer, each with its outcome and its time.
+        self._unanswered: list[tuple[Outcome, Settlement, datetime]] = []
 
     def settle(self, job: Job, outcome: Outcome, policy: RetryPolicy) -> Report:
         """Raises `StoreUnavailableError` when it is unknown whether the settlement was written.
@@ -130,7 +132,7 @@ class Settler:
                 # The same settlement each time: DynamoDB refuses a client token that comes again with other content.
                 existed = self._settle(job, written, now=now, alone=self._context.writes.settle)
             except WriteRefusedError as refused:
-                return _instead(job, outcome, written, refused.current) or self._fenced(job, refused.current, now)
+                return _instead(job, outcome, written, refused.current) or self._refused(job, refused.current, now)
             except (EffectRefusedError, KeyReusedError, TransactionTooLargeError) as refused:
                 return Failed.because(refused)
             except (StoreUnavailableError, TransactionConflictError) as unsettled:
@@ -140,6 +142,7 @@ class Settler:
                 report = self._observed(_report(job, outcome, written, now, existed=existed))
                 self._delete_payloads(existed)
                 return report
+        self._unanswered.append((outcome, written, now))
         if isinstance(trouble, StoreUnavailableError):
             raise trouble
         if job.releases >= MOST_RELEASES:
@@ -153,11 +156,17 @@ class Settler:
             due = now + timedelta(seconds=ceiling_seconds * self._context.draw())
             self._context.store.release(job, now=now, due=due)
         except WriteRefusedError as refused:
-            return self._fenced(job, refused.current, now)
+            return self._refused(job, refused.current, now)
         return self._observed(Report(ending=Ending.RELEASED, job=job, error=str(conflict)))
 
-    def _fenced(self, job: Job, current: Job | None, now: datetime) -> Report:
-        """The worker that took the job over may have this very message, which stays until that worker settles."""
+    def _refused(self, job: Job, current: Job | None, now: datetime) -> Report:
+        """That of the earlier settle that has ended the run; else another worker took the job over.
+
+        That worker may have this very message, which stays until it settles.
+        """
+        for outcome, written, settled_at in self._unanswered:
+            if current and job.settled_in(current) and current.state is written.state:
+                return self._observed(_report(job, outcome, written, settled_at, existed=()))
         verdict = judge(self._reference, current)
         until = None if verdict.acknowledged else put_back_time(verdict, current, now)
         return self._observed(Report(ending=Ending.FENCED, job=job, verdict=verdict, put_back_until=until))

@@ -122,3 +122,8 @@ def with_attempts(history: Sequence[Transition], *, attempt: int) -> tuple[Trans
             number = number if entry.attempt is None else entry.attempt
             numbered.append(entry)
     return tuple(reversed(numbered))
+
+
+def insert(entry: Transition, entries: list[Transition]) -> None:
+    """At its time."""
+    entries.insert(next((index for index, each in enumerate(entries) if each.at > entry.at), len(entries)), entry)

@@ -7,7 +7,7 @@ from typing import Final
 
 from tidemill.domain.burst import Burst
 from tidemill.domain.flow_place import FlowPlace
-from tidemill.domain.history import HELD, Transition, Why, with_attempts
+from tidemill.domain.history import HELD, Transition, Why, insert, with_attempts
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.signals import Awaited, Signal
 from tidemill.domain.skipped_work import Backfilled, Skipped
@@ -320,13 +320,13 @@ class Job:
         entries = list(with_attempts(self.history, attempt=self.attempt))
         if self.cancel_requested_at:
             # It is not in `history`, which a settle writes as it was at the claim.
-            _insert(Transition(at=self.cancel_requested_at, state=State.RUNNING, cause=Why.CANCEL_REQUESTED), entries)
+            insert(Transition(at=self.cancel_requested_at, state=State.RUNNING, cause=Why.CANCEL_REQUESTED), entries)
         recorded = {entry.at for entry in self.history if entry.cause == Why.MOVED}
         if self.burst and self.burst.first_moved_at and self.burst.first_moved_at not in recorded:
             # The changes by later submissions may be thousands, so the first of each kind stands for them.
-            _insert(Transition(at=self.burst.first_moved_at, state=Why.MOVED, cause=Why.MOVED), entries)
+            insert(Transition(at=self.burst.first_moved_at, state=Why.MOVED, cause=Why.MOVED), entries)
         if self.burst and self.burst.first_replaced_at:
-            _insert(Transition(at=self.burst.first_replaced_at, state=Why.REPLACED, cause=Why.REPLACED), entries)
+            insert(Transition(at=self.burst.first_replaced_at, state=Why.REPLACED, cause=Why.REPLACED), entries)
         if self.undone:
             # It is not in `history` either: the undo leaves the rest of the document as it is.
             entries.append(Transition(at=self.undone.at, state=self.state, cause=Why.UNDONE))
@@ -341,10 +341,9 @@ class Job:
         """Whether `current` records the end of the run that holds this job, even if a later run has claimed it."""
         return self.owner is not None and current.last_owner == self.owner
 
-
-def _insert(entry: Transition, entries: list[Transition]) -> None:
-    """At its time."""
-    entries.insert(next((index for index, each in enumerate(entries) if each.at > entry.at), len(entries)), entry)
+    def settled_as(self, state: State, current: "Job") -> bool:
+        """As `settled_in`, unless an earlier settle, whose answers were lost, has written another end of the run."""
+        return self.settled_in(current) and current.state not in {State.SUCCEEDED, State.DEAD} - {state}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -95,7 +95,7 @@ class DynamoJobStore(JobReader):
                 groups=self._groups,
                 insertion=self._insertion,
             )
-        self._update(Write.SETTLE, request, mine=job.settled_in)
+        self._update(Write.SETTLE, request, mine=partial(job.settled_as, settlement.state))
         return ()
 
     def settle_jointly(self, settlings: Sequence[Settling]) -> Sequence[TidemillError | None]:
@@ -113,7 +113,8 @@ class DynamoJobStore(JobReader):
         return JointSettle(self._client, table=self._table, request=request, alone=alone).settle(settlings)
 
     def release(self, job: Job, *, now: datetime, due: datetime, cause: Why = Why.CONFLICT) -> None:
-        self._update(Write.RELEASE, job_writes.release(job, now=now, due=due, cause=cause), mine=job.settled_in)
+        request = job_writes.release(job, now=now, due=due, cause=cause)
+        self._update(Write.RELEASE, request, mine=partial(job.settled_as, State.RETRYING))
 
     def unclaim(self, reference: Reference, *, token: str, now: datetime) -> None:
         request = job_writes.unclaim(reference, token=token, now=now)

@@ -48,7 +48,7 @@ def settle_with_effects(
             found = _found(follow_ups, puts, refused)
             for refusal in refused.of(Part.OWN):
                 current = decode(refusal.item) if refusal.item else None
-                if current and job.settled_in(current):
+                if current and job.settled_as(settlement.state, current):
                     # An earlier send was applied. It wrote the follow-up jobs that have our payload.
                     return [*existed, *(each for each, item in found if _text(item, "payload_at") != each.payload_at)]
                 raise WriteRefusedError(Write.SETTLE, current) from refused

@@ -271,11 +271,7 @@ class DocumentFieldChecks:
             if report.job and report.job.owner in self._ends and report.ending not in NO_RUN:
                 before, after = self._ends[report.job.owner]
                 key = f"{report.job.tenant}#{report.job.id}"
-                # Its answer came too late, so the worker settled the run as failed, and found that it had ended.
-                late = (
-                    state_of(after) is State.SUCCEEDED and self._world.faults.counted[Fault.TRANSACTION_UNDER_WAY] > 0
-                )
-                require(late or _matches(report.ending, before, after), check, f"{by}: {report.ending}", key)
+                require(_matches(report.ending, before, after), check, f"{by}: {report.ending}", key)
         self._places_go_with_their_turn()
 
     def _places_go_with_their_turn(self) -> None:
@@ -328,11 +324,9 @@ def _matches(ending: Ending, before: Item, after: Item) -> bool:
         case Ending.PARKED:
             fits = (attempt, hops, state_of(after)) == (-1, 0, State.PARKED) and "wait" in after
         case Ending.RELEASED:
-            # Its own settle, whose response was lost, may have caused the conflict. So may that of a batch.
-            settled = state_of(after) is State.SUCCEEDED or text_of(after, "death") == DeathReason.GAVE_UP
             # A claim that came too late, when the time of its attempt was up, is given back without a conflict.
             conflicts = 0 if transitions(after["history"])[-1].cause == Why.UNANSWERED else 1
-            fits = settled or (attempt, hops, _step("releases", before, after)) == (-1, 0, conflicts)
+            fits = (attempt, hops, _step("releases", before, after)) == (-1, 0, conflicts)
         case Ending.RETRYING:
             fits = (attempt, hops) == (0, 0) and _list(before, "errors") != _list(after, "errors")
         case Ending.SUCCEEDED | Ending.DEAD | Ending.CANCELLED:

@@ -131,7 +131,7 @@ PROTOCOL: Final = (
     Mutant(
         "an own settle is refused",
         modules.STORE,
-        "self._update(Write.SETTLE, request, mine=job.settled_in)",
+        "self._update(Write.SETTLE, request, mine=partial(job.settled_as, settlement.state))",
         "self._update(Write.SETTLE, request, mine=lambda _: False)",
     ),
     Mutant(
@@ -146,7 +146,12 @@ PROTOCOL: Final = (
         'transact(client, [own("Update", request, table=table), *puts, *orders, *effects])',
         "transact(client, [*puts, *orders, *effects])",
     ),
-    Mutant("a fenced settle is repeated", modules.SETTLING, "if current and job.settled_in(current):", "if current:"),
+    Mutant(
+        "a fenced settle is repeated",
+        modules.SETTLING,
+        "if current and job.settled_as(settlement.state, current):",
+        "if current:",
+    ),
     Mutant("the follow-ups are forgotten", modules.SETTLING, "*puts, *orders, *effects])", "*effects])"),
     Mutant(
         "a release burns the attempt",

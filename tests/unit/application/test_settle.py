@@ -197,6 +197,25 @@ def test_a_run_that_was_taken_over_is_not_given_back() -> None:
     assert (report.ending, report.verdict, report.put_back_until) == (Ending.FENCED, ClaimVerdict.LEASED, LATER)
 
 
+ENDED = replace(RUNNING, state=State.SUCCEEDED, owner=None, last_owner=RUNNING.owner)
+
+
+def test_a_run_whose_success_was_written_without_an_answer_has_not_timed_out() -> None:
+    world = World(*[DOWN] * SETTLE_TRIES, WriteRefusedError("settle", ENDED))
+    with pytest.raises(StoreUnavailableError):
+        world.settler.settle(world.job, Succeeded(result="1"), RetryPolicy())
+
+    report = world.settle(FAILED)
+
+    assert (report.ending, report.error, report.job_is_terminal) == (Ending.SUCCEEDED, None, True)
+
+
+def test_a_run_whose_success_was_written_before_a_conflict_is_not_given_back() -> None:
+    world = World(DOWN, *[CONFLICT] * (SETTLE_TRIES - 1))
+    world.refuse_release = WriteRefusedError("release", ENDED)
+    assert world.settle(Succeeded(result="1")).ending is Ending.SUCCEEDED
+
+
 @pytest.mark.parametrize(
     "error", [EffectRefusedError("taken"), KeyReusedError("other body"), TransactionTooLargeError(101, 100)]
 )

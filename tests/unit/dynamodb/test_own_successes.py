@@ -92,7 +92,19 @@ SUCCESSES: dict[str, tuple[Call, list[Job]]] = {
     ),
     "settle": (
         lambda store: store.settle(RUNNING, SETTLEMENTS[State.RETRYING], now=NOW),
-        [replace(RUNNING, state=State.RETRYING, last_owner="t"), replace(RUNNING, last_owner="t", **A_RUN)],
+        [
+            replace(RUNNING, state=State.RETRYING, last_owner="t"),
+            replace(RUNNING, last_owner="t", **A_RUN),
+            replace(QUEUED, state=State.CANCELLED, last_owner="t"),
+        ],
+    ),
+    "settle of a success": (
+        lambda store: store.settle(RUNNING, SETTLEMENTS[State.SUCCEEDED], now=NOW),
+        [replace(DONE, last_owner="t")],
+    ),
+    "settle of a death": (
+        lambda store: store.settle(RUNNING, SETTLEMENTS[State.DEAD], now=NOW),
+        [replace(DEAD, last_owner="t")],
     ),
     "release": (
         lambda store: store.release(RUNNING, now=NOW, due=NOW),
@@ -151,6 +163,14 @@ REFUSALS: dict[str, tuple[Call, list[Job | None]]] = {
             [None, replace(RUNNING, **A_RUN), replace(RUNNING, last_owner="u", **A_RUN), replace(RUNNING, owner="u")],
         )
         for name in ("settle", "release", "unclaim")
+    },
+    # An earlier settle of the same run, whose answers were lost, has written this end.
+    **{
+        f"{name} after another end": (
+            SUCCESSES[name][0],
+            [replace(DONE, last_owner="t"), replace(DEAD, last_owner="t")],
+        )
+        for name in ("settle", "release")
     },
     "checkpoint": (
         lambda store: store.checkpoint(RUNNING, Checkpoint(done=1), now=NOW),
