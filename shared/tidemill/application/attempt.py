@@ -26,6 +26,7 @@ from tidemill.domain.errors import (
     BreakerOpenError,
     JobTimeoutError,
     StoreUnavailableError,
+    StrayBesideError,
     TidemillError,
     TransactionConflictError,
     UnloadedJobTypeError,
@@ -197,6 +198,8 @@ class Attempt:
             return gates.parked_for_type(job, unloaded)
         except BreakerOpenError as error:
             return gates.parked_for_breaker(job, error.name)
+        except StrayBesideError:
+            return gates.held_for_stray()
 
     def finish(self, outcome: Outcome) -> None:
         """Settle, unless the attempt has ended, and release the slot. Raises `StoreUnavailableError`.
@@ -318,7 +321,7 @@ class Attempt:
             )
         except Exception as error:
             of_the_call = error.error if isinstance(error, BatchCallError) else error
-            if name := self._gates.record_call_result(of_the_call):
+            if self._in_handler and (name := self._gates.record_call_result(of_the_call)):
                 raise BreakerOpenError(name) from error
             raise
         finally:
@@ -331,7 +334,11 @@ class Attempt:
         return value
 
     def _begin_handler(self) -> None:
-        """Raises `JobTimeoutError` if time is up: another thread may be settling the attempt as failed."""
+        """Raises `JobTimeoutError` if time is up: another thread may be settling the attempt as failed.
+
+        Raises `StrayBesideError` if another handler of the process is beyond its time since the gates.
+        """
+        self._gates.without_stray(self._claimed())
         with self._lock:
             if self._expired or self._report or self._context.clock() >= self.deadline:
                 raise JobTimeoutError(OUT_OF_TIME)

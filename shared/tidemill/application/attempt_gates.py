@@ -22,6 +22,7 @@ from tidemill.domain.errors import (
     InvalidPayloadError,
     JobTimeoutError,
     NewerSchemaError,
+    StrayBesideError,
     TidemillError,
     TransactionConflictError,
     UnknownJobTypeError,
@@ -212,11 +213,14 @@ class Gates:
         parked = _parked(slot.line, now)
         return parked if isinstance(entered, Line) else Held(until=entered, cause=HoldCause.LIMIT, wait=parked.wait)
 
-    def without_stray(self, _job: Job) -> Outcome | None:
-        """A process with a stray thread is slow and about to end. The job runs in another."""
+    def without_stray(self, _job: Job) -> None:
+        """Raises `StrayBesideError`: see `held_for_stray`."""
         if self._hooks.stray_beside():
-            return self._context.held_below(LONGEST_SUSPECT_HOLD_SECONDS, HoldCause.STRAY)
-        return None
+            raise StrayBesideError
+
+    def held_for_stray(self) -> Outcome:
+        """A process with a stray thread is slow and about to end. The job runs in another."""
+        return self._context.held_below(LONGEST_SUSPECT_HOLD_SECONDS, HoldCause.STRAY)
 
     def ended_with(self, outcome: Outcome) -> None:
         """For an adaptive limit. The first outcome counts: a run that timed out may still return something."""

@@ -22,6 +22,7 @@ from tidemill.domain.errors import (
     BatchCallError,
     JobTimeoutError,
     StoreUnavailableError,
+    StrayBesideError,
     TidemillError,
     TransactionConflictError,
 )
@@ -48,7 +49,7 @@ class Called:
     job_type: JobType
     payload: Any
     run: Run
-    #: Called just before the handler. Raises `JobTimeoutError` if the time of the job is up.
+    #: Called just before the handler. Raises `JobTimeoutError` if the time of the job is up, and `StrayBesideError`.
     begin: Callable[[], None]
 
     @property
@@ -120,15 +121,15 @@ class JointCalls:
         )
 
     def _call(self, batch: Sequence[tuple["JointParticipant", Called]]) -> list[_Returned]:
-        """Call the handler once, with those whose time is not up."""
+        """Call the handler once, with those that may still begin."""
         answers: dict[JointParticipant, _Returned] = {}
         ready: list[tuple[JointParticipant, Called]] = []
         for participant, called in batch:
             try:
                 called.begin()
                 ready.append((participant, called))
-            except JobTimeoutError as late:
-                answers[participant] = _Returned(error=late)
+            except (JobTimeoutError, StrayBesideError) as refused:
+                answers[participant] = _Returned(error=refused)
         if ready:
             answers |= self._returned(ready)
         return [answers[participant] for participant, _ in batch]

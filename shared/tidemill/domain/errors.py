@@ -145,6 +145,10 @@ class JobTimeoutError(TidemillError):
     """An attempt exceeded the timeout of its job. It counts as failed; its batch continues."""
 
 
+class StrayBesideError(TidemillError):
+    """Another handler in the process ran beyond its time, so this one does not start. It costs its job no attempt."""
+
+
 class WriteRefusedError(TidemillError):
     """The condition of a write did not hold. `current` is the document that refused it, or None if it is missing."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import NOW, SECOND, a_job, a_job_type
+from tests.support.builders import INVOCATION, NOW, SECOND, a_job, a_job_type
 from tests.support.configurations import configured, paused
 from tests.support.one_job import Dropped, attempt_at
 from tests.support.single_job import Clock, carried_out
@@ -120,6 +120,18 @@ def test_a_job_whose_downstream_is_open_is_not_run(clock: Clock) -> None:
 
     assert carried_out(attempt_at(store, job_type, clock, breakers=breakers)).ending is Ending.PARKED
     assert (store.job.wait, runs, breakers.results) == (BY_BREAKER, [], [])
+
+
+def test_a_job_whose_time_is_up_before_its_handler_blames_no_downstream(clock: Clock) -> None:
+    class Slow(Downstream):
+        def admits(self, policy: BreakerPolicy, job: Job) -> bool:
+            clock.now = NOW + INVOCATION
+            return super().admits(policy, job)
+
+    breakers, store = Slow(opened=True), OneJob(a_job())
+
+    assert carried_out(attempt_at(store, calling(), clock, breakers=breakers)).ending is Ending.RETRYING
+    assert breakers.results == ["given up"]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import count
 from typing import Any
 
 import pytest
@@ -123,6 +124,16 @@ def test_a_job_beside_a_stray_is_held(clock: Clock) -> None:
     assert (report.ending, store.job.hold_cause) == (Ending.HELD, HoldCause.STRAY)
     assert store.job.due == NOW + 2.5 * SECOND
     assert carried_out(attempt_at(store, a_job_type(), clock, stray_beside=lambda: False)).ending is Ending.SUCCEEDED
+
+
+def test_a_job_that_a_handler_beside_outlasts_before_its_call_is_held(clock: Clock) -> None:
+    store, began, asked = OneJob(a_job()), list[str](), count(1)
+    job_type = a_job_type(lambda _payload, run: began.append(run.job_id))
+
+    # The gate finds none. Before the handler, there is one.
+    report = carried_out(attempt_at(store, job_type, clock, stray_beside=lambda: next(asked) > 1))
+
+    assert (report.ending, store.job.hold_cause, began) == (Ending.HELD, HoldCause.STRAY, [])
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from tidemill.domain.errors import (
     BatchOutcomesError,
     JobTimeoutError,
     StoreUnavailableError,
+    StrayBesideError,
     TidemillError,
     TransactionConflictError,
 )
@@ -182,6 +183,18 @@ def test_a_job_whose_time_is_up_takes_no_part_in_the_call() -> None:
     late, *others = batch.call([_called(job_type, 1, begin=_late), _called(job_type, 2), _called(job_type, 3)])
 
     assert (type(late), others, handler.sets) == (JobTimeoutError, [4, 6], [[2, 3]])
+
+
+def test_a_job_beside_a_stray_thread_takes_no_part_in_the_call() -> None:
+    handler, batch = Handler(), Batch(3)
+    job_type = handler.type()
+
+    def beside() -> None:
+        raise StrayBesideError
+
+    held, *others = batch.call([_called(job_type, 1, begin=beside), _called(job_type, 2), _called(job_type, 3)])
+
+    assert (type(held), others, handler.sets) == (StrayBesideError, [4, 6], [[2, 3]])
 
 
 def test_without_time_for_any_job_no_call_is_made() -> None:
