@@ -6,7 +6,7 @@ from typing import Final
 from uuid import NAMESPACE_OID, uuid5
 
 from tidemill.application.ports import BackfillStore, Clock, Payloads
-from tidemill.application.unnamed_payloads import delete_unnamed
+from tidemill.application.unnamed_payloads import delete_unnamed, deleted_on_conflict
 from tidemill.domain.errors import MalformedDocumentError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.skipped_work import Backfilled, Skipped
@@ -49,7 +49,8 @@ class Backfiller:
         job = self._payloads.put_away(self._job(done, mark, payload))
         entry = Backfilled(name=name, job_id=job.id, at=job.created_at)
         try:
-            self._store.backfill(done, job, entry)
+            with deleted_on_conflict(job, self._payloads):
+                self._store.backfill(done, job, entry)
         except WriteRefusedError:
             delete_unnamed(job, self._store.get(job.tenant, job.id), self._payloads)
             return False

@@ -10,7 +10,7 @@ from typing import Final
 
 from tidemill.application.ports import BurstStore, Clock, Payloads
 from tidemill.application.submit import Accepted
-from tidemill.application.unnamed_payloads import delete_unnamed
+from tidemill.application.unnamed_payloads import delete_unnamed, deleted_on_conflict
 from tidemill.domain.debounce import moved, takes_submissions, useful_longer
 from tidemill.domain.errors import (
     MalformedDocumentError,
@@ -56,14 +56,11 @@ class Debouncer:
         """None if another burst has begun since `after` was read."""
         stored = self._payloads.put_away(job)
         try:
-            return Accepted(job=self._store.begin_burst(stored, after=after), replayed=False)
+            with deleted_on_conflict(stored, self._payloads):
+                return Accepted(job=self._store.begin_burst(stored, after=after), replayed=False)
         except WriteRefusedError:
             delete_unnamed(stored, None, self._payloads)
             return None
-        except TransactionConflictError:
-            # Nothing was written: an SDK retry of an applied transaction is answered as its success.
-            delete_unnamed(stored, None, self._payloads)
-            raise
 
     def _joined(self, last: Job, job: Job) -> Accepted | None:
         """None if the last job has changed since it was read.

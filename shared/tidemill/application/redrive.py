@@ -7,7 +7,8 @@ from datetime import datetime
 
 from tidemill.application.job_filter import JobFilter
 from tidemill.application.ports import Clock, NewToken, Payloads, RedriveStore, Unreadable, ignore_unreadable
-from tidemill.domain.errors import TidemillError, WriteRefusedError
+from tidemill.application.unnamed_payloads import delete_unnamed
+from tidemill.domain.errors import TidemillError, TransactionConflictError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 
@@ -67,8 +68,15 @@ class Redriver:
         """
         stored = payloads.put_away(replace(job, payload=payload, payload_at=None), now=self._clock())
         edited = replace(job, payload=stored.payload, payload_at=stored.payload_at)
-        if self._redrive(edited, by=by, reason=reason, refused=refused, edited=True):
-            return True
+        try:
+            if self._redrive(edited, by=by, reason=reason, refused=refused, edited=True):
+                return True
+        except TransactionConflictError:
+            # The first send may have been applied, and a run may have begun: the document decides.
+            with suppress(TidemillError):
+                for current in self._store.get_many([(job.tenant, job.id)]):
+                    delete_unnamed(stored, current, payloads)
+            raise
         with suppress(TidemillError):
             payloads.delete(job.tenant, job.id, stored.payload_at)
         return False

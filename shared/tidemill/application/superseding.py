@@ -12,7 +12,7 @@ from tidemill.application.job_ids import keyed_job_id, submitted_job_id
 from tidemill.application.ports import Clock, Payloads, SupersedeStore
 from tidemill.application.submit import Accepted, replay
 from tidemill.application.undo import undo_id, undo_job
-from tidemill.application.unnamed_payloads import delete_unnamed
+from tidemill.application.unnamed_payloads import delete_unnamed, deleted_on_conflict
 from tidemill.application.validation import may_be_id
 from tidemill.domain.batches import is_batch
 from tidemill.domain.errors import SupersedeRefusedError, UndoFailedError, WriteRefusedError
@@ -48,7 +48,8 @@ class Superseder:
             self._check(earlier, job)
             stored = self._payloads.put_away(self._superseding(job, earlier))
             try:
-                known = self._store.supersede(earlier, stored)
+                with deleted_on_conflict(stored, self._payloads):
+                    known = self._store.supersede(earlier, stored)
             except WriteRefusedError:
                 continue  # the earlier job has changed since it was read, so another answer may be right
             if (known.trace, known.created_at) == (job.trace, job.created_at):
@@ -217,7 +218,8 @@ class Superseder:
         job = self._payloads.put_away(undo_job(earlier, undo, now=now, group=None))
         entry = Undone(job_id=job.id, at=now, by=OWNER, reason=f"superseded by job {by.id}")
         try:
-            self._store.undo(earlier, job, entry)
+            with deleted_on_conflict(job, self._payloads):
+                self._store.undo(earlier, job, entry)
         except WriteRefusedError:
             delete_unnamed(job, self._store.get(job.tenant, job.id), self._payloads)
             raise

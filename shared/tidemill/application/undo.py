@@ -9,7 +9,7 @@ from uuid import NAMESPACE_OID, uuid5
 
 from tidemill.application.ports import Clock, Payloads, UndoStore
 from tidemill.application.submit import Accepted, Admit, admit_all
-from tidemill.application.unnamed_payloads import delete_unnamed
+from tidemill.application.unnamed_payloads import delete_unnamed, deleted_on_conflict
 from tidemill.domain.errors import UndoRefusedError, WriteRefusedError
 from tidemill.domain.job import OWNER, Job
 from tidemill.domain.states import WITHOUT_EFFECT, State
@@ -86,7 +86,8 @@ class Undoer:
             entry = Undone(job_id=job.id, at=now, by=by, reason=reason)
             # A refused write means that another call was faster, or that the job has expired since.
             try:
-                return Accepted(job=self._store.undo(done, job, entry), replayed=False)
+                with deleted_on_conflict(job, self._payloads):
+                    return Accepted(job=self._store.undo(done, job, entry), replayed=False)
             except WriteRefusedError:
                 delete_unnamed(job, self._find(job.tenant, job.id), self._payloads)
         return None

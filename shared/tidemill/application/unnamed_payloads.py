@@ -1,9 +1,10 @@
 """The payload that was stored apart for a job which another call wrote first."""
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from tidemill.application.ports import Payloads
-from tidemill.domain.errors import StoreUnavailableError
+from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError
 from tidemill.domain.job import Job
 
 
@@ -17,3 +18,14 @@ def delete_unnamed(stored: Job | None, written: Job | None, payloads: Payloads) 
         return
     with suppress(StoreUnavailableError):
         payloads.delete(stored.tenant, stored.id, stored.payload_at)
+
+
+@contextmanager
+def deleted_on_conflict(stored: Job, payloads: Payloads) -> Iterator[None]:
+    """Around the transaction that writes `stored`: delete its payload if the transaction meets another one."""
+    try:
+        yield
+    except TransactionConflictError:
+        # Nothing was written: an SDK retry of an applied transaction is answered as its success.
+        delete_unnamed(stored, None, payloads)
+        raise

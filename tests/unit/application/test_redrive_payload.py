@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from tests.support.job_tables import Table
 from tests.support.single_job import Clock
 from tidemill.application.ports import JobStore
 from tidemill.application.redrive import Redriver
-from tidemill.domain.errors import StoreUnavailableError
+from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError
 from tidemill.domain.history import Why
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
@@ -90,6 +91,27 @@ def test_a_refused_redrive_leaves_no_payload_behind(
     keys = [item["pk"]["S"] for item in table.client.scan(TableName=table.name)["Items"]]
     assert not [key for key in keys if key.startswith("!payload")]
     assert stored(store, dead).payload == dead.payload
+
+
+@pytest.mark.parametrize("applied", [True, False])
+def test_a_redrive_that_meets_another_transaction_keeps_its_payload_if_the_document_names_it(
+    redriver: Redriver, store: JobStore, payloads: DynamoPayloads, monkeypatch: pytest.MonkeyPatch, *, applied: bool
+) -> None:
+    dead, redrive, deleted = brought_to(store, State.DEAD), store.redrive, list[str | None]()
+
+    def conflict(*arguments: Any, **named: Any) -> Job:
+        if applied:
+            redrive(*arguments, **named)
+        raise TransactionConflictError("others were faster")
+
+    monkeypatch.setattr(store, "redrive", conflict)
+    monkeypatch.setattr(payloads, "delete", lambda _tenant, _job_id, location: deleted.append(location))
+
+    with pytest.raises(TransactionConflictError):
+        redriver.redrive_with(dead, LONG, payloads, by="ada")
+
+    location = stored(store, dead).payload_at
+    assert (location is not None, len(deleted)) == (applied, 0 if applied else 1)
 
 
 def test_a_refused_redrive_is_reported_though_its_payload_stays(redriver: Redriver, store: JobStore) -> None:

@@ -12,7 +12,7 @@ from tidemill.application.backfill import Backfiller, backfill_id
 from tidemill.application.superseding import Superseder
 from tidemill.application.undo import Undoer
 from tidemill.application.unnamed_payloads import delete_unnamed
-from tidemill.domain.errors import StoreUnavailableError, SupersedeRefusedError
+from tidemill.domain.errors import StoreUnavailableError, SupersedeRefusedError, TransactionConflictError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore
@@ -153,6 +153,52 @@ def test_the_payload_of_a_second_backfill_at_once_goes(store: DynamoJobStore, pa
     job = store.get(TENANT, backfill_id(done, "geo"))
     assert job
     assert (job.payload_at, payloads.deleted) == ("file/1", ["file/0"])
+
+
+def _conflict(*_arguments: object, **_named: object) -> Job:
+    raise TransactionConflictError("others were faster")
+
+
+def test_the_payload_of_a_correction_that_meets_another_transaction_goes(
+    store: DynamoJobStore, superseder: Superseder, payloads: RecordedPayloads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    earlier = store.insert_if_absent(a_job())
+    monkeypatch.setattr(store, "supersede", _conflict)
+
+    with pytest.raises(TransactionConflictError):
+        superseder.accept(a_job(supersedes=earlier.id))
+
+    assert payloads.deleted == ["file/0"]
+
+
+def test_the_payload_of_an_undo_that_meets_another_transaction_goes(
+    store: DynamoJobStore, payloads: RecordedPayloads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = succeeded(store)
+    superseder = Superseder(store=store, payloads=payloads, clock=a_clock())
+    undo = Undoer(store=store, payloads=payloads, clock=a_clock(), find=store.get)
+    correction = superseder.accept(a_job(supersedes=done.id)).job
+    other = succeeded(store)
+    monkeypatch.setattr(store, "undo", _conflict)
+
+    with pytest.raises(TransactionConflictError):
+        undo(TENANT, other.id)
+    with pytest.raises(TransactionConflictError):
+        superseder.ready(correction)
+
+    assert payloads.deleted == ["file/1", "file/2"]
+
+
+def test_the_payload_of_a_backfill_that_meets_another_transaction_goes(
+    store: DynamoJobStore, payloads: RecordedPayloads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = succeeded(store)
+    monkeypatch.setattr(store, "backfill", _conflict)
+
+    with pytest.raises(TransactionConflictError):
+        Backfiller(store=store, payloads=payloads, clock=a_clock()).backfill(done, "geo")
+
+    assert payloads.deleted == ["file/0"]
 
 
 def test_a_correction_may_run_at_once_if_another_delivery_has_undone_the_effect_meanwhile(
