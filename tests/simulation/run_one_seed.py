@@ -56,8 +56,8 @@ _SEEDS_PER_WHOLE_COLLECTION: Final = 100
 _collections: Final = count()
 #: Long enough that reconcile gives up the jobs of an emptied lane.
 _EMPTIED_SECONDS: Final = 10 * 86_400
-#: Wake and reconcile take 600,000 of them while a lane is emptied and the store answers nothing but errors.
-MOST_STEPS: Final = 1_000_000
+#: Wake and reconcile take a million of them while a lane is emptied and the store answers nothing but errors.
+MOST_STEPS: Final = 3_000_000
 #: With the longer time, batches have several messages.
 _POLL_MS: Final = (20, 20, 3_000)
 #: Share of seeds with a batch.
