@@ -77,8 +77,7 @@ class Redriver:
                 for current in self._store.get_many([(job.tenant, job.id)]):
                     delete_unnamed(stored, current, payloads)
             raise
-        with suppress(TidemillError):
-            payloads.delete(job.tenant, job.id, stored.payload_at)
+        delete_unnamed(stored, None, payloads)
         return False
 
     def _redrive(self, job: Job, *, by: str, reason: str, refused: Refused, edited: bool = False) -> bool:

@@ -1,6 +1,5 @@
 """Submit a job with one conditional write. The job document is also the idempotency record."""
 
-import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -20,6 +19,7 @@ from tidemill.application.job_ids import (
 from tidemill.application.job_types import JobType, JobTypes
 from tidemill.application.ports import Clock, NewToken, Payloads, SubmitStore
 from tidemill.application.submission_body import body_hash_of, body_of, checked, hash_of
+from tidemill.application.unnamed_payloads import delete_unnamed
 from tidemill.application.validation import require_types, type_faults
 from tidemill.domain.batches import Callback, Opening, closed_at, is_batch
 from tidemill.domain.debounce import quiet_after
@@ -29,7 +29,6 @@ from tidemill.domain.errors import (
     InvalidPayloadError,
     KeyReusedError,
     QuotaExceededError,
-    StoreUnavailableError,
     SubmissionPausedError,
     SubmissionShedError,
     TidemillError,
@@ -251,8 +250,7 @@ class Submit:
                 # run. The payload must stay.
                 raise
             # Nothing was written, so the payload belongs to no job.
-            with contextlib.suppress(StoreUnavailableError):
-                self._payloads.delete(stored.tenant, stored.id, stored.payload_at)
+            delete_unnamed(stored, None, self._payloads)
             if isinstance(refused, WriteRefusedError) and refused.current:
                 return replay(refused.current, job.body_hash)
             raise

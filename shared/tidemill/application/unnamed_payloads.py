@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from tidemill.application.ports import Payloads
-from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError
+from tidemill.domain.errors import TidemillError, TransactionConflictError
 from tidemill.domain.job import Job
 
 
@@ -16,7 +16,7 @@ def delete_unnamed(stored: Job | None, written: Job | None, payloads: Payloads) 
     """
     if stored is None or (written is not None and written.payload_at == stored.payload_at):
         return
-    with suppress(StoreUnavailableError):
+    with suppress(TidemillError):
         payloads.delete(stored.tenant, stored.id, stored.payload_at)
 
 

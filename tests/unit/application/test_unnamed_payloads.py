@@ -12,7 +12,12 @@ from tidemill.application.backfill import Backfiller, backfill_id
 from tidemill.application.superseding import Superseder
 from tidemill.application.undo import Undoer
 from tidemill.application.unnamed_payloads import delete_unnamed
-from tidemill.domain.errors import StoreUnavailableError, SupersedeRefusedError, TransactionConflictError
+from tidemill.domain.errors import (
+    MissingResourceError,
+    StoreUnavailableError,
+    SupersedeRefusedError,
+    TransactionConflictError,
+)
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore
@@ -62,7 +67,7 @@ def superseder(store: DynamoJobStore, payloads: RecordedPayloads) -> Superseder:
     ("stored_at", "written_at", "deleted"),
     [("file/0", None, ["file/0"]), ("file/0", "file/1", ["file/0"]), ("file/0", "file/0", []), (None, None, [])],
 )
-@pytest.mark.parametrize("error", [None, StoreUnavailableError("throttled")])
+@pytest.mark.parametrize("error", [None, StoreUnavailableError("throttled"), MissingResourceError("no bucket")])
 def test_a_payload_that_no_document_names_is_deleted_if_that_is_possible(
     error: Exception | None, stored_at: str | None, written_at: str | None, deleted: list[str]
 ) -> None:
