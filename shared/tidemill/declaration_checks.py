@@ -14,6 +14,7 @@ from tidemill.domain.events import FIRST_VERSION
 from tidemill.domain.retry import LEAST_GROUPED_ATTEMPTS
 from tidemill.domain.signals import is_name
 from tidemill.domain.skipped_work import MOST_SKIPPED
+from tidemill.names import BUILT_IN_PREFIX
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -23,6 +24,16 @@ Value = TypeVar("Value")
 
 def require_name(name: object) -> None:
     _declared(option_values.type_name, name)
+
+
+def require_app_name(name: str) -> None:
+    """The command line and the counts treat the types of the prefix as those of the engine."""
+    require_name(name)
+    if name.startswith(BUILT_IN_PREFIX):
+        raise DeclarationError(
+            f"the name of the job type is {name!r}; names with {BUILT_IN_PREFIX!r} are those of built-in types: "
+            "begin it with another word"
+        )
 
 
 def require_downstream(name: object) -> None:

@@ -6,6 +6,7 @@ orders_on_bus = event_sink("bus.order-placed", event="order.placed", source="com
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from tidemill import declaration_checks as checks
 from tidemill.application.job_types import JobType
 from tidemill.application.run import Run
 from tidemill.domain.errors import DeclarationError, PermanentJobError
@@ -42,6 +43,8 @@ def event_sink(
     """
     from pydantic import BaseModel  # noqa: PLC0415 - `payload_model` says why
 
+    # The handler is the engine's, and the name is the app's.
+    checks.require_app_name(name)
     if not source or str(source).startswith(_RESERVED):
         raise DeclarationError(f"source is {source!r}; it must be text that does not begin with {_RESERVED!r}")
 

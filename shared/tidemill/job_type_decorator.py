@@ -168,20 +168,12 @@ def job_type(
             checks.require_callable("the handler", handler, "payload", "run")
         else:
             require_handler(handler, payload=payload)
-        _require_own_name(name, handler)
+        if not getattr(handler, "__module__", "").startswith(BUILT_IN_PREFIX):
+            checks.require_app_name(name)
         _require_own_function(name, handler)
         return declared(handler=handler)
 
     return declare
-
-
-def _require_own_name(name: str, handler: Handler[Any]) -> None:
-    """The command line and the counts treat the types of this prefix as those of the engine."""
-    if name.startswith(BUILT_IN_PREFIX) and not getattr(handler, "__module__", "").startswith(BUILT_IN_PREFIX):
-        raise DeclarationError(
-            f"the name of the job type is {name!r}; names with {BUILT_IN_PREFIX!r} are those of built-in types: "
-            "begin it with another word"
-        )
 
 
 def _require_own_function(name: str, handler: Handler[Any]) -> None:

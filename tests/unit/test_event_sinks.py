@@ -144,3 +144,8 @@ def test_a_bus_takes_the_call_as_it_is_made(aws: Any, sink: JobType) -> None:
 def test_an_invalid_source_is_refused(source: Any) -> None:
     with pytest.raises(DeclarationError, match="source"):
         event_sink("bus.order-placed", event="order.placed", source=source)
+
+
+def test_a_name_of_a_built_in_type_is_refused() -> None:
+    with pytest.raises(DeclarationError, match=r"names with 'tidemill\.' are those of built-in types"):
+        event_sink("tidemill.order-placed", event="order.placed", source="com.example.shop")
