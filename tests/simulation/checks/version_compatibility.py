@@ -24,7 +24,7 @@ class VersionCompatibilityChecks:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        #: What `_held` returned since the last change to a job. The scheduler asks at each of its steps.
+        #: What `_held` returned since the last change to the jobs table. The scheduler asks at each of its steps.
         self._held_since_change: set[str] | None = None
         watch_jobs(world, changed=[partial(_require_compatible, world)])
         watch_items(world, self._forget_held)
