@@ -94,25 +94,28 @@ class Settler:
         settled = self._settle_as(job, outcome, policy)
         while not isinstance(settled, Report):
             settled = self._settle_as(job, settled, policy)
-        if settled.ending is not Ending.SUCCEEDED:
+        if not settled.follow_ups:
             self.delete_unused_payloads(job, outcome)
         return settled
 
     def delete_unused_payloads(self, job: Job, outcome: Outcome) -> None:
-        """Delete the payloads of follow-up jobs if the job ended otherwise, so that they never come into being.
+        """Delete the payloads of the follow-up jobs that the end of the run has not created.
 
-        The document decides, not the result of a call: behind a conflict may be an applied success whose answer was
-        lost. If the document cannot be read, the payloads stay, and no job loses its payload.
+        The documents decide, not the result of a call: behind a conflict may be an applied success whose answer was
+        lost. Nor does the state of the job, since a redrive or a cancel may have changed it. If a document cannot be
+        read, the payloads stay, and no job loses its payload.
         """
         made = outcome.follow_ups if isinstance(outcome, Succeeded | Failed) else ()
         stored = [each for each in made if each.payload_at]
         if not stored:
             return
-        wanted = State.SUCCEEDED if isinstance(outcome, Succeeded) else State.DEAD
+        store = self._context.store
         with contextlib.suppress(TidemillError):
-            current = self._context.store.get(job.tenant, job.id)
-            if current and job.settled_in(current) and current.state is not wanted:
-                self._delete_payloads(stored)
+            current = store.get(job.tenant, job.id)
+            if current is None or not job.settled_in(current):
+                # An earlier send of its settle may be applied yet.
+                return
+            self._delete_payloads([each for each in stored if not _named(each, store.get(each.tenant, each.id))])
 
     def _delete_payloads(self, jobs: Sequence[Job]) -> None:
         """Best effort: no document names them, and no failure here may change a result that is settled already.
@@ -174,6 +177,11 @@ class Settler:
     def _observed(self, report: Report) -> Report:
         self._observer.ended(self._reference, report)
         return report
+
+
+def _named(follow_up: Job, written: Job | None) -> bool:
+    """Whether its document, `written`, is of this submission and not of an earlier one under the same key."""
+    return written is not None and written.payload_at == follow_up.payload_at
 
 
 def _instead(job: Job, outcome: Outcome, written: Settlement, current: Job | None) -> Outcome | None:

@@ -305,6 +305,7 @@ def test_a_refused_outcome_is_not_replaced_without_a_cause(outcome: Outcome, cha
 
 ONE, TWO, INLINE = a_job(id="one", payload_at="file/1"), a_job(id="two", payload_at="file/2"), a_job(id="three")
 MADE = Succeeded(follow_ups=[ONE, TWO, INLINE])
+DIES = replace(DEAD, follow_ups=[ONE])
 
 
 def test_a_follow_up_that_existed_is_not_reported_and_its_new_payload_goes() -> None:
@@ -314,24 +315,41 @@ def test_a_follow_up_that_existed_is_not_reported_and_its_new_payload_goes() -> 
 
 
 @pytest.mark.parametrize(
-    ("outcome", "current", "deleted"),
+    ("outcome", "current", "existing", "deleted"),
     [
-        (MADE, {"last_owner": "mine", "state": State.DEAD}, ["one", "two"]),
-        (MADE, {"last_owner": "mine", "state": State.RUNNING, "owner": "other"}, ["one", "two"]),
-        (MADE, {"last_owner": "mine", "state": State.SUCCEEDED}, []),
-        (MADE, {"last_owner": "other", "state": State.DEAD}, []),
-        (replace(DEAD, follow_ups=[ONE]), {"last_owner": "mine", "state": State.DEAD}, []),
-        (replace(DEAD, follow_ups=[ONE]), {"last_owner": "mine", "state": State.CANCELLED}, ["one"]),
-        (replace(DEAD, follow_ups=[INLINE]), {"last_owner": "mine", "state": State.CANCELLED}, []),
-        (Snoozed(after=SECOND), {"last_owner": "mine", "state": State.CANCELLED}, []),
+        (MADE, {"last_owner": "mine", "state": State.DEAD}, [], ["one", "two"]),
+        (MADE, {"last_owner": "mine", "state": State.RUNNING, "owner": "other"}, [], ["one", "two"]),
+        (MADE, {"last_owner": "mine", "state": State.SUCCEEDED}, [ONE, TWO], []),
+        (MADE, {"last_owner": "mine", "state": State.SUCCEEDED}, [ONE, replace(TWO, payload_at="file/0")], ["two"]),
+        (MADE, {"last_owner": "other", "state": State.DEAD}, [], []),
+        (DIES, {"last_owner": "mine", "state": State.DEAD}, [ONE], []),
+        (DIES, {"last_owner": "mine", "state": State.DEAD}, [], ["one"]),
+        # It died and was redriven, or discarded.
+        (DIES, {"last_owner": "mine", "state": State.QUEUED}, [ONE], []),
+        (DIES, {"last_owner": "mine", "state": State.CANCELLED}, [ONE], []),
+        (replace(DEAD, follow_ups=[INLINE]), {"last_owner": "mine", "state": State.CANCELLED}, [], []),
+        (Snoozed(after=SECOND), {"last_owner": "mine", "state": State.CANCELLED}, [], []),
     ],
 )
-def test_the_payloads_of_follow_ups_go_only_if_the_document_says_that_the_job_ended_otherwise(
-    outcome: Outcome, current: dict[str, Any], deleted: list[str]
+def test_the_payloads_of_follow_ups_go_only_if_the_run_has_ended_and_they_do_not_exist(
+    outcome: Outcome,
+    current: dict[str, Any],
+    existing: list[Job],
+    deleted: list[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    world = World(WriteRefusedError("settle", None), current=replace(RUNNING, **current))
+    world = World(WriteRefusedError("settle", None))
+    documents = {job.id: job for job in (replace(RUNNING, **current), *existing)}
+    monkeypatch.setattr(world.store, "get", lambda _tenant, job_id: documents.get(job_id))
     assert world.settle(outcome).ending is Ending.FENCED
     assert world.payloads.deleted == deleted
+
+
+@pytest.mark.parametrize("changed", [State.QUEUED, State.RUNNING, State.CANCELLED])
+def test_a_death_keeps_the_payloads_of_its_follow_ups_whatever_comes_next(changed: State) -> None:
+    world = World((), current=replace(RUNNING, last_owner="mine", state=changed))
+    assert world.settle(DIES).follow_ups == (ONE,)
+    assert world.payloads.deleted == []
 
 
 def test_a_success_keeps_the_payloads_of_its_follow_ups() -> None:
