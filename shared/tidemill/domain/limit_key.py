@@ -3,14 +3,17 @@
 As text, it names the item of the limit and the line of the jobs that wait for it. Pure.
 """
 
+import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
 #: No name of a job type contains a colon. To a version that knows no shared limits, it is a type without overrides.
 _SHARED: Final = "limit:"
 #: The member of a lane. An object, since a tenant may have any text.
 _LANE: Final = "lane"
+#: Of the text, which is part of item keys and index keys.
+LONGEST_KEY: Final = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +31,16 @@ class LimitKey:
     tenant: str | None = None
 
     def __str__(self) -> str:
+        """Of a key whose text would be longer than `LONGEST_KEY`, its SHA-256 takes the place of payload and tenant.
+
+        Whose limit it is stays legible: the overrides of a type count in all of its lines.
+        """
+        if len(whole := self._whole) <= LONGEST_KEY:
+            return whole
+        return replace(self, text=hashlib.sha256(whole.encode()).hexdigest(), tenant=None)._whole
+
+    @property
+    def _whole(self) -> str:
         first = self.type if self.shared is None else _SHARED + self.shared
         lanes = [] if self.lane is None else [{_LANE: self.lane}]
         tenants = [] if self.tenant is None else [self.tenant]

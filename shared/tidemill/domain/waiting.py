@@ -7,14 +7,12 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
-from tidemill.domain.limit_key import LimitKey
+from tidemill.domain.limit_key import LONGEST_KEY, LimitKey
 from tidemill.names import Lane
 
 #: A job is released after this long even if nothing else released it. If its cause stands, it is parked again, and
 #: keeps its place in the line. So a line that was lost is found again within a day and one reconcile.
 LONGEST_PARKED: Final = timedelta(days=1)
-#: The key of a line is part of item keys and index keys. A longer one is replaced by its SHA-256.
-_LONGEST_KEY: Final = 256
 #: The members of the key of a cap.
 _TENANT: Final = "tenant"
 _LANE: Final = "lane"
@@ -63,7 +61,7 @@ class Line:
 
     @property
     def limit_key(self) -> LimitKey | None:
-        """None for another line, and for a limit key so long that its hash replaces it."""
+        """None for another line, and for one of an older version whose hash replaces its limit key."""
         return LimitKey.of(self._parts)
 
     @property
@@ -124,4 +122,5 @@ class Wait:
 
 
 def _short(key: str) -> str:
-    return hashlib.sha256(key.encode()).hexdigest() if len(key) > _LONGEST_KEY else key
+    """The key, or its SHA-256 if it is longer than an item key and an index key take."""
+    return hashlib.sha256(key.encode()).hexdigest() if len(key) > LONGEST_KEY else key

@@ -9,15 +9,17 @@ from tests.support.builders import A_WAIT
 from tests.support.configurations import configured, overridden
 from tests.unit.application.test_release import TAKEN, World, parked
 from tidemill.application.release import Releaser
+from tidemill.domain.limit_key import LimitKey
 from tidemill.domain.limit_state import LimitState
 from tidemill.domain.limits import Limit
 from tidemill.domain.waiting import Line
 
 
+@pytest.mark.parametrize("text", ["", "a" * 300], ids=["short key", "long key"])
 @pytest.mark.parametrize(("concurrency", "free"), [(3, 2), (1, 0), (None, 1)])
-def test_a_release_counts_with_the_override_in_force(concurrency: int | None, free: int) -> None:
+def test_a_release_counts_with_the_override_in_force(concurrency: int | None, free: int, text: str) -> None:
     """The item has the declared limit, of which an operator may have made more or less since."""
-    line = Line.for_limit('["test.job", ""]')
+    line = Line.for_limit(str(LimitKey(type="test.job", text=text)))
     changes = [] if concurrency is None else [overridden("test.job.concurrency_per_key", concurrency)]
     waits = replace(A_WAIT, key=line.key)
     jobs = [parked(id=f"job-{number}", wait=waits) for number in range(4)]

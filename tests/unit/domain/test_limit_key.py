@@ -1,11 +1,12 @@
 """Limit keys: their text, which names a line and an item, and what a reader makes of it."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tidemill.domain.limit_key import LimitKey
+from tidemill.domain.limit_key import LONGEST_KEY, LimitKey
 from tidemill.domain.waiting import Cause, Line
 
 #: Its text must stay: it names items of the table.
@@ -25,6 +26,29 @@ KEYS = {
 def test_a_limit_key_is_read_as_it_was_written(text: str) -> None:
     assert str(KEYS[text]) == text
     assert LimitKey.of(json.loads(text)) == KEYS[text]
+
+
+LONG = LimitKey(type="mail.send", text="a" * 300, lane="bulk", tenant="ada")
+
+
+@pytest.mark.parametrize("long", [LONG, replace(LONG, type=None, shared="payments"), replace(LONG, tenant="b" * 2048)])
+def test_a_long_limit_key_is_short_and_says_whose_limit_it_is(long: LimitKey) -> None:
+    line = Line.for_limit(str(long))
+    assert len(line.key) <= LONGEST_KEY
+    read = line.limit_key
+    assert read is not None
+    assert (read.type, read.shared, read.lane, read.tenant) == (long.type, long.shared, long.lane, None)
+
+
+def test_long_limit_keys_differ_wherever_their_members_do() -> None:
+    others = [replace(LONG, text="b" * 300), replace(LONG, tenant="bob"), replace(LONG, tenant=None)]
+    assert len({str(key) for key in (LONG, *others)}) == 4
+
+
+@pytest.mark.parametrize(("characters", "hashed"), [(239, False), (240, True)])
+def test_a_limit_key_of_the_greatest_length_stays_as_it_is(characters: int, hashed: bool) -> None:
+    key = LimitKey(type="mail.send", text="a" * characters)
+    assert (str(key) == json.dumps(["mail.send", "a" * characters])) is not hashed
 
 
 @pytest.mark.parametrize(
