@@ -16,7 +16,8 @@ from tidemill.application.attempt_report import Ending, Report
 from tidemill.application.publish import Published
 from tidemill.application.submit import Accepted
 from tidemill.domain.dispatch import Dispatch
-from tidemill.domain.job import AttemptError, Job, reference_to
+from tidemill.domain.job import AttemptError, Job
+from tidemill.domain.job_message import reference_to
 from tidemill.domain.states import State
 from tidemill.names import Lane
 from tidemill.telemetry.outcome_log import Telemetry, logger

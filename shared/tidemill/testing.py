@@ -26,7 +26,8 @@ from tidemill.application.joint_calls import JointCalls, Participant
 from tidemill.application.submit import Submit
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.events import Event, Publication
-from tidemill.domain.job import AttemptError, Job, reference_to
+from tidemill.domain.job import AttemptError, Job
+from tidemill.domain.job_message import reference_to
 from tidemill.domain.runtime_configuration import FLAG_PREFIX, NOTHING_SET, RuntimeConfiguration
 from tidemill.domain.setting import Setting
 from tidemill.domain.states import State

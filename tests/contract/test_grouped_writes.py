@@ -25,7 +25,8 @@ from tests.support.statements import statements_over
 from tidemill.application.grouped_commit import FirstClaim
 from tidemill.application.ports import Settling
 from tidemill.domain.errors import WriteRefusedError
-from tidemill.domain.job import FirstRun, Job, reference_to
+from tidemill.domain.job import Job
+from tidemill.domain.job_message import FirstRun, reference_to
 from tidemill.domain.states import State
 from tidemill.dynamodb.grouped_writes import DynamoGroupedWrites
 from tidemill.dynamodb.indexes import NOT_LISTED

@@ -10,7 +10,8 @@ from tests.support.builders import A_STEP, LEASE, NOW, SECOND, SETTLEMENTS, brou
 from tests.support.job_tables import Table
 from tidemill.application.ports import Checkpoint, JobStore
 from tidemill.domain.errors import NewerSchemaError
-from tidemill.domain.job import Job, reference_to
+from tidemill.domain.job import Job
+from tidemill.domain.job_message import reference_to
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import SCHEMA_VERSION
 

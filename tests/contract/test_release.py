@@ -24,7 +24,8 @@ from tidemill.application.attempt import Attempt
 from tidemill.application.attempt_report import Ending
 from tidemill.application.ports import WHOLE, LimitSlot, Unreadable, ignore_unreadable
 from tidemill.application.release import LISTED_AT_LEAST, Releaser
-from tidemill.domain.job import Job, reference_to
+from tidemill.domain.job import Job
+from tidemill.domain.job_message import reference_to
 from tidemill.domain.limit_state import AHEAD, RESERVED
 from tidemill.domain.limits import Limit, Rate
 from tidemill.domain.states import State

@@ -18,7 +18,8 @@ from tidemill.application.attempt_report import Ending
 from tidemill.application.job_types import JobType
 from tidemill.application.ports import WHOLE, LimitSlot, Part, Unreadable, ignore_unreadable
 from tidemill.application.release import Releaser
-from tidemill.domain.job import DeathReason, Job, reference_to
+from tidemill.domain.job import DeathReason, Job
+from tidemill.domain.job_message import reference_to
 from tidemill.domain.limit_state import LimitState, run_name
 from tidemill.domain.limits import Limit
 from tidemill.domain.states import State

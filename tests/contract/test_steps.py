@@ -9,7 +9,8 @@ from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
 from tidemill.application.job_store import Checkpoint
 from tidemill.domain.errors import StoreUnavailableError, WriteRefusedError
-from tidemill.domain.job import Job, reference_to
+from tidemill.domain.job import Job
+from tidemill.domain.job_message import reference_to
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore
 

@@ -16,7 +16,7 @@ from tidemill import Done, Run, Submission, UnloadedJobTypeError, composition
 from tidemill.application.attempt_gates import MOST_HOLDS_OF_A_VERSION
 from tidemill.client import Tidemill
 from tidemill.domain.holds import HoldCause
-from tidemill.domain.job import reference_to
+from tidemill.domain.job_message import reference_to
 from tidemill.domain.states import State
 from tidemill.domain.waiting import LONGEST_PARKED, Cause, Line
 from tidemill.dynamodb.limit_item import TYPE_PREFIX

@@ -17,7 +17,7 @@ from tidemill.application.explain import explain
 from tidemill.application.explanation import Facts, Reason
 from tidemill.client import Submission, Tidemill
 from tidemill.domain.errors import InvalidPayloadError
-from tidemill.domain.job import reference_to
+from tidemill.domain.job_message import reference_to
 from tidemill.domain.states import State
 from tidemill.sqs import messages
 

@@ -16,7 +16,7 @@ from tidemill.application.job_ids import follow_up_id
 from tidemill.application.owed import PATIENCE
 from tidemill.application.run import Run
 from tidemill.domain.errors import PermanentJobError, RetryAfter
-from tidemill.domain.job import Reference
+from tidemill.domain.job_message import Reference
 from tidemill.domain.return_values import Continue, Done, GiveUp, Snooze
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission

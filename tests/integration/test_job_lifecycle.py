@@ -12,7 +12,7 @@ from tidemill.application.job_filter import ANY_JOB
 from tidemill.application.redrive import Redriver
 from tidemill.application.run import Run
 from tidemill.domain.errors import PermanentJobError
-from tidemill.domain.job import DeadLetter
+from tidemill.domain.job_message import DeadLetter
 from tidemill.domain.return_values import Done
 from tidemill.domain.states import State
 from tidemill.names import Env

@@ -11,7 +11,8 @@ from tests.support.deployed_functions import INVOCATION, TENANT, Mill
 from tests.support.faulty_client import Fault
 from tests.support.jobs.limited import limited, meetings
 from tidemill.application.ports import Entered, LimitSlot
-from tidemill.domain.job import Job, reference_to
+from tidemill.domain.job import Job
+from tidemill.domain.job_message import reference_to
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Line
 from tidemill.dynamodb.limit_item import LIMIT_PREFIX

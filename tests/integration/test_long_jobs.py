@@ -15,7 +15,7 @@ from tidemill.application.handler_results import LARGEST_CHECKPOINT_BYTES
 from tidemill.application.job_types import JobType
 from tidemill.application.ports import Checkpoint
 from tidemill.application.run import Run
-from tidemill.domain.job import reference_to
+from tidemill.domain.job_message import reference_to
 from tidemill.testing import Drive, State, run_job
 
 STEPS = 7

@@ -15,7 +15,7 @@ from tidemill.application.attempt import CLOCK_SKEW_MARGIN
 from tidemill.application.run import Run
 from tidemill.application.settle import SETTLE_TRIES
 from tidemill.domain.errors import JobTimeoutError
-from tidemill.domain.job import reference_to
+from tidemill.domain.job_message import reference_to
 from tidemill.domain.return_values import Done
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission

@@ -10,7 +10,7 @@ from tests.support.deployed_functions import INVOCATION, TENANT, Context, Event,
 from tests.support.job_tables import client
 from tidemill import composition
 from tidemill.application.run import Run
-from tidemill.domain.job import Reference
+from tidemill.domain.job_message import Reference
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import SCHEMA_VERSION
 from tidemill.entrypoints import work

@@ -12,7 +12,7 @@ from tests.support.http_events import Answer, call
 from tidemill import Done, Submission, composition
 from tidemill.application.configuration import CACHED_FOR, Configurator
 from tidemill.domain.errors import StoreUnavailableError
-from tidemill.domain.job import reference_to
+from tidemill.domain.job_message import reference_to
 from tidemill.domain.runtime_configuration import NOTHING_SET, RuntimeConfiguration
 from tidemill.domain.states import State
 from tidemill.domain.waiting import LONGEST_PARKED, Cause, Line

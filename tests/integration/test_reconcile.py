@@ -17,7 +17,7 @@ from tidemill.application.pass_state import SEGMENTS
 from tidemill.application.ports import ScanPage
 from tidemill.aws import clients
 from tidemill.domain.errors import StoreUnavailableError
-from tidemill.domain.job import reference_to
+from tidemill.domain.job_message import reference_to
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
 from tidemill.dynamodb.passes import DynamoPasses

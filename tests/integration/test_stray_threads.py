@@ -12,7 +12,7 @@ from tests.support.deployed_functions import JOB_TIMEOUT, TENANT, Event, Mill, P
 from tests.support.patience import PATIENCE_SECONDS
 from tidemill import composition
 from tidemill.aws import clients
-from tidemill.domain.job import reference_to
+from tidemill.domain.job_message import reference_to
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
 from tidemill.local.wait import wait_until

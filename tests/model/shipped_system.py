@@ -40,7 +40,7 @@ from tidemill.application.wake import Waker
 from tidemill.aws import clients
 from tidemill.cdk.stream_settings import PATTERNS
 from tidemill.domain.dispatch import Dispatch
-from tidemill.domain.job import DeadLetter, Reference, reference_of
+from tidemill.domain.job_message import DeadLetter, Reference, reference_of
 from tidemill.dynamodb import stream
 from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.job_store import DynamoJobStore

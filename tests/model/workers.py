@@ -21,7 +21,8 @@ from tidemill.application.joint_calls import SoleParticipant
 from tidemill.application.run import Run
 from tidemill.domain.adaptive_limit import ConcurrencyChange
 from tidemill.domain.errors import InvalidPayloadError, PermanentJobError, RetryAfter
-from tidemill.domain.job import Job, Reference
+from tidemill.domain.job import Job
+from tidemill.domain.job_message import Reference
 from tidemill.domain.limits import Limit
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.return_values import Cancelled, Continue, Done, GiveUp, Snooze

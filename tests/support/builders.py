@@ -11,7 +11,8 @@ from tidemill.application.ports import JobStore
 from tidemill.application.run import Run
 from tidemill.domain.burst import Burst
 from tidemill.domain.holds import HoldCause
-from tidemill.domain.job import AttemptError, DeadLetter, DeathReason, Job, Reference
+from tidemill.domain.job import AttemptError, DeathReason, Job
+from tidemill.domain.job_message import DeadLetter, Reference
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.signals import Signal

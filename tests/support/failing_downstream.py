@@ -14,7 +14,8 @@ from tidemill.application.attempt_report import Report
 from tidemill.application.breakers import Breakers
 from tidemill.application.release import Releaser
 from tidemill.domain.breaker import Breaker
-from tidemill.domain.job import Job, reference_to
+from tidemill.domain.job import Job
+from tidemill.domain.job_message import reference_to
 from tidemill.domain.limits import Limit
 from tidemill.domain.runtime_configuration import NOTHING_SET
 from tidemill.dynamodb.breaker_item import DynamoBreakers

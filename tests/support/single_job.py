@@ -23,7 +23,8 @@ from tidemill.application.submit import Submit
 from tidemill.domain.changes import Change
 from tidemill.domain.dispatch import Dispatch
 from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError
-from tidemill.domain.job import DeadLetter, Job, Reference
+from tidemill.domain.job import Job
+from tidemill.domain.job_message import DeadLetter, Reference
 from tidemill.domain.submission import Submission
 from tidemill.in_memory.single_job import Inline, Unlimited
 from tidemill.powertools.idempotency import insert_once, run_once

@@ -34,7 +34,8 @@ from tidemill.domain.errors import (
 )
 from tidemill.domain.history import version_of
 from tidemill.domain.holds import HoldCause
-from tidemill.domain.job import DeadLetter, Job, Reference, reference_of
+from tidemill.domain.job import Job
+from tidemill.domain.job_message import DeadLetter, Reference, reference_of
 from tidemill.domain.outcomes import Failed, Outcome, Parked
 from tidemill.domain.return_values import WORK_NOT_DONE
 

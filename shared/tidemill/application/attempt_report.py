@@ -7,7 +7,8 @@ from typing import Protocol
 
 from tidemill.domain.adaptive_limit import ConcurrencyChange
 from tidemill.domain.claim_verdict import ClaimVerdict
-from tidemill.domain.job import AttemptError, DeathReason, Job, Reference
+from tidemill.domain.job import AttemptError, DeathReason, Job
+from tidemill.domain.job_message import Reference
 from tidemill.domain.waiting import Line
 
 

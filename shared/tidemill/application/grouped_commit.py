@@ -16,7 +16,8 @@ from tidemill.application.job_types import JobTypes
 from tidemill.application.joint_statements import FEWEST_TOGETHER, MOST_TOGETHER
 from tidemill.application.ports import Settling
 from tidemill.domain.errors import UnknownJobTypeError, WriteRefusedError
-from tidemill.domain.job import FirstRun, Job, Reference
+from tidemill.domain.job import Job
+from tidemill.domain.job_message import FirstRun, Reference
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.retry import LEAST_GROUPED_ATTEMPTS
 from tidemill.domain.states import State

@@ -14,7 +14,8 @@ from tidemill.application.job_filter import ANY_JOB, JobFilter
 from tidemill.domain.batches import Page
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.flow_cursor import Cursor
-from tidemill.domain.job import OPERATOR, Job, Reference
+from tidemill.domain.job import OPERATOR, Job
+from tidemill.domain.job_message import Reference
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.signals import Signal
 from tidemill.domain.skipped_work import Backfilled

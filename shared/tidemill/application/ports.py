@@ -37,7 +37,8 @@ from tidemill.application.job_store import (
 )
 from tidemill.domain.adaptive_limit import Adapted, ConcurrencyChange, RunSample
 from tidemill.domain.dispatch import Dispatch
-from tidemill.domain.job import DeadLetter, Job, Reference, reference_of
+from tidemill.domain.job import Job
+from tidemill.domain.job_message import DeadLetter, Reference, reference_of
 from tidemill.domain.limit_state import LimitState, Turn, reservation_name
 from tidemill.domain.limits import Limit, Rate
 from tidemill.domain.waiting import Line

@@ -29,7 +29,8 @@ from tidemill.domain.errors import (
     TransactionTooLargeError,
     WriteRefusedError,
 )
-from tidemill.domain.job import Job, Reference
+from tidemill.domain.job import Job
+from tidemill.domain.job_message import Reference
 from tidemill.domain.outcomes import (
     Awaits,
     Continued,
@@ -45,7 +46,6 @@ from tidemill.domain.outcomes import (
     settlement,
 )
 from tidemill.domain.retry import RetryPolicy
-from tidemill.domain.states import State
 
 #: How often one settlement is tried, and the ceiling of the first random pause after a try. The ceiling doubles.
 SETTLE_TRIES: Final = 4

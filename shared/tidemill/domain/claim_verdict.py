@@ -4,7 +4,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from tidemill.domain.job import Job, Reference
+from tidemill.domain.job import Job
+from tidemill.domain.job_message import Reference
 
 #: A message whose generation is ahead of its document waits this long for the document.
 AHEAD_DELAY: Final = timedelta(minutes=1)

@@ -3,7 +3,8 @@
 from datetime import datetime
 from enum import StrEnum
 
-from tidemill.domain.job import Job, Reference
+from tidemill.domain.job import Job
+from tidemill.domain.job_message import Reference
 from tidemill.domain.states import TRANSITIONS, State, Write
 
 

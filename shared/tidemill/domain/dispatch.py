@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from tidemill.domain.job import DeadLetter, Job, Reference, reference_to
+from tidemill.domain.job import Job
+from tidemill.domain.job_message import DeadLetter, Reference, reference_to
 from tidemill.domain.states import State
 from tidemill.names import Lane
 

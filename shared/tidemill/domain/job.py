@@ -1,6 +1,6 @@
 """A job as one immutable document. Times are aware UTC datetimes; only the store uses epoch numbers."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
@@ -344,54 +344,3 @@ class Job:
     def settled_as(self, state: State, current: "Job") -> bool:
         """As `settled_in`, unless an earlier settle, whose answers were lost, has written another end of the run."""
         return self.settled_in(current) and current.state not in {State.SUCCEEDED, State.DEAD} - {state}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FirstRun:
-    """What the message of a job says that has not begun. A claim compares it with the document, which decides."""
-
-    type: str
-    due: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reference:
-    """The body of a queue message: identifies a job, and its generation identifies a late message."""
-
-    tenant: str
-    job_id: str
-    generation: int
-    trace: str
-    #: With it, a worker may claim the job together with others. None in all other messages.
-    first_run: FirstRun | None = field(default=None, compare=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeadLetter:
-    """The body of a dead-letter message for a dead job. For operators to read; the job document is authoritative."""
-
-    reference: Reference
-    type: str
-    death: str
-    error_class: str
-    attempts: int
-
-
-def reference_to(job: Job) -> Reference:
-    """A message for the job's current generation."""
-    return Reference(
-        tenant=job.tenant, job_id=job.id, generation=job.generation, trace=job.trace, first_run=_first_run(job)
-    )
-
-
-def _first_run(job: Job) -> FirstRun | None:
-    """None for a job that was written since its submission, may be before its run, or has to keep an order."""
-    untouched = job.generation == 1 and job.attempt == 0 and not job.history and job.nudged_at is None
-    if job.state is not State.QUEUED or job.due is None or not untouched or job.burst or job.group:
-        return None
-    return FirstRun(type=job.type, due=job.due)
-
-
-def reference_of(body: Reference | DeadLetter) -> Reference:
-    """The reference in a message of either kind."""
-    return body.reference if isinstance(body, DeadLetter) else body

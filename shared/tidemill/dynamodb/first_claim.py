@@ -4,7 +4,7 @@ from datetime import datetime
 
 from tidemill.aws.attribute_values import milliseconds, number, text
 from tidemill.domain.history import Transition, Why
-from tidemill.domain.job import FirstRun, Reference
+from tidemill.domain.job_message import FirstRun, Reference
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import HISTORY_ATTRIBUTE
 from tidemill.dynamodb.history_entries import history

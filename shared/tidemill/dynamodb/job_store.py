@@ -12,7 +12,8 @@ from tidemill.aws.clients import Item, translated
 from tidemill.aws.conditional_writes import refusing_item
 from tidemill.domain.errors import TidemillError, WriteRefusedError
 from tidemill.domain.history import LEAST_KEPT_AFTER_FAILURE, Transition, Why
-from tidemill.domain.job import OPERATOR, CancelRequest, Job, Redrive, Reference
+from tidemill.domain.job import OPERATOR, CancelRequest, Job, Redrive
+from tidemill.domain.job_message import Reference
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.signals import Signal
 from tidemill.domain.skipped_work import Backfilled

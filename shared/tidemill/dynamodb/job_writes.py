@@ -10,7 +10,8 @@ from tidemill.aws.attribute_values import milliseconds, number, seconds, text, w
 from tidemill.aws.clients import Item
 from tidemill.domain.flow_place import Mark
 from tidemill.domain.history import LEAST_KEPT, MOST_UNREAD, Transition, Why
-from tidemill.domain.job import Job, Reference
+from tidemill.domain.job import Job
+from tidemill.domain.job_message import Reference
 from tidemill.domain.outcomes import Settlement, errors_after, history_after, open_runs_after
 from tidemill.domain.states import State
 from tidemill.domain.steps import Step

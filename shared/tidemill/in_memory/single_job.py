@@ -9,7 +9,8 @@ from tidemill.application.ports import Checkpoint, Entered, LimitSlot, Part, Unr
 from tidemill.domain.adaptive_limit import ConcurrencyChange
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.history import Transition, Why
-from tidemill.domain.job import OPERATOR, Job, Reference
+from tidemill.domain.job import OPERATOR, Job
+from tidemill.domain.job_message import Reference
 from tidemill.domain.limit_state import LimitState
 from tidemill.domain.limits import Rate
 from tidemill.domain.outcomes import Settlement, errors_after, history_after, open_runs_after

@@ -10,7 +10,7 @@ from tidemill.application.ports import Refusal
 from tidemill.aws.clients import POOL_SIZE, translated
 from tidemill.domain.dispatch import Dispatch
 from tidemill.domain.errors import StoreUnavailableError, error_text
-from tidemill.domain.job import DeadLetter, reference_of
+from tidemill.domain.job_message import DeadLetter, reference_of
 from tidemill.names import Lane
 from tidemill.sqs import messages
 

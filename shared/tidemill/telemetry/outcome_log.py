@@ -18,7 +18,8 @@ from tidemill.domain.breaker import Breaker
 from tidemill.domain.dispatch import Dispatch
 from tidemill.domain.errors import JobFileError, TidemillError
 from tidemill.domain.governor import Governed
-from tidemill.domain.job import DeadLetter, Job, Reference, reference_of
+from tidemill.domain.job import Job
+from tidemill.domain.job_message import DeadLetter, Reference, reference_of
 from tidemill.domain.pauses import Pause
 from tidemill.domain.repair_actions import RepairAction
 from tidemill.metrics import Metric

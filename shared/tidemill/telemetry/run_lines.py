@@ -12,7 +12,8 @@ from tidemill.application.attempt_report import Ending, Report
 from tidemill.application.submit import Accepted
 from tidemill.application.traceback_text import handler_traceback
 from tidemill.domain.adaptive_limit import ConcurrencyChange
-from tidemill.domain.job import Job, Reference
+from tidemill.domain.job import Job
+from tidemill.domain.job_message import Reference
 from tidemill.domain.waiting import Line
 from tidemill.metrics import Metric
 from tidemill.names import OTHER_TYPES, Lane

@@ -14,7 +14,8 @@ from opentelemetry.context import Context
 from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanKind, StatusCode, TraceFlags
 
 from tidemill.domain.dispatch import Dispatch
-from tidemill.domain.job import Job, reference_of
+from tidemill.domain.job import Job
+from tidemill.domain.job_message import reference_of
 from tidemill.domain.trace_context import trace_of, traceparent_of
 from tidemill.telemetry.tracing import Invocation, Tracing
 

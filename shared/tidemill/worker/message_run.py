@@ -13,7 +13,8 @@ from tidemill.application.first_messages import FirstMessages
 from tidemill.application.joint_calls import Participant
 from tidemill.domain.claim_verdict import AHEAD_DELAY, ClaimVerdict
 from tidemill.domain.errors import JobTimeoutError, MalformedDocumentError, NewerSchemaError, OtherEpochError
-from tidemill.domain.job import Job, Reference, reference_to
+from tidemill.domain.job import Job
+from tidemill.domain.job_message import Reference, reference_to
 from tidemill.domain.states import State
 from tidemill.names import SETTLE_RESERVE_SECONDS, Lane
 from tidemill.powertools.idempotency import run_once

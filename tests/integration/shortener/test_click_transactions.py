@@ -17,7 +17,7 @@ from tests.support.patience import PATIENCE_SECONDS
 from tidemill import worker_composition
 from tidemill.application import joint_calls
 from tidemill.application.job_types import JobTypes
-from tidemill.domain.job import reference_to
+from tidemill.domain.job_message import reference_to
 from tidemill.domain.states import State
 from tidemill.sqs import messages
 from tidemill.worker.lane_worker import Worker

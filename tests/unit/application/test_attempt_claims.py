@@ -14,7 +14,8 @@ from tidemill.application.attempt_context import AttemptHooks
 from tidemill.application.attempt_report import Ending, Report, Unobserved
 from tidemill.domain.claim_verdict import AHEAD_DELAY, ClaimVerdict
 from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError, WriteRefusedError
-from tidemill.domain.job import DeadLetter, Job, Reference
+from tidemill.domain.job import Job
+from tidemill.domain.job_message import DeadLetter, Reference
 from tidemill.domain.states import State
 from tidemill.in_memory.single_job import OneJob
 

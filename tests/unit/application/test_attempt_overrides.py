@@ -12,7 +12,8 @@ from tidemill.application.attempt_report import Ending, Report
 from tidemill.application.job_types import JobType
 from tidemill.application.ports import LimitSlot
 from tidemill.application.run import Run
-from tidemill.domain.job import DeathReason, Job, reference_to
+from tidemill.domain.job import DeathReason, Job
+from tidemill.domain.job_message import reference_to
 from tidemill.domain.limits import Limit
 from tidemill.domain.runtime_configuration import NOTHING_SET, RuntimeConfiguration
 from tidemill.dynamodb.job_store import DynamoJobStore

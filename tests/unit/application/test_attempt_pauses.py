@@ -16,7 +16,8 @@ from tidemill.application.job_types import JobType
 from tidemill.application.ports import LimitSlot
 from tidemill.application.release import Releaser
 from tidemill.domain.holds import HoldCause
-from tidemill.domain.job import DeathReason, Job, reference_to
+from tidemill.domain.job import DeathReason, Job
+from tidemill.domain.job_message import reference_to
 from tidemill.domain.limits import Limit, Rate
 from tidemill.domain.runtime_configuration import RuntimeConfiguration
 from tidemill.domain.states import State

@@ -13,7 +13,8 @@ from tests.support.single_job import Clock
 from tidemill.application.attempt_report import Ending, Report, Unobserved
 from tidemill.application.joint_calls import Called, SoleParticipant
 from tidemill.domain.errors import StoreUnavailableError
-from tidemill.domain.job import Job, Reference
+from tidemill.domain.job import Job
+from tidemill.domain.job_message import Reference
 from tidemill.domain.outcomes import Settlement, Succeeded
 from tidemill.in_memory.single_job import OneJob
 

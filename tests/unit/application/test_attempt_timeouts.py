@@ -27,7 +27,8 @@ from tidemill.application.settle import SETTLE_TRIES
 from tidemill.domain.claim_verdict import ClaimVerdict
 from tidemill.domain.errors import JobTimeoutError, StoreUnavailableError, TransactionConflictError, WriteRefusedError
 from tidemill.domain.history import Why
-from tidemill.domain.job import DeadLetter, Job, Reference
+from tidemill.domain.job import Job
+from tidemill.domain.job_message import DeadLetter, Reference
 from tidemill.domain.outcomes import Succeeded
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore

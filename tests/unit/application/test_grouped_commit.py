@@ -17,7 +17,8 @@ from tidemill.application.grouped_commit import Answer, FirstClaim, GroupedCommi
 from tidemill.application.job_types import JobTypes
 from tidemill.application.ports import Settling
 from tidemill.domain.errors import WriteRefusedError
-from tidemill.domain.job import Job, Reference, reference_to
+from tidemill.domain.job import Job
+from tidemill.domain.job_message import Reference, reference_to
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.states import State, Write
 

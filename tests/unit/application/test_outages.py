@@ -19,7 +19,8 @@ from tidemill.application.reconcile import Reconciler
 from tidemill.application.wake import Waker
 from tidemill.domain.changes import Change
 from tidemill.domain.dispatch import Dispatch
-from tidemill.domain.job import DeadLetter, Job, Reference
+from tidemill.domain.job import Job
+from tidemill.domain.job_message import DeadLetter, Reference
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.names import Lane

@@ -10,7 +10,8 @@ from tidemill.domain.changes import Change
 from tidemill.domain.errors import (
     StoreUnavailableError,
 )
-from tidemill.domain.job import Job, Reference
+from tidemill.domain.job import Job
+from tidemill.domain.job_message import Reference
 from tidemill.domain.states import State
 from tidemill.names import Lane
 

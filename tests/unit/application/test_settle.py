@@ -27,7 +27,8 @@ from tidemill.domain.errors import (
     WriteRefusedError,
 )
 from tidemill.domain.holds import HoldCause
-from tidemill.domain.job import DeathReason, Job, Reference
+from tidemill.domain.job import DeathReason, Job
+from tidemill.domain.job_message import Reference
 from tidemill.domain.outcomes import (
     Awaits,
     Continued,

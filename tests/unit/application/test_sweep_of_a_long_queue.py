@@ -13,7 +13,8 @@ from tidemill.application.dead_letter_sweep import ROTATING, Swept
 from tidemill.application.ports import ReceivedDeadLetter, Refusal
 from tidemill.application.reconcile import LONGEST_SWEEP, Reconciler
 from tidemill.application.table_pass import RESERVE
-from tidemill.domain.job import DeadLetter, Job, Reference
+from tidemill.domain.job import Job
+from tidemill.domain.job_message import DeadLetter, Reference
 from tidemill.domain.states import State
 from tidemill.names import RECONCILE_INTERVAL_SECONDS, Lane
 

@@ -16,7 +16,8 @@ from tidemill.domain.dispatch import (
     may_be_sent,
     message_at_once,
 )
-from tidemill.domain.job import DeadLetter, DeathReason, Job
+from tidemill.domain.job import DeathReason, Job
+from tidemill.domain.job_message import DeadLetter
 from tidemill.domain.states import State
 from tidemill.names import DISPATCHED_STATES, Lane
 

@@ -10,16 +10,8 @@ from tests.support.builders import A_BURST, NOW, SECOND, SKIPPED, a_job, an_erro
 from tidemill.domain.ended_nodes import EndedNodes
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.holds import HoldCause, known_cause
-from tidemill.domain.job import (
-    CRASHED,
-    DeadLetter,
-    DeathReason,
-    FirstRun,
-    Redrive,
-    Reference,
-    reference_of,
-    reference_to,
-)
+from tidemill.domain.job import CRASHED, DeathReason, Redrive
+from tidemill.domain.job_message import DeadLetter, FirstRun, Reference, reference_of, reference_to
 from tidemill.domain.signals import Awaited, Signal
 from tidemill.domain.skipped_work import Backfilled, Skipped
 from tidemill.domain.states import State

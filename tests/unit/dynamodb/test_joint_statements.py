@@ -10,7 +10,7 @@ from tests.support.builders import A_STEP, A_WAIT, LEASE, NOW, RETENTION, SETTLE
 from tidemill.application.grouped_commit import FirstClaim
 from tidemill.application.ports import Settling
 from tidemill.domain.holds import HoldCause
-from tidemill.domain.job import FirstRun
+from tidemill.domain.job_message import FirstRun
 from tidemill.domain.states import State
 from tidemill.dynamodb.grouped_writes import DynamoGroupedWrites
 from tidemill.dynamodb.indexes import NOT_LISTED

@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.builders import LEASE, NOW, RETENTION, SETTLEMENTS, a_job
 from tests.support.partiql_updates import UnknownStatementError, as_insert, as_update
-from tidemill.domain.job import reference_to
+from tidemill.domain.job_message import reference_to
 from tidemill.domain.states import State
 from tidemill.dynamodb import job_writes
 from tidemill.dynamodb.first_claim import first_claim

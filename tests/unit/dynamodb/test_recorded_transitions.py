@@ -21,7 +21,8 @@ from tests.support.builders import (
 )
 from tidemill.aws.attribute_values import milliseconds
 from tidemill.domain.history import Transition, Why
-from tidemill.domain.job import CancelRequest, DeathReason, FirstRun, Redrive
+from tidemill.domain.job import CancelRequest, DeathReason, Redrive
+from tidemill.domain.job_message import FirstRun
 from tidemill.domain.signals import Awaited
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause, Wait

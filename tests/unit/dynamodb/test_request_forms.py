@@ -36,7 +36,8 @@ from tidemill.application.ports import Checkpoint, LimitSlot
 from tidemill.domain.adaptive_limit import Adapted, Adaptive, ConcurrencyChange, RunSample, Trouble
 from tidemill.domain.flow_place import FlowPlace, Mark
 from tidemill.domain.history import Transition, Why
-from tidemill.domain.job import CancelRequest, FirstRun, Job, Redrive
+from tidemill.domain.job import CancelRequest, Job, Redrive
+from tidemill.domain.job_message import FirstRun
 from tidemill.domain.limit_state import LimitState, Turn, reservation_name, run_name
 from tidemill.domain.limits import Limit, Rate
 from tidemill.domain.outcomes import Settlement

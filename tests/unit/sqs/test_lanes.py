@@ -13,7 +13,7 @@ from tests.support.builders import a_job, letter_for, reference_to
 from tests.support.patience import PATIENCE_SECONDS
 from tidemill.application.ports import Refusal
 from tidemill.domain.dispatch import Dispatch
-from tidemill.domain.job import Reference
+from tidemill.domain.job_message import Reference
 from tidemill.names import Lane
 from tidemill.sqs import lanes as lanes_module
 from tidemill.sqs.lanes import LaneUrls, SqsLanes

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.support.builders import NOW, a_job, letter_for, reference_to
 from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError, OtherEpochError
-from tidemill.domain.job import DeadLetter, FirstRun, Reference, reference_of
+from tidemill.domain.job_message import DeadLetter, FirstRun, Reference, reference_of
 from tidemill.sqs.messages import decode, encode
 
 REFERENCES = st.builds(Reference, generation=st.integers())

@@ -15,7 +15,8 @@ from tidemill.application.attempt_context import AttemptHooks
 from tidemill.application.attempt_report import Ending, Report, Unobserved
 from tidemill.application.joint_calls import SoleParticipant
 from tidemill.domain.claim_verdict import AHEAD_DELAY, ClaimVerdict
-from tidemill.domain.job import Job, Reference, reference_to
+from tidemill.domain.job import Job
+from tidemill.domain.job_message import Reference, reference_to
 from tidemill.domain.states import State
 from tidemill.in_memory.single_job import OneJob
 from tidemill.names import SETTLE_RESERVE_SECONDS, Lane

@@ -13,7 +13,8 @@ from tidemill.application.attempt_context import AttemptHooks
 from tidemill.application.attempt_report import Ending, Report
 from tidemill.application.grouped_commit import GroupedCommit
 from tidemill.domain.errors import JobTimeoutError
-from tidemill.domain.job import Job, Reference, reference_to
+from tidemill.domain.job import Job
+from tidemill.domain.job_message import Reference, reference_to
 from tidemill.domain.states import State
 from tidemill.names import SETTLE_RESERVE_SECONDS, Lane
 from tidemill.sqs import messages
