@@ -35,16 +35,9 @@ class LimitKey:
 
         Whose limit it is stays legible: the overrides of a type count in all of its lines.
         """
-        if len(whole := self._whole) <= LONGEST_KEY:
+        if len(whole := _text_of(self)) <= LONGEST_KEY:
             return whole
-        return replace(self, text=hashlib.sha256(whole.encode()).hexdigest(), tenant=None)._whole
-
-    @property
-    def _whole(self) -> str:
-        first = self.type if self.shared is None else _SHARED + self.shared
-        lanes = [] if self.lane is None else [{_LANE: self.lane}]
-        tenants = [] if self.tenant is None else [self.tenant]
-        return json.dumps([first, self.text, *lanes, *tenants])
+        return _text_of(replace(self, text=hashlib.sha256(whole.encode()).hexdigest(), tenant=None))
 
     @classmethod
     def of(cls, parts: Any) -> Self | None:
@@ -64,3 +57,10 @@ class LimitKey:
         """What kind of limit it is."""
         shared = "limit" if self.shared is None else f"shared limit {self.shared}"
         return shared if self.lane is None else f"{shared} of lane {self.lane}"
+
+
+def _text_of(key: LimitKey) -> str:
+    first = key.type if key.shared is None else _SHARED + key.shared
+    lanes = [] if key.lane is None else [{_LANE: key.lane}]
+    tenants = [] if key.tenant is None else [key.tenant]
+    return json.dumps([first, key.text, *lanes, *tenants])
