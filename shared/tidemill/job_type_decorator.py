@@ -168,7 +168,7 @@ def job_type(
             checks.require_callable("the handler", handler, "payload", "run")
         else:
             require_handler(handler, payload=payload)
-        if not getattr(handler, "__module__", "").startswith(BUILT_IN_PREFIX):
+        if not str(getattr(handler, "__module__", "")).startswith(BUILT_IN_PREFIX):
             checks.require_app_name(name)
         _require_own_function(name, handler)
         return declared(handler=handler)

@@ -48,7 +48,7 @@ def _given_time(job: Job, when: str, now: datetime) -> tuple[Reason, str] | None
         limit = job.wait.line if job.wait else "limit of its type"
         return Reason.TURN, f"The {limit} lets it start {when}."
     if job.holds:
-        return Reason.HELD, f"It was held back until {when}, {times(job.holds)} in a row: {_HOLDS[job.hold_cause]}."
+        return Reason.HELD, f"It was held back until {when}, {times(job.holds)} so far: {_HOLDS[job.hold_cause]}."
     return None
 
 

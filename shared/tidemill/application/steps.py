@@ -78,7 +78,7 @@ class Steps:
             return None
         recorded_by = recording_version(recorded[-1], self._job.history)
         # Its holds push the claim of the recording run out of the history. Another run may have been lost since.
-        other = self._job.hold_cause is HoldCause.VERSION if not recorded_by else recorded_by != version
+        other = self._job.held_for(HoldCause.VERSION) if not recorded_by else recorded_by != version
         return StepsChangedError([each.name for each in recorded], self._asked) if version and other else None
 
     def end(self, value: Any) -> None:

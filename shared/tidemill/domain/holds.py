@@ -1,6 +1,7 @@
 """Why a claimed job was held back instead of run. Each cause is counted by itself: one must not use up another."""
 
 from enum import StrEnum
+from typing import Final
 
 
 class HoldCause(StrEnum):
@@ -24,6 +25,11 @@ class HoldCause(StrEnum):
     VERSION = "version"
     #: It supersedes a job that still ran, or whose undo had not succeeded.
     UNDO = "undo"
+
+
+#: A job may be held so often by one of these. Their counts go on when another cause holds the job in between: else two
+#: causes that take turns would hold it for ever.
+BOUNDED: Final = frozenset({HoldCause.SUSPECT, HoldCause.OUTAGE, HoldCause.VERSION})
 
 
 def known_cause(name: str) -> HoldCause | None:

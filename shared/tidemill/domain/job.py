@@ -182,10 +182,13 @@ class Job:
     cancel_requested_at: datetime | None = None
     #: Who cancelled the job, or asked its run to end. Set by cancel, cleared by redrive.
     cancel: CancelRequest | None = None
-    #: How often in a row the job was held back for `hold_cause`. Cleared by any other outcome, release and redrive.
+    #: How often the job was held back for `hold_cause`, the last cause. In a row, unless that is one of `BOUNDED`.
+    #: These three are cleared by any other outcome, release and redrive.
     holds: int = 0
     #: None without holds, and for the holds of another version.
     hold_cause: HoldCause | None = None
+    #: How often each other bounded cause held it back since then. None twice.
+    other_holds: tuple[tuple[HoldCause, int], ...] = ()
     #: What the job waits for while parked, and what it waited for until its next run ends. Set by settle and
     #: park, cleared by settle, release, cancel and redrive. A job that waits in no line loses it when it is queued.
     wait: Wait | None = None
@@ -255,8 +258,21 @@ class Job:
         return replace(self, payload=None, result=None, checkpoint=None, steps=(), undo=None)
 
     def held_by(self, cause: HoldCause) -> int:
-        """How often in a row this cause, and no other, held the job back. A run that was lost since ends the row."""
-        return self.holds if self.hold_cause is cause and not self._lost_since_hold else 0
+        """How often this cause has held the job back, as `held_by_cause`."""
+        return self.held_by_cause.get(cause, 0)
+
+    def held_for(self, cause: HoldCause) -> bool:
+        """Whether this cause has held the job back since a run last came back, even if a run was lost since."""
+        return self.holds > 0 and cause in {self.hold_cause, *dict(self.other_holds)}
+
+    @property
+    def held_by_cause(self) -> dict[HoldCause, int]:
+        """How often each cause has held the job back since a run last came back, or was lost."""
+        if self._lost_since_hold or not self.holds:
+            # A version that does not know `other_holds` leaves them behind.
+            return {}
+        last = {} if self.hold_cause is None else {self.hold_cause: self.holds}
+        return dict(self.other_holds) | last
 
     @property
     def _lost_since_hold(self) -> bool:

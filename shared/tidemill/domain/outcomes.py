@@ -9,7 +9,7 @@ from tidemill.domain.dispatch import LONGEST_LANE_DELAY
 from tidemill.domain.effects import Effect
 from tidemill.domain.errors import CancelRequestedError, MissingInput, PermanentJobError, RetryAfter
 from tidemill.domain.history import HELD, Transition, Why
-from tidemill.domain.holds import HoldCause
+from tidemill.domain.holds import BOUNDED, HoldCause
 from tidemill.domain.job import CRASHED, DEADLINE_PASSED, NO_ATTEMPT_LEFT, TOO_MANY_HOPS, AttemptError, DeathReason, Job
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.signals import WAITS, Awaited, Signal, next_wait, unused, with_used
@@ -146,9 +146,10 @@ class Settlement:
     error: AttemptError | None = None
     attempt: int | None = None
     hops: int | None = None
-    #: How often in a row the job is now held for `hold_cause`. 0 for a run that came back.
+    #: As in the job, this hold included. 0 for a run that came back.
     holds: int = 0
     hold_cause: HoldCause | None = None
+    other_holds: tuple[tuple[HoldCause, int], ...] = ()
     wait: Wait | None = None
     #: The wait for a signal that begins; or the last one, if the next is not in a row with it.
     awaited: Awaited | None = None
@@ -327,7 +328,8 @@ def _not_run(job: Job, outcome: Held | Parked | Stopped | Expired, *, now: datet
 
 
 def _held(job: Job, until: datetime, cause: HoldCause, *, now: datetime, wait: Wait | None) -> Settlement:
-    held = _again(until, now=now, attempt=job.attempt - 1, holds=job.held_by(cause) + 1)
+    others = tuple((other, times) for other, times in job.held_by_cause.items() if other in BOUNDED - {cause})
+    held = _again(until, now=now, attempt=job.attempt - 1, holds=job.held_by(cause) + 1, other_holds=others)
     return replace(held, cause=f"{HELD}{cause}", hold_cause=cause, wait=wait)
 
 

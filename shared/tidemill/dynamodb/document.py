@@ -38,6 +38,8 @@ SCHEMA_ATTRIBUTE: Final = "schema"
 HISTORY_ATTRIBUTE: Final = "history"
 SIGNALS_ATTRIBUTE: Final = "signals"
 STEPS_ATTRIBUTE: Final = "steps"
+#: The counts of holds.
+HOLD_ATTRIBUTES: Final = ("holds", "hold_cause", "other_holds")
 #: Only nodes of flows have it. A mapping has five filter patterns at most, so one pattern gets publish the ends of
 #: nodes and of jobs of groups: a node without a group has `NODE_GROUP` as its group.
 FLOW_ATTRIBUTE: Final = "flow"
@@ -117,6 +119,10 @@ ATTEMPT_ERRORS: Final = _list_of(
             "traceback": _TEXT,
         },
     )
+)
+OTHER_HOLDS: Final = _Form(
+    lambda holds: {"M": {cause: number(times) for cause, times in holds}},
+    lambda value: tuple((cause, int(times["N"])) for name, times in value["M"].items() if (cause := known_cause(name))),
 )
 WAIT: Final = _record(
     Wait, {"cause": _Form(text, lambda value: Cause(value["S"])), "key": _TEXT, "since": _TIME, "not_before": _TIME}
@@ -214,6 +220,7 @@ _FIELDS: Final[Mapping[str, _Form]] = {
     "cancel": CANCEL,
     "holds": _NUMBER,
     "hold_cause": _Form(text, lambda value: known_cause(value["S"])),
+    "other_holds": OTHER_HOLDS,
     "wait": WAIT,
     SIGNALS_ATTRIBUTE: SIGNALS,
     "awaited": AWAITED,

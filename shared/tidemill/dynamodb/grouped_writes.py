@@ -19,7 +19,7 @@ from tidemill.domain.errors import TidemillError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.states import Write
 from tidemill.dynamodb import job_writes
-from tidemill.dynamodb.document import decode, key, split_key
+from tidemill.dynamodb.document import HOLD_ATTRIBUTES, decode, key, split_key
 from tidemill.dynamodb.first_claim import first_claim
 from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.partiql import Statement, statement
@@ -107,7 +107,7 @@ class DynamoGroupedWrites:
         request = job_writes.settle(
             job, success.settlement, now=success.now, retention=self._retention, indexes=self._indexes
         )
-        removed = ("holds", "hold_cause", "open_runs", "wait", "steps")
+        removed = (*HOLD_ATTRIBUTES, "open_runs", "wait", "steps")
         # AWS does not document what the removal of a missing attribute does in PartiQL.
         return statement(self._table, request, absent=[name for name in removed if not getattr(job, name)])
 

@@ -20,7 +20,9 @@ from tidemill.dynamodb.document import (
     AWAITED,
     FLOW_ATTRIBUTE,
     HISTORY_ATTRIBUTE,
+    HOLD_ATTRIBUTES,
     LOOKS_ATTRIBUTE,
+    OTHER_HOLDS,
     SIGNALS,
     SIGNALS_ATTRIBUTE,
     SKIPPED,
@@ -157,7 +159,7 @@ def settle(job: Job, settlement: Settlement, *, now: datetime, retention: timede
 def _rows_ended(settlement: Settlement) -> list[str]:
     """What is counted in a row, up to a run that came back. The conflicts of a job that has failed still count."""
     goes_on = not (settlement.error or settlement.holds or settlement.state.terminal)
-    return ["holds", "hold_cause", "open_runs", "wait", *(["releases"] if goes_on else [])]
+    return [*HOLD_ATTRIBUTES, "open_runs", "wait", *(["releases"] if goes_on else [])]
 
 
 def _as_at_claim(job: Job, settlement: Settlement) -> dict[str, Any]:
@@ -215,6 +217,8 @@ def _hold(job: Job, settlement: Settlement) -> dict[str, Item]:
         "open_runs": number(open_runs_after(job, settlement)),
         "hold_cause": text(settlement.hold_cause),
     }
+    if settlement.other_holds:
+        held["other_holds"] = OTHER_HOLDS.encode(settlement.other_holds)
     return held | ({"wait": WAIT.encode(settlement.wait)} if settlement.wait else {})
 
 
@@ -237,7 +241,7 @@ def release(job: Job, *, now: datetime, due: datetime, cause: Why = Why.CONFLICT
         job,
         sets={"state": text(State.RETRYING)} | given_back,
         entries=[*job.history, entry],
-        removes=["holds", "hold_cause", "wait"],
+        removes=[*HOLD_ATTRIBUTES, "wait"],
         due=due,
     )
 

@@ -17,6 +17,7 @@ from tidemill.dynamodb.document import (
     ATTEMPT_ERRORS,
     CANCEL,
     DROPPED_STEPS,
+    HOLD_ATTRIBUTES,
     REDRIVES,
     SCHEMA_ATTRIBUTE,
     SCHEMA_VERSION,
@@ -271,7 +272,7 @@ def redrive(job: Job, entry: Redrive, *, state: State = State.QUEUED, sequence: 
         *(TTL_ATTRIBUTE, "finished_at", "death", "releases", "nudges", "nudged_at", "hops", "deadline"),
         *("useful_until", "cancel_requested_at", "cancel", "run_at", "open_runs", "awaited", *ATTENTION),
         # Of a job that died on its way to a worker: a settle has removed them otherwise.
-        *("wait", "holds", "hold_cause"),
+        *("wait", *HOLD_ATTRIBUTES),
     ]
     entries = [Transition(at=entry.at, state=state, cause=Why.EDITED if entry.edited else Why.REDRIVEN)]
     if entry.edited:

@@ -100,6 +100,7 @@ class OneJob:
             last_owner=job.owner,
             holds=settlement.holds,
             hold_cause=settlement.hold_cause,
+            other_holds=settlement.other_holds,
             open_runs=open_runs_after(job, settlement),
             wait=settlement.wait,
             awaited=settlement.awaited or job.awaited,

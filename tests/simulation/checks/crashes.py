@@ -4,7 +4,7 @@ from collections import defaultdict
 from typing import Any, Final
 
 from tests.simulation.checks.table_watch import watch_jobs
-from tests.simulation.checks.violation import Item, number_of, require, state_of, text_of
+from tests.simulation.checks.violation import Item, holds_by_cause, number_of, require, state_of, text_of
 from tests.simulation.world.world import World
 from tidemill.domain.job import CRASHED
 from tidemill.domain.outcomes import ERRORS_KEPT
@@ -32,10 +32,9 @@ class CrashChecks:
     def _changed(self, key: str, before: Item, after: Item) -> None:
         crashed = self._unrecorded[key, after["created_at"]["N"]]
         self._errors_equal_the_crashes(key, before, after, crashed)
-        if (owner := text_of(after, "owner")) and owner != text_of(before, "owner") and crashed:
-            alone = text_of(before, "hold_cause") != "suspect" or number_of(before, "holds") < _MOST_HOLDS_OF_A_SUSPECT
-            if alone:
-                self.suspects.add(owner)
+        claimed = (owner := text_of(after, "owner")) and owner != text_of(before, "owner")
+        if claimed and crashed and holds_by_cause(before).get("suspect", 0) < _MOST_HOLDS_OF_A_SUSPECT:
+            self.suspects.add(owner)
 
     def _errors_equal_the_crashes(self, key: str, before: Item, after: Item, crashed: list[int]) -> None:
         """`crashed` is up to date afterwards."""

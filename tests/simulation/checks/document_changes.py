@@ -68,6 +68,7 @@ _CLEARED_BY_REDRIVE: Final = [
     "wait",
     "holds",
     "hold_cause",
+    "other_holds",
 ]
 #: And those that one with another payload clears, too.
 _PROGRESS: Final = ["steps", "checkpoint", "checkpoint_at", "progress_done", "progress_total"]

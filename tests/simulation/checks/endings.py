@@ -5,7 +5,16 @@ from typing import Final
 
 from tests.simulation.checks.joint_calls import BATCHED
 from tests.simulation.checks.table_watch import watch_jobs
-from tests.simulation.checks.violation import Item, errors_of, number_of, require, run_ended, state_of, text_of
+from tests.simulation.checks.violation import (
+    Item,
+    errors_of,
+    holds_by_cause,
+    number_of,
+    require,
+    run_ended,
+    state_of,
+    text_of,
+)
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import FAR_OFF_MS, LARGEST_SKEW_MS
 from tests.simulation.world.world import World
@@ -51,7 +60,7 @@ class EndingChecks:
         elif death == "gave up":
             caused = ran and kind in _GIVING_UP
         elif death == "permanent error":
-            waited = kind != "sim.lengthened" or number_of(before, "holds") >= MOST_HOLDS_OF_A_VERSION
+            waited = kind != "sim.lengthened" or holds_by_cause(before).get("version", 0) >= MOST_HOLDS_OF_A_VERSION
             require(waited, "a job waits for the version that added a step", f"{after.get('errors')}", key)
             caused = (ran and kind in _PERMANENT) or (not ran and "supersedes" in before) or self._world.rollout.planned
         elif death == "result cannot be stored":

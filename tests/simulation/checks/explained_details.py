@@ -60,7 +60,7 @@ def _about_run(item: Item, reason: Reason) -> Iterator[str]:
             last = maps_of(item, "errors")[-1]
             yield f"Attempt {number_of(last, 'attempt')} failed with {text_of(last, 'error_class')}."
         case Reason.HELD:
-            yield f", {_times(number_of(item, 'holds'))} in a row: "
+            yield f", {_times(number_of(item, 'holds'))} so far: "
         case Reason.RELEASED:
             yield "other transactions conflicted" if "releases" in item else "did not answer its worker"
         case Reason.BLOCKED:

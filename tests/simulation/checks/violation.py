@@ -57,6 +57,12 @@ def map_of(item: Item, name: str) -> Item:
     return item[name]["M"] if name in item else {}
 
 
+def holds_by_cause(item: Item) -> dict[str, int]:
+    """How often each cause has held the job back, as its document says."""
+    last = {text_of(item, "hold_cause"): number_of(item, "holds")} if "hold_cause" in item else {}
+    return {cause: int(times["N"]) for cause, times in map_of(item, "other_holds").items()} | last
+
+
 def group_of(item: Item) -> str | None:
     """None for a node of a flow without a group, whose attribute only makes the stream report its end."""
     group = text_of(item, "group")

@@ -69,15 +69,21 @@ CLAUSES: Final = (
     # What a write sets or removes.
     Mutant("the time of the claim is not kept", modules.WRITES, '        "claimed_at": milliseconds(now),\n', ""),
     Mutant("nudges are counted for ever", modules.WRITES, 'removes=["nudges", *ATTENTION],', "removes=[*ATTENTION],"),
+    Mutant(
+        "a hold by another cause forgets the outages before it",
+        modules.OUTCOMES,
+        " if other in BOUNDED - {cause})",
+        " if other in BOUNDED - {cause, HoldCause.OUTAGE})",
+    ),
     Mutant("holds are not counted", modules.WRITES, '"holds": number(settlement.holds),', '"holds": number(1),'),
     Mutant(
         "holds are counted for ever",
         modules.WRITES,
-        '["holds", "hold_cause", "open_runs", "wait", *(',
-        '["hold_cause", "open_runs", "wait", *(',
+        '[*HOLD_ATTRIBUTES, "open_runs", "wait", *(',
+        '[*HOLD_ATTRIBUTES[1:], "open_runs", "wait", *(',
     ),
     Mutant(
-        "a crash is reported twice", modules.WRITES, '"hold_cause", "open_runs", "wait", *(', '"hold_cause", "wait", *('
+        "a crash is reported twice", modules.WRITES, '_ATTRIBUTES, "open_runs", "wait", *(', '_ATTRIBUTES, "wait", *('
     ),
     Mutant(
         "a hold ends the suspicion",

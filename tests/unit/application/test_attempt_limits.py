@@ -182,6 +182,24 @@ def test_a_store_that_does_not_answer_a_handler_costs_no_attempt_while_it_may_be
     assert stored(store, queued).attempt == 1
 
 
+def test_a_limit_that_is_full_now_and_then_gives_an_outage_no_further_patience(
+    store: DynamoJobStore, clock: Clock, queued: Job
+) -> None:
+    def handler(_payload: Any, _run: Run) -> None:
+        raise StoreUnavailableError("busy")
+
+    limits, endings = _Full(Entered()), []
+    context = _with_limits(store, _type(handler, limit=LIMITED), clock, limits)
+    for number in range(2 * MOST_HOLDS_OF_AN_OUTAGE + 2):
+        limits.until = Entered() if number % 2 else clock.now + SECOND
+        attempt = Attempt(reference_to(stored(store, queued)), context, deadline=clock.now + INVOCATION)
+        endings.append(carried_out(attempt).ending)
+        clock.now += timedelta(minutes=16)
+
+    assert endings == [Ending.HELD] * (2 * MOST_HOLDS_OF_AN_OUTAGE + 1) + [Ending.RETRYING]
+    assert stored(store, queued).held_by_cause == {}
+
+
 def _unknown(store: DynamoJobStore, clock: Clock) -> AttemptContext:
     return tools(store, JobTypes({}), clock)
 

@@ -148,12 +148,12 @@ SUBMITTED = f"It was submitted to run {AHEAD}."
         (
             {**HELD, **REDRIVEN},
             Reason.HELD,
-            f"It was held back until {AHEAD}, 2 times in a row: the breaker of its downstream was open.",
+            f"It was held back until {AHEAD}, 2 times so far: the breaker of its downstream was open.",
         ),
         (
             {"holds": 1, "hold_cause": HoldCause.PAUSE},
             Reason.HELD,
-            f"It was held back until {AHEAD}, once in a row: an operator had paused it.",
+            f"It was held back until {AHEAD}, once so far: an operator had paused it.",
         ),
         ({**REDRIVEN, **FAILED}, Reason.REDRIVEN, f"It was redriven, to run {AHEAD}."),
         (

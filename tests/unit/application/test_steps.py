@@ -290,6 +290,8 @@ A_HOLD = Transition(at=NOW, state=State.QUEUED, cause=f"held: {HoldCause.VERSION
         # A run was lost since the hold.
         ({"holds": 1, "hold_cause": HoldCause.VERSION, "attempt": 3, "history": (A_HOLD,)}, "new", True),
         ({"holds": 1, "hold_cause": HoldCause.LIMIT}, "new", False),
+        # Its limit had no room since the hold.
+        ({"holds": 1, "hold_cause": HoldCause.LIMIT, "other_holds": ((HoldCause.VERSION, 1),)}, "new", True),
         ({"holds": 1, "hold_cause": HoldCause.VERSION}, "", False),
         ({"history": (claimed("old"),), "holds": 1, "hold_cause": HoldCause.VERSION}, "old", False),
     ],

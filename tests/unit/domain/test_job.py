@@ -70,10 +70,21 @@ def test_an_error_of_a_lost_run_is_dated_by_the_submission_if_no_claim_is_known(
     assert error.message.startswith("the worker exited without reporting a result")
 
 
-def test_holds_count_only_for_the_cause_of_the_last_one() -> None:
-    job = a_job(holds=3, hold_cause=HoldCause.OUTAGE)
+def test_holds_count_only_for_their_cause() -> None:
+    job = a_job(holds=3, hold_cause=HoldCause.OUTAGE, other_holds=((HoldCause.VERSION, 7),))
 
-    assert (job.held_by(HoldCause.OUTAGE), job.held_by(HoldCause.LIMIT)) == (3, 0)
+    assert [job.held_by(cause) for cause in (HoldCause.OUTAGE, HoldCause.LIMIT, HoldCause.VERSION)] == [3, 0, 7]
+    assert [cause for cause in HoldCause if job.held_for(cause)] == [HoldCause.OUTAGE, HoldCause.VERSION]
+
+
+def test_what_a_version_without_other_holds_has_left_does_not_count() -> None:
+    """It clears the others when a run comes back, and its own hold counts anew."""
+    left = ((HoldCause.OUTAGE, 7),)
+    came_back = a_job(other_holds=left)
+    held_again = a_job(holds=1, hold_cause=HoldCause.OUTAGE, other_holds=left)
+
+    assert (came_back.held_by_cause, came_back.held_for(HoldCause.OUTAGE)) == ({}, False)
+    assert held_again.held_by_cause == {HoldCause.OUTAGE: 1}
 
 
 @pytest.mark.parametrize(("attempt", "in_row"), [(2, 5), (3, 0)])
@@ -81,9 +92,10 @@ def test_a_lost_run_ends_a_row_of_holds(attempt: int, in_row: int) -> None:
     """A hold gives its attempt back, so the next claim has that number again."""
     held = Transition(at=NOW, state=State.QUEUED, cause=f"held: {HoldCause.SUSPECT}", attempt=2)
     claims = (Transition(at=NOW, state=State.RUNNING, cause=Why.CLAIMED),) * (attempt - 1)
-    job = a_job(attempt=attempt, holds=5, hold_cause=HoldCause.SUSPECT, history=(held, *claims))
+    others = ((HoldCause.OUTAGE, in_row),)
+    job = a_job(attempt=attempt, holds=5, hold_cause=HoldCause.SUSPECT, other_holds=others, history=(held, *claims))
 
-    assert job.held_by(HoldCause.SUSPECT) == in_row
+    assert (job.held_by(HoldCause.SUSPECT), job.held_by(HoldCause.OUTAGE)) == (in_row, in_row)
 
 
 def test_a_cause_that_only_another_version_knows_is_left_out() -> None:

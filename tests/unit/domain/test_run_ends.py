@@ -9,7 +9,7 @@ import pytest
 from tests.support.builders import MILLISECOND, NOW, SECOND, a_job, an_error
 from tidemill.domain.errors import MissingInput, PermanentJobError
 from tidemill.domain.history import Transition, Why
-from tidemill.domain.holds import HoldCause
+from tidemill.domain.holds import BOUNDED, HoldCause
 from tidemill.domain.job import CRASHED, AttemptError, DeathReason, Job
 from tidemill.domain.outcomes import (
     Awaits,
@@ -198,6 +198,22 @@ def test_a_parked_job_waits_in_its_line_and_is_held_by_its_cause(cause: Cause) -
         hold_cause=HoldCause(cause),
         wait=wait,
     )
+
+
+@pytest.mark.parametrize("first", HoldCause)
+def test_only_the_count_of_a_bounded_cause_goes_on_after_a_hold_by_another(first: HoldCause) -> None:
+    second = HoldCause.VERSION if first is HoldCause.OUTAGE else HoldCause.OUTAGE
+    job = replace(RUNNING, holds=3, hold_cause=first)
+
+    between = settled(job, Held(until=NOW, cause=second))
+    again = settled(replace(job, **held_as(between)), Held(until=NOW, cause=first))
+
+    assert (between.holds, between.hold_cause) == (1, second)
+    assert (again.holds, again.other_holds) == (4 if first in BOUNDED else 1, ((second, 1),))
+
+
+def held_as(written: Settlement) -> dict[str, Any]:
+    return {name: getattr(written, name) for name in ("holds", "hold_cause", "other_holds")}
 
 
 def test_a_job_that_is_held_until_its_time_in_a_line_names_the_line() -> None:

@@ -117,6 +117,7 @@ def test_every_field_of_a_job_is_written() -> None:
         skipped=SKIPPED,
         steps=(A_STEP, replace(A_STEP, name="ship", result="null")),
         dropped_steps=("book",),
+        other_holds=((HoldCause.OUTAGE, 3),),
         backfilled=(Backfilled(name="geo", job_id="text", at=NOW),),
         undone=Undone(job_id="text", at=NOW, by="ada", reason="a typo"),
         errors=(an_error(),),
@@ -140,6 +141,14 @@ def test_a_cause_that_only_a_newer_version_knows_leaves_the_document_readable() 
     held = encode(a_job(holds=20, hold_cause=HoldCause.OUTAGE)) | {"hold_cause": {"S": "weather"}}
 
     assert decode(held).hold_cause is None
+
+
+def test_of_the_other_holds_those_by_a_known_cause_are_read() -> None:
+    holds = ((HoldCause.OUTAGE, 3), (HoldCause.SUSPECT, 1))
+    held = encode(a_job(holds=1, hold_cause=HoldCause.LIMIT, other_holds=holds))
+    held["other_holds"]["M"]["weather"] = {"N": "2"}
+
+    assert decode(held).other_holds == holds
 
 
 def test_a_history_that_only_a_newer_version_can_read_leaves_the_document_readable() -> None:

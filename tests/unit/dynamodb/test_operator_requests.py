@@ -56,7 +56,7 @@ NUDGE: dict[str, Any] = {"now": AT, "limit": SECOND, "retention": RETENTION, "in
 INDEX = {"attention", "attention_at"}
 RESTARTED = INDEX | {
     *("expires_at", "finished_at", "death", "releases", "nudges", "nudged_at", "hops", "deadline", "useful_until"),
-    *("cancel_requested_at", "cancel", "run_at", "open_runs", "awaited", "wait", "holds", "hold_cause"),
+    *("cancel_requested_at", "cancel", "run_at", "open_runs", "awaited", "wait", "holds", "hold_cause", "other_holds"),
 }
 PROGRESS = {"steps", "checkpoint", "checkpoint_at", "progress_done", "progress_total"}
 EDITED = replace(REDRIVE, edited=True)

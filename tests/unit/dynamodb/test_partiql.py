@@ -7,6 +7,7 @@ from tests.support.partiql_updates import UnknownStatementError, as_insert, as_u
 from tidemill.domain.job_message import reference_to
 from tidemill.domain.states import State
 from tidemill.dynamodb import job_writes
+from tidemill.dynamodb.document import HOLD_ATTRIBUTES
 from tidemill.dynamodb.first_claim import first_claim
 from tidemill.dynamodb.indexes import NOT_LISTED
 from tidemill.dynamodb.partiql import insertion, statement
@@ -40,7 +41,7 @@ def test_the_claim_of_a_first_attempt() -> None:
 
 
 def test_a_success_removes_only_what_is_there() -> None:
-    said = statement("jobs", _settle(State.SUCCEEDED), absent=["holds", "hold_cause", "wait"])
+    said = statement("jobs", _settle(State.SUCCEEDED), absent=[*HOLD_ATTRIBUTES, "wait"])
 
     assert said
     assert said["Statement"] == (

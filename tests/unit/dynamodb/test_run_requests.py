@@ -54,7 +54,7 @@ WRITES: dict[str, tuple[Write, set[str], set[str], list[str]]] = {
             *("state = retrying", "attempt = 1", "open_runs = 1", "releases = 2", f"due = {milliseconds(AT)['N']}"),
             *("last_owner = t", NEXT),
         },
-        {"owner", "holds", "hold_cause", "wait"},
+        {"owner", "holds", "hold_cause", "other_holds", "wait"},
         [FENCE],
     ),
     # Only conflicts are counted, since each of them makes the next pause longer.
@@ -64,7 +64,7 @@ WRITES: dict[str, tuple[Write, set[str], set[str], list[str]]] = {
             *("state = retrying", "attempt = 1", "open_runs = 1", f"due = {milliseconds(AT)['N']}"),
             *("last_owner = t", NEXT),
         },
-        {"owner", "holds", "hold_cause", "wait"},
+        {"owner", "holds", "hold_cause", "other_holds", "wait"},
         [FENCE],
     ),
     "unclaim": (

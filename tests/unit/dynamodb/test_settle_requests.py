@@ -22,6 +22,7 @@ from tests.support.builders import (
 )
 from tidemill.aws.attribute_values import milliseconds, number, seconds, text
 from tidemill.aws.clients import Item
+from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.signals import Awaited
@@ -45,7 +46,8 @@ FENCE = "#owner = :owner"
 NOT_ASKED_TO_END = "attribute_not_exists(#cancel_requested_at)"
 #: Written by every settle, with other tests.
 ALWAYS = {"history", "last_owner", "schema", "errors"}
-GONE = {"owner", "holds", "hold_cause", "open_runs", "wait"}
+GONE = {"owner", "holds", "hold_cause", "other_holds", "open_runs", "wait"}
+OTHERS = ((HoldCause.OUTAGE, 3), (HoldCause.VERSION, 1))
 #: Of a run that came back, and goes on.
 GONE_ON = GONE | {"releases"}
 
@@ -141,7 +143,7 @@ OUTCOMES: dict[str, tuple[Settlement, dict[str, Item], set[str]]] = {
             # In the order submitted.
             **in_line(A_WAIT.line, RUNNING.created_at),
         },
-        {"owner"},
+        {"owner", "other_holds"},
     ),
     "hold without a line": (
         replace(SETTLEMENTS[State.PARKED], state=State.QUEUED, due=LATER, wait=None),
@@ -151,6 +153,19 @@ OUTCOMES: dict[str, tuple[Settlement, dict[str, Item], set[str]]] = {
             "attempt": number(0),
             "holds": number(1),
             "hold_cause": text("limit"),
+            "open_runs": number(0),
+        },
+        {"owner", "other_holds", "wait"},
+    ),
+    "hold after others": (
+        replace(SETTLEMENTS[State.PARKED], state=State.QUEUED, due=LATER, wait=None, other_holds=OTHERS),
+        {
+            "state": text("queued"),
+            "due": milliseconds(LATER),
+            "attempt": number(0),
+            "holds": number(1),
+            "hold_cause": text("limit"),
+            "other_holds": {"M": {"outage": number(3), "version": number(1)}},
             "open_runs": number(0),
         },
         {"owner", "wait"},
