@@ -72,7 +72,6 @@ class Backfiller:
             attempt=0,
             created_at=now,
             due=now,
-            hops=done.hops + 1,
             parent=done.id,
             retention=mark.retention,
         )

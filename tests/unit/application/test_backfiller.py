@@ -63,7 +63,8 @@ def test_it_is_a_job_of_the_other_type_with_the_same_payload_and_yields_to_all_o
         "apart",
         "pia",
         "done",
-        4,
+        # A long job has many hops, and the type that makes up for it may allow fewer.
+        0,
     )
     assert (job.state, job.generation, job.attempt) == (State.QUEUED, 1, 0)
     assert (job.created_at, job.due) == (NOW + SECOND, NOW + SECOND)
