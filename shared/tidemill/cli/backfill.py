@@ -5,11 +5,11 @@ import click
 from tidemill.application.job_filter import JobFilter
 from tidemill.cli.bulk_change import BulkChange
 from tidemill.cli.confirm import require_confirmation
-from tidemill.cli.errors import report_unreadable_item
 from tidemill.cli.installation import Installation
 from tidemill.cli.job_filter_options import read_units_option, write_pace_options
 from tidemill.cli.parameter_types import reason_text
 from tidemill.cli.scanned_jobs import scanned_jobs
+from tidemill.cli.unreadable_jobs import UnreadableJobs
 from tidemill.domain.states import State
 
 
@@ -61,5 +61,6 @@ def backfill(
         yes=yes,
         as_json=as_json,
     )
-    found = scanned_jobs(installation, wanted, read_units, report_unreadable_item)
-    change.run(installation, found, lambda job: installation.backfiller.backfill(job, name))
+    unreadable = UnreadableJobs()
+    found = scanned_jobs(installation, wanted, read_units, unreadable.item)
+    change.run(installation, found, lambda job: installation.backfiller.backfill(job, name), unreadable=unreadable)

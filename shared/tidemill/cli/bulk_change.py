@@ -16,6 +16,7 @@ from tidemill.cli.installation import Installation
 from tidemill.cli.job_filter_options import as_options
 from tidemill.cli.output import progress_bar, say, show, show_json, show_table
 from tidemill.cli.parallel_writes import ParallelWrites
+from tidemill.cli.unreadable_jobs import UnreadableJobs
 from tidemill.domain.job import Job
 
 #: The plan reads so many jobs, and the change goes on from there: the table is read once, and few jobs are held.
@@ -37,24 +38,38 @@ class BulkChange:
     yes: bool
     as_json: bool
 
-    def run(self, installation: Installation, jobs: Iterable[Job], write: Callable[[Job], bool]) -> ParallelWrites:
-        """Change these jobs, up to the limit. Returns the writes, of which none were made in a dry run."""
+    def run(
+        self,
+        installation: Installation,
+        jobs: Iterable[Job],
+        write: Callable[[Job], bool],
+        *,
+        unreadable: UnreadableJobs,
+    ) -> None:
+        """Change these jobs, up to the limit. `unreadable` gets those that `jobs` leaves out.
+
+        Raises `CommandError` if jobs are left that it was to change.
+        """
         stream: Iterator[Job] = islice(jobs, self.limit)
         first = list(islice(stream, MOST_PLANNED))
         exact = len(first) < MOST_PLANNED or self.limit == MOST_PLANNED
-        writes = ParallelWrites(write, verb=self.verb, rate=self.rate or MOST_WRITES_PER_SECOND)
+        rate = self.rate or MOST_WRITES_PER_SECOND
+        writes = ParallelWrites(write, verb=self.verb, rate=rate, unreadable=unreadable)
+        number = ("" if exact else "at least ") + count(len(first), "job")
         if self.as_json and (self.dry_run or not first):
             show_json({"jobs": len(first), "exact": exact} if self.dry_run else writes.counts)
-            return writes
-        number = ("" if exact else "at least ") + count(len(first), "job")
-        self._show_plan(number, first)
-        if self.dry_run or not first:
-            show("Nothing was changed.")
+        else:
+            self._show_plan(number, first)
+            if self.dry_run or not first:
+                show("Nothing was changed.")
+        if self.dry_run:
+            return
+        if not first:
+            unreadable.raise_for_any()
         elif confirmed(f"{self.action.capitalize()} {number}?", yes=self.yes):
             options = as_options(self.wanted, limit=self.limit, rate=self.rate)
             with audited(installation, self.name, options=options, counts=lambda: writes.numbers, reason=self.reason):
                 self._write(writes, chain(first, stream), len(first) if exact else None)
-        return writes
 
     def _write(self, writes: ParallelWrites, jobs: Iterator[Job], total: int | None) -> None:
         try:
@@ -69,7 +84,7 @@ class BulkChange:
             show(writes.summary)
         if writes.left_count:
             raise CommandError("some groups are busy, and may wait for these jobs", remedy="Run `tidemill reconcile`.")
-        writes.raise_for_unreadable()
+        writes.unreadable.raise_for_any()
 
     def _show_plan(self, number: str, jobs: list[Job]) -> None:
         """Print to stdout in a dry run, where the plan is the result, and to stderr otherwise."""

@@ -10,13 +10,13 @@ from tidemill.cli.audit import audited
 from tidemill.cli.bulk_change import BulkChange
 from tidemill.cli.confirm import require_confirmation
 from tidemill.cli.dead_job_report import report
-from tidemill.cli.errors import report_unreadable_item
 from tidemill.cli.formatting import JobView
 from tidemill.cli.installation import Installation
 from tidemill.cli.job_filter_options import as_options, job_filter_options, read_units_option, write_pace_options
 from tidemill.cli.own_jobs import NoSuchJobError, change_jobs, change_own_jobs
 from tidemill.cli.parameter_types import reason_text
 from tidemill.cli.scanned_jobs import scanned_jobs
+from tidemill.cli.unreadable_jobs import UnreadableJobs
 from tidemill.domain.states import TERMINAL, State
 
 _LIVE: Final = tuple(state for state in State if state not in TERMINAL)
@@ -79,10 +79,12 @@ def cancel(
         as_json=as_json,
     )
     by = "" if dry_run else installation.caller
+    unreadable = UnreadableJobs()
     change.run(
         installation,
-        scanned_jobs(installation, wanted, read_units, report_unreadable_item),
+        scanned_jobs(installation, wanted, read_units, unreadable.item),
         lambda job: installation.control.cancel_found(job, wanted, by=by, reason=reason),
+        unreadable=unreadable,
     )
 
 

@@ -10,8 +10,8 @@ from typing import Final
 
 from tidemill.application.group_order import Group, group_of
 from tidemill.application.pace import Pace
-from tidemill.cli.errors import CommandError, report_unreadable
 from tidemill.cli.formatting import count
+from tidemill.cli.unreadable_jobs import UnreadableJobs
 from tidemill.domain.errors import MalformedDocumentError, TransactionConflictError
 from tidemill.domain.job import Job
 from tidemill.system import clock
@@ -33,7 +33,8 @@ class ParallelWrites:
     are always faster, the rest of the group is left, so that a repeat still keeps the order. The counts are exact
     whenever it stops, also after Ctrl-C or an error. `verb` begins the summary, such as "Deleted".
 
-    `rate` is the most jobs per second.
+    `rate` is the most jobs per second. `unreadable` has the jobs of which something could not be read: their documents,
+    which the stream leaves out, their payloads, or the next jobs of their groups.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class ParallelWrites:
         *,
         verb: str,
         rate: int | None = None,
+        unreadable: UnreadableJobs | None = None,
     ) -> None:
         self._write = write
         self._verb = verb
@@ -56,8 +58,7 @@ class ParallelWrites:
         self.taken = 0
         self.written = 0
         self.skipped = 0
-        #: Jobs of which something could not be read. Each was named.
-        self.unreadable = 0
+        self.unreadable = UnreadableJobs() if unreadable is None else unreadable
         #: Jobs of groups that other writers keep busy: their number, and the first ones.
         self.left_count = 0
         self.left: list[Job] = []
@@ -68,32 +69,20 @@ class ParallelWrites:
         if self.skipped:
             text += f" Skipped {count(self.skipped, 'job')} that changed in the meantime."
         if self.unreadable:
-            text += f" Left {count(self.unreadable, 'job')} that could not be read."
+            text += f" Left {count(len(self.unreadable), 'job')} that could not be read."
         if self.left_count:
             text += f" Left {count(self.left_count, 'job')} of busy groups."
         return text
 
     @property
     def numbers(self) -> dict[str, int]:
-        return {"written": self.written, "skipped": self.skipped, "left": self.left_count} | self._unreadable
+        return {"written": self.written, "skipped": self.skipped, "left": self.left_count} | self.unreadable.counts
 
     @property
     def counts(self) -> dict[str, object]:
         """For a program."""
         counts = {"written": self.written, "skipped": self.skipped, "left": [job.id for job in self.left]}
-        return counts | self._unreadable
-
-    @property
-    def _unreadable(self) -> dict[str, int]:
-        return {"unreadable": self.unreadable} if self.unreadable else {}
-
-    def raise_for_unreadable(self) -> None:
-        """Raises `CommandError` if something of a job could not be read."""
-        if self.unreadable:
-            raise CommandError(
-                f"{count(self.unreadable, 'job')} could not be read, and stay as they are",
-                remedy="The lines above name each and the reason.",
-            )
+        return counts | self.unreadable.counts
 
     def run(self, jobs: Iterable[Job], advance: Callable[[], object] = lambda: None) -> None:
         """Call `advance` after each job. Return or raise only when all writes in progress have finished."""
@@ -128,10 +117,8 @@ class ParallelWrites:
                 self._leave(jobs[index:])
                 break
             except MalformedDocumentError as error:
-                # Its payload, or the next job of its group. The other jobs have nothing to do with that.
-                report_unreadable(job.tenant, job.id, error)
-                with self._lock:
-                    self.unreadable += 1
+                # The other jobs have nothing to do with that.
+                self.unreadable.job(job.tenant, job.id, error)
                 continue
             with self._lock:
                 self.written += written

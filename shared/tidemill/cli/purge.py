@@ -9,13 +9,13 @@ import click
 from tidemill.application.job_filter import JobFilter
 from tidemill.cli.bulk_change import BulkChange
 from tidemill.cli.confirm import require_confirmation
-from tidemill.cli.errors import report_unreadable_item
 from tidemill.cli.formatting import count
 from tidemill.cli.installation import Installation
 from tidemill.cli.job_filter_options import job_filter_options, read_units_option, write_pace_options
 from tidemill.cli.output import say
 from tidemill.cli.parameter_types import DURATION, reason_text
 from tidemill.cli.scanned_jobs import scanned_jobs
+from tidemill.cli.unreadable_jobs import UnreadableJobs
 from tidemill.domain.states import TERMINAL, State
 from tidemill.system import clock
 
@@ -76,8 +76,11 @@ def purge(
         as_json=as_json,
     )
     kept: list[str] = []
-    found = scanned_jobs(installation, wanted, read_units, report_unreadable_item)
+    unreadable = UnreadableJobs()
+    found = scanned_jobs(installation, wanted, read_units, unreadable.item)
     unneeded = installation.purger.without_needed(found, kept=lambda job: kept.append(job.id))
-    change.run(installation, unneeded, installation.purger.purge)
-    if kept:
-        say(f"Kept {count(len(kept), 'job')} that a flow, a batch, a correction, an undo or a unique period needs.")
+    try:
+        change.run(installation, unneeded, installation.purger.purge, unreadable=unreadable)
+    finally:
+        if kept:
+            say(f"Kept {count(len(kept), 'job')} that a flow, a batch, a correction, an undo or a unique period needs.")

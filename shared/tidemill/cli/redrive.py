@@ -11,7 +11,7 @@ from click.core import ParameterSource
 from tidemill.application.job_filter import ANY_JOB, JobFilter
 from tidemill.cli.audit import audited
 from tidemill.cli.confirm import confirmed, require_confirmation
-from tidemill.cli.errors import CommandError, report_unreadable
+from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.job_filter_options import as_options, job_filter_options, write_pace_options
@@ -21,6 +21,7 @@ from tidemill.cli.parameter_types import DURATION, reason_text
 from tidemill.cli.redrive_payload import redrive_with_payload
 from tidemill.cli.redrive_plan import MOST_PLANNED, Plan
 from tidemill.cli.redrive_run import RedriveRun, Request, say_skipped
+from tidemill.cli.unreadable_jobs import UnreadableJobs
 
 #: The parameters of the form for the caller's own jobs.
 _OF_OWN: Final = frozenset({"ids", "own", "yes", "as_json"})
@@ -106,12 +107,13 @@ def redrive(
             raise click.UsageError("--payload requires one ID, and takes no other selection than --tenant")
         redrive_with_payload(installation, wanted, payload, reason=reason, dry_run=dry_run, yes=yes, as_json=as_json)
         return
-    plan = Plan.of(installation.redriver.dead_jobs(wanted, unreadable=report_unreadable), limit=limit)
+    unreadable = UnreadableJobs()
+    plan = Plan.of(installation.redriver.dead_jobs(wanted, unreadable=unreadable.job), limit=limit)
     if dry_run and as_json:
         show_json(plan.as_json())
         return
     plan.show(dry_run=dry_run)
-    _say_unmatched(installation, wanted, plan)
+    _say_unmatched(installation, wanted, plan, unreadable)
     if dry_run:
         show("Nothing was changed.")
         return
@@ -119,14 +121,16 @@ def redrive(
         request = Request(
             wanted=wanted, limit=limit, rate=rate, reason=reason, probe_timeout=None if no_probe else probe_timeout
         )
-        run = RedriveRun(installation, request, plan)
+        run = RedriveRun(installation, request, plan, unreadable=unreadable)
         options = as_options(wanted, limit=limit, rate=rate, no_probe=no_probe)
         with audited(installation, "redrive", options=options, counts=lambda: run.numbers, reason=reason):
             run.run()
             show_json(run.counts) if as_json else show(run.summary)
             run.raise_for_rest()
     elif not plan.jobs:
-        show_json({"written": 0, "skipped": 0, "left": []}) if as_json else show("Nothing was changed.")
+        nothing = {"written": 0, "skipped": 0, "left": []} | unreadable.counts
+        show_json(nothing) if as_json else show("Nothing was changed.")
+        unreadable.raise_for_any()
     if wanted.ids and not plan.jobs:
         raise CommandError("these IDs match no dead job", remedy="`tidemill dlq list` lists the dead jobs.")
 
@@ -144,13 +148,13 @@ def _check_selection(*, selected: bool, everything: bool) -> None:
         raise click.UsageError("--all selects every dead job: drop it, or drop the IDs and the other options")
 
 
-def _say_unmatched(installation: Installation, wanted: JobFilter, plan: Plan) -> None:
+def _say_unmatched(installation: Installation, wanted: JobFilter, plan: Plan, unreadable: UnreadableJobs) -> None:
     """Name the IDs and types of the command without a job to redrive."""
     dead = installation.redriver.dead_jobs
     if wanted.ids and plan.jobs < len(set(wanted.ids)):
         matched = {job.id for job in dead(wanted)}
         others = {job.id for job in dead(JobFilter(ids=wanted.ids))} - matched
-        for job_id in sorted(set(wanted.ids) - matched):
+        for job_id in sorted({each for each in wanted.ids if each not in unreadable} - matched):
             say_skipped(job_id, "the other options exclude it" if job_id in others else "no dead job has this ID")
     elif wanted.types and not plan.jobs:
         types = {job.type for job in islice(dead(ANY_JOB), MOST_PLANNED)}

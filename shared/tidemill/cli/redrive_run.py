@@ -10,12 +10,13 @@ from tidemill.application.group_order import in_group_order
 from tidemill.application.job_filter import JobFilter
 from tidemill.application.pace import MOST_WRITES_PER_SECOND
 from tidemill.application.redrive_probes import Probe, Probes, ProbeVerdict, cause_of
-from tidemill.cli.errors import CommandError, report_unreadable
+from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import count, visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.output import progress_bar, say
 from tidemill.cli.parallel_writes import ParallelWrites
 from tidemill.cli.redrive_plan import Plan
+from tidemill.cli.unreadable_jobs import UnreadableJobs
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.system import clock
@@ -37,12 +38,13 @@ class Request:
 class RedriveRun:
     """One redrive. Its counts are exact whenever it stops."""
 
-    def __init__(self, installation: Installation, request: Request, plan: Plan) -> None:
+    def __init__(self, installation: Installation, request: Request, plan: Plan, *, unreadable: UnreadableJobs) -> None:
         self._installation = installation
         self._request = request
         self._plan = plan
         self._began = clock.now()
-        self._writes = ParallelWrites(self._write, verb="Redrove", rate=request.rate or MOST_WRITES_PER_SECOND)
+        rate = request.rate or MOST_WRITES_PER_SECOND
+        self._writes = ParallelWrites(self._write, verb="Redrove", rate=rate, unreadable=unreadable)
         #: None for a run of one job, and without probes.
         self.probes: Probes | None = None
 
@@ -117,7 +119,7 @@ class RedriveRun:
                 f"{count(writes.left_count, 'job')} of busy groups could not be redriven",
                 remedy="Run the command again.",
             )
-        writes.raise_for_unreadable()
+        writes.unreadable.raise_for_any()
 
     def _probe(self, probes: Probes, jobs: Iterator[Job]) -> None:
         chosen = probes.choose(jobs)
@@ -128,7 +130,8 @@ class RedriveRun:
 
     def _dead(self) -> Iterator[Job]:
         redriver, wanted = self._installation.redriver, self._request.wanted
-        return in_group_order(redriver.dead_jobs(wanted, unreadable=report_unreadable, began=self._began))
+        unreadable = self._writes.unreadable.job
+        return in_group_order(redriver.dead_jobs(wanted, unreadable=unreadable, began=self._began))
 
     def _write(self, job: Job) -> bool:
         redriven = self._installation.redriver.redrive(
