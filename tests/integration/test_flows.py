@@ -361,3 +361,13 @@ def test_the_order_of_the_guide_is_shipped(mill: Mill, monkeypatch: pytest.Monke
         assert not client.cancel_flow("another")
         with pytest.raises(FlowRefusedError):
             client.add_nodes(paid, [Node("late", Submission(type="order.tell", payload={"order": "7"}))])
+
+
+@pytest.mark.usefixtures("nodes")
+def test_a_repeated_start_gives_the_size_that_the_flow_has_by_now() -> None:
+    flow = posted([node("a")], key="order-7").body["id"]
+    added(flow, node("b", "a"))
+
+    repeated = posted([node("a")], key="order-7")
+
+    assert (repeated.status, repeated.body["size"], seen(flow).body["size"]) == (200, 2, 2)

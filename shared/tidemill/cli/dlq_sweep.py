@@ -48,6 +48,8 @@ def dlq_sweep(installation: Installation, *, yes: bool, as_json: bool) -> None:
         if failed:
             first = next(iter(failed.values()))
             raise CommandError(f"not all DLQ messages of {', '.join(failed)} were processed") from first
+        if number := sum(each.failed for each in swept.values()):
+            raise CommandError(f"{count(number, 'message')} could not be processed", remedy="Run the command again.")
 
 
 def _sweep_lanes(

@@ -43,7 +43,10 @@ class _Timestamp(click.ParamType[datetime]):
             self.fail(f"invalid time {value!r}: {self.expected}", param, ctx)
         if timestamp.tzinfo is None:
             self.fail(f"time {value!r} has no time zone: append Z for UTC, or an offset such as +01:00", param, ctx)
-        return timestamp.astimezone(UTC)
+        try:
+            return timestamp.astimezone(UTC)
+        except OverflowError:
+            self.fail(f"invalid time {value!r}: it lies outside of the years 1 to 9999 in UTC", param, ctx)
 
 
 class _TimestampOrAge(_Timestamp):

@@ -128,7 +128,12 @@ def replay(
         found = result_of(plan)
         say(f"{_summary(found, verb='to replay')}.")
         if not _number(found, ReplayVerdict.REPLAYED):
-            show("Nothing was changed.")
+            if as_json:
+                show_json(_as_json(plan, found))
+            else:
+                _show_failures(found)
+                show("Nothing was changed.")
+            _require_no_faults(found)
             return
         if not confirmed(f"Replay {count(_number(found, ReplayVerdict.REPLAYED), 'event')} to {consumer}?", yes=False):
             return
@@ -138,7 +143,7 @@ def replay(
         job = _run(installation, request)
         result |= result_of(job)
         if as_json:
-            show_json({"id": job.id, "state": job.state, **_counts(result), "failures": result.get("failures", [])})
+            show_json(_as_json(job, result))
         else:
             _show(result)
         require_success(job, name="replay")
@@ -182,6 +187,14 @@ def _summary(result: Mapping[str, Any], *, verb: str) -> str:
 
 def _show(result: Mapping[str, Any], *, text: str = "") -> None:
     show(f"{text or _summary(result, verb='replayed')}.")
+    _show_failures(result)
+
+
+def _as_json(job: Job, result: Mapping[str, Any]) -> dict[str, Any]:
+    return {"id": job.id, "state": job.state, **_counts(result), "failures": result.get("failures", [])}
+
+
+def _show_failures(result: Mapping[str, Any]) -> None:
     for failure in result.get("failures", ()):
         show(f"event {visible(failure['id'])} of tenant {visible(failure['tenant'])}: {visible(failure['error'])}")
 

@@ -67,8 +67,10 @@ def _add_flows(app: APIGatewayHttpResolver) -> None:
         with tracing().submit(caller_trace(event)) as trace:
             accepted = start_flow(body.flow(key=key), composition.api_submit(), tenant=owner, trace=trace)
         _write_telemetry([accepted])
+        # Others may have been added since it was accepted.
+        size = flow_composition.api_flow_growth().size(accepted.job) if accepted.replayed else len(body.nodes)
         headers = {"Location": f"/flows/{accepted.job.id}", **(REPLAYED if accepted.replayed else {})}
-        return json_response(_status(accepted), flow_view(accepted.job, len(body.nodes)), headers=headers)
+        return json_response(_status(accepted), flow_view(accepted.job, size), headers=headers)
 
     @app.post("/flows/<job_id>/nodes")
     def add_nodes(job_id: str) -> Response[str]:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.integration.cli.conftest import Cloud, pipeline, run
 from tests.support.builders import NOW, brought_to, claimed, letter_for, reference_to
+from tidemill.application.ports import Refusal
 from tidemill.aws import clients
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.states import State
@@ -110,3 +111,16 @@ def test_a_lane_that_fails_is_recorded_as_far_as_it_came_and_the_others_are_swep
         assert "caused by no answer" in result.stderr
     (entry,) = [json.loads(line) for line in run("audit", "--json").stdout.splitlines()]
     assert (entry["outcome"] == "done", entry["counts"]["deleted"]) == (False, deleted)
+
+
+def test_a_message_that_cannot_be_processed_fails_the_command(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    refusal = Refusal(index=0, error="InternalError", sender_fault=False)
+    monkeypatch.setattr(SqsDeadLetterQueue, "delete", lambda _queue, _dead_letters: [refusal])
+    cloud.write("malformed")
+
+    result = run("dlq", "sweep", "--yes")
+
+    assert result.exit_code == 1
+    assert "Error: 1 message could not be processed" in result.stderr
+    (entry,) = [json.loads(line) for line in run("audit", "--json").stdout.splitlines()]
+    assert (entry["outcome"] == "done", entry["counts"]["failed"]) == (False, 1)

@@ -121,6 +121,14 @@ def test_a_dry_run_counts_and_shows_examples_and_writes_nothing(put: Callable[..
     assert [payload(job) for job in jobs] == [{"n": 1}] * 4
 
 
+def test_a_dry_run_counts_a_job_that_runs_and_does_not_fail(put: Callable[..., Job]) -> None:
+    now = clock.now()
+    put(state=State.RUNNING, attempt=1, claimed_at=now, owner="a run")
+
+    assert run("migrate", _TYPE, "--with", _ADD, "--dry-run").exit_code == 0
+    assert printed("--with", _ADD, "--dry-run") == "Dry run: 0 rewritten, 0 unchanged, 0 failed, 1 left.\n"
+
+
 def test_a_payload_that_cannot_be_migrated_is_listed_and_stays(put: Callable[..., Job]) -> None:
     jobs = [put(json.dumps({"n": number})) for number in range(1, 5)]
 

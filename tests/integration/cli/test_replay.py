@@ -1,6 +1,7 @@
 """`replay`: a job of ours gives stored events to one consumer, after a plan and a confirmation."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any, Final
@@ -18,6 +19,7 @@ from tidemill.application.events import publish
 from tidemill.application.job_types import JobTypes
 from tidemill.aws import clients
 from tidemill.cli.installation import Installation
+from tidemill.domain.errors import Fault, InvalidPayloadError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import decode
@@ -92,6 +94,34 @@ def test_a_plan_without_events_asks_nothing(system: Mill, environment: pytest.Mo
     result = run(*command("--version", "9"))
 
     assert "Nothing was changed." in result.stdout
+
+
+def refuse(_payload: Any) -> Any:
+    raise InvalidPayloadError([Fault("/payload/order", "is a number now")])
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_plan_whose_events_are_all_refused_names_them_and_fails(
+    system: Mill, environment: pytest.MonkeyPatch, as_json: bool
+) -> None:
+    environment.setattr("tidemill.cli.confirm.stdin_is_terminal", lambda: True)
+    known = composition.known_job_types()
+    types = {name: known.get(name) for name in known.names()}
+    stricter = JobTypes(types | {_CONSUMER: replace(types[_CONSUMER], parse=refuse)}, events=known.events)
+    forget()
+    environment.setattr(composition, "known_job_types", lambda: stricter)
+
+    result = run(*command(*["--json"] * as_json))
+
+    assert result.exit_code == 1
+    *_, last = result.stdout.splitlines()
+    if as_json:
+        shown = json.loads(last)
+        assert (shown["refused"], len(shown["failures"])) == (2, 2)
+    else:
+        assert last == "Nothing was changed."
+        assert result.stdout.count("is a number now") == 2
+    assert replayed(system) == []
 
 
 def items(mill: Mill) -> list[Any]:

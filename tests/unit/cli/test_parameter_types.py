@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import click
 import pytest
 
-from tidemill.cli.parameter_types import DURATION, TIMESTAMP_OR_AGE, UNTIL
+from tidemill.cli.parameter_types import DURATION, TIMESTAMP, TIMESTAMP_OR_AGE, UNTIL
 from tidemill.system import clock
 
 
@@ -43,3 +43,10 @@ def test_a_duration_beyond_the_calendar_is_refused(type_: click.ParamType[object
 @pytest.mark.parametrize("type_", [DURATION, TIMESTAMP_OR_AGE, UNTIL])
 def test_a_century_is_a_duration(type_: click.ParamType[object]) -> None:
     assert type_.convert("36500d", None, None)
+
+
+@pytest.mark.parametrize("type_", [TIMESTAMP, TIMESTAMP_OR_AGE, UNTIL])
+@pytest.mark.parametrize("text", ["0001-01-01T00:00:00+05:00", "9999-12-31T23:59:59-05:00"])
+def test_a_timestamp_that_no_clock_shows_in_utc_is_refused(type_: click.ParamType[object], text: str) -> None:
+    with pytest.raises(click.BadParameter, match="it lies outside of the years 1 to 9999 in UTC"):
+        type_.convert(text, None, None)
