@@ -245,8 +245,8 @@ OPERATION: Final = (
     Mutant(
         "a second submission takes the payload of the first",
         modules.SUBMIT,
-        "self._payloads.delete(stored.tenant, stored.id, stored.payload_at)",
-        'self._payloads.delete(stored.tenant, stored.id, (getattr(refused, "current", None) or stored).payload_at)',
+        "delete_unnamed(stored, None, self._payloads)",
+        'delete_unnamed(getattr(refused, "current", None) or stored, None, self._payloads)',
     ),
     Mutant(
         "a conflict means that nothing was written",

@@ -347,7 +347,7 @@ def test_the_payloads_of_follow_ups_go_only_if_the_run_has_ended_and_they_do_not
 
 
 @pytest.mark.parametrize("changed", [State.QUEUED, State.RUNNING, State.CANCELLED])
-def test_a_death_keeps_the_payloads_of_its_follow_ups_whatever_comes_next(changed: State) -> None:
+def test_a_death_keeps_the_payloads_of_its_follow_ups_though_the_job_goes_on(changed: State) -> None:
     world = World((), current=replace(RUNNING, last_owner="mine", state=changed))
     assert world.settle(DIES).follow_ups == (ONE,)
     assert world.payloads.deleted == []
