@@ -110,9 +110,9 @@ class Breakers:
         A worker that cannot read a breaker lets its job call. A whole line is not released on a guess.
         """
         blocked = self.blocks(name)
-        if self.forced(name) or not (known := self._known[name]).unread:
+        if self.forced(name) or not self._known[name].unread:
             return blocked
-        return not self._read(name, known, consistent=False).closed
+        return not self._read(name, consistent=False).closed
 
     def open_for(self, name: str) -> timedelta:
         """Since its outage began. Zero while it is closed, or has no probe because no job waits for it, or is forced.
@@ -155,10 +155,12 @@ class Breakers:
         False if the store did not respond, and the result may be reported again.
         """
         known, now = self._known.get(policy.name), self._clock()
-        if known is None or self.forced(policy.name):
+        if known is None:
             return True
+        if self.forced(policy.name):
+            return self._resolved(known.breaker, job, rules.given_up)
         if not known.breaker.closed:
-            return self._resolved(policy.name, job, lambda breaker: rules.closed(breaker, now=self._clock()))
+            return self._resolved(self.look(policy.name), job, lambda breaker: rules.closed(breaker, now=self._clock()))
         with self._lock:
             if known.counted_from is None or known.counted_from <= now - policy.window:
                 known.successes, known.counted_from = 0, now
@@ -171,22 +173,26 @@ class Breakers:
         A failure that is not counted changes nothing for the job, which has failed all the same.
         """
         if self.forced(policy.name):
-            return True
+            known = self._known.get(policy.name)
+            return known is None or self._resolved(known.breaker, job, rules.given_up)
         breaker, now = self.look(policy.name), self._clock()
         try:
             if breaker.closed:
                 calls = 1 + self._take_successes(policy.name, rules.counts_from(breaker, policy, now=now))
-                breaker = self._learned(self._store.fail(breaker, policy, calls=calls, call=call, error=error, now=now))
+                before = self._version(policy.name)
+                counted = self._store.fail(breaker, policy, calls=calls, call=call, error=error, now=now)
+                breaker = self._learned(counted, before=before)
             if rules.trips(breaker, policy):
                 self._move(breaker, rules.opened(breaker, probe_interval=policy.probe_interval, now=now))
                 return True
         except TidemillError:
             return False
-        return self._resolved(policy.name, job, lambda probed: rules.failed(probed, job, error=error))
+        return self._resolved(self.look(policy.name), job, lambda probed: rules.failed(probed, job, error=error))
 
     def give_up(self, name: str, job: Job) -> None:
         """The run has ended. If the job is still the probe, its result is unknown, and another one is elected."""
-        self._resolved(name, job, rules.given_up)
+        # It may have been elected a moment ago.
+        self._resolved(self._look_if_open(name), job, rules.given_up)
 
     def keep_open(self, name: str) -> None:
         """It is forced open: also without the force it is open, so that a probe and the drain follow the force.
@@ -212,19 +218,23 @@ class Breakers:
         return known.breaker if known and timedelta(0) <= now - known.read_at < CACHED_FOR else None
 
     def _read_or_known(self, name: str, *, consistent: bool) -> Breaker:
-        known = self._known.get(name)
         try:
-            return self._read(name, known, consistent=consistent)
+            return self._read(name, consistent=consistent)
         except (TidemillError, ValueError):
-            # The next read is made as late as after a success.
-            return self._learned(known.breaker if known else Breaker(name=name), unread=True)
+            with self._lock:
+                now = self._clock()
+                known = self._known.setdefault(name, _Known(Breaker(name=name), now, unread=True))
+                # The next read is made as late as after a success.
+                known.read_at, known.unread = now, True
+                return known.breaker
 
-    def _read(self, name: str, known: _Known | None, *, consistent: bool) -> Breaker:
+    def _read(self, name: str, *, consistent: bool) -> Breaker:
+        before = self._version(name)
         breaker = self._store.read(name, consistent=consistent)
-        if known and breaker.version < known.breaker.version and not consistent:
+        if breaker.version < before and not consistent:
             # The read was answered by a copy of the item that lags. A probe must not lose its own election to it.
             breaker = self._store.read(name, consistent=True)
-        return self._learned(breaker)
+        return self._learned(breaker, before=before)
 
     def _look_if_open(self, name: str) -> Breaker:
         breaker = self.look(name)
@@ -241,13 +251,12 @@ class Breakers:
         except TidemillError:
             return breaker
 
-    def _resolved(self, name: str, job: Job, change: Callable[[Breaker], Breaker]) -> bool:
+    def _resolved(self, breaker: Breaker, job: Job, change: Callable[[Breaker], Breaker]) -> bool:
         """The transition that ends the probe of this job. A breaker that another job probes stays as it is.
 
         False if the store did not respond. At the latest, the probe ends with its lease, and wake elects another.
         """
         try:
-            breaker = self.look(name)
             for _ in range(_TRIES):
                 if breaker.closed or breaker.probe != (job.tenant, job.id):
                     break
@@ -258,18 +267,29 @@ class Breakers:
         return True
 
     def _move(self, seen: Breaker, after: Breaker) -> tuple[bool, Breaker]:
+        before = self._version(seen.name)
         written, present = self._store.move(seen, after)
-        self._learned(present)
+        self._learned(present, before=before)
         if written:
             self._moved(seen, after)
         return written, present
 
-    def _learned(self, breaker: Breaker, *, unread: bool = False) -> Breaker:
+    def _version(self, name: str) -> int:
+        known = self._known.get(name)
+        return known.breaker.version if known else 0
+
+    def _learned(self, answer: Breaker, *, before: int) -> Breaker:
+        """The present breaker, after the answer of a call that began when the version `before` was known.
+
+        Of two threads, the first may get its answer last: it must not bring back what a later transition has changed.
+        """
         with self._lock:
             now = self._clock()
-            known = self._known.setdefault(breaker.name, _Known(breaker, now, unread))
-            known.breaker, known.read_at, known.unread = breaker, now, unread
-        return breaker
+            known = self._known.setdefault(answer.name, _Known(answer, now, unread=False))
+            overtaken = known.breaker.version > max(before, answer.version)
+            if not overtaken:
+                known.breaker, known.read_at, known.unread = answer, now, False
+            return known.breaker
 
     def _take_successes(self, name: str, since: datetime) -> int:
         with self._lock:

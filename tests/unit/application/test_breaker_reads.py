@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import NOW
+from tests.support.one_breaker import DUE, JOB, POLICY, Worker
 from tidemill.application.breakers import CACHED_FOR, Breakers
 from tidemill.domain.breaker import Breaker
 from tidemill.domain.errors import StoreUnavailableError
@@ -86,3 +87,24 @@ def test_a_job_whose_breaker_is_known_does_not_wait_for_the_read_of_another_brea
             assert pool.submit(breakers.look, "payments").result(timeout=5) == Breaker(name="payments", version=1)
         finally:
             answered.set()
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_an_answer_that_a_transition_has_overtaken_does_not_hide_it(known: bool) -> None:
+    """The answer to the one thread is under way while the other becomes the probe."""
+    worker = Worker(DUE)
+    if known:
+        worker.breakers.look("pay")
+    read = worker.item.read
+
+    def overtaken(name: str, *, consistent: bool = False) -> Breaker:
+        answer = read(name, consistent=consistent)
+        worker.item.read = read  # type: ignore[method-assign]
+        assert worker.breakers.admits(POLICY, JOB)
+        return answer
+
+    worker.item.read = overtaken  # type: ignore[method-assign]
+    worker.breakers.look("pay", afresh=True)
+
+    assert worker.breakers.succeeded(POLICY, JOB)
+    assert worker.item.breaker.closed

@@ -242,12 +242,35 @@ def test_successes_from_before_the_window_of_a_failure_do_not_count(
 @pytest.mark.parametrize("force", ["open", "closed"])
 def test_the_results_of_a_forced_breaker_decide_nothing(force: str) -> None:
     worker = Worker(ELECTED, force=force)
+    assert worker.fail(), "it was never asked"
     worker.breakers.look("pay")
 
-    assert worker.breakers.succeeded(POLICY, JOB)
-    assert worker.fail()
+    assert worker.breakers.succeeded(POLICY, OTHER)
+    assert worker.breakers.failed(POLICY, OTHER, call="c", error="Boom: x")
 
     assert (worker.item.tries, worker.item.counted, worker.item.breaker) == (0, [], ELECTED)
+
+
+@pytest.mark.parametrize("succeeds", [True, False])
+@pytest.mark.parametrize("force", ["open", "closed"])
+def test_the_probe_of_a_forced_breaker_ends_with_its_run(force: str, succeeds: bool) -> None:
+    """Or no other could take its place after the force, until its lease is over."""
+    worker = Worker(UNDER_WAY, force=force)
+    worker.breakers.look("pay")
+
+    assert worker.breakers.succeeded(POLICY, JOB) if succeeds else worker.fail()
+
+    assert worker.item.breaker == rules.given_up(UNDER_WAY)
+
+
+def test_a_job_that_was_elected_a_moment_ago_is_given_up() -> None:
+    worker = Worker(DUE)
+    worker.breakers.look("pay")
+    worker.item.breaker = ELECTED
+
+    worker.breakers.give_up("pay", JOB)
+
+    assert worker.item.breaker == rules.given_up(ELECTED)
 
 
 def test_a_success_of_a_breaker_that_was_never_asked_is_not_counted() -> None:
