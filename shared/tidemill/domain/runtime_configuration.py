@@ -55,8 +55,8 @@ LARGEST_DOCUMENT: Final = 32 * 1024
 _SETTINGS: Final = "settings"
 #: A list of the pauses of schedules that have ended or were replaced. A late call may have a time that fell into one.
 _PAST_PAUSES: Final = "past_pauses"
-#: So that they leave room for the settings.
-_MOST_PAST_PAUSES: Final = 20
+#: So that they leave room for the settings: they take a third of the largest document. The oldest goes first.
+_MOST_PAST_PAUSES: Final = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,7 +249,7 @@ class RuntimeConfiguration:
             if pause and pause.target.stops_schedules and (setting.name == name or not setting.in_force(now)):
                 # A function may use the pause until then.
                 until = min(setting.until or now + self.acts_within, now + self.acts_within)
-                past.append(replace(setting, until=until, value={}, reason=""))
+                past = _with_ended(past, replace(setting, until=until, value={}, by="", reason=""), self.acts_within)
         entries = [{"name": setting.name, **setting.encoded()} for setting in past[-_MOST_PAST_PAUSES:]]
         return {_PAST_PAUSES: entries} if entries or _PAST_PAUSES in self.document else {}
 
@@ -316,6 +316,14 @@ _CHECKS: Final[Mapping[str, Callable[[str, Any], object]]] = {
     CAP_PREFIX: cap_value,
     WEIGHT_PREFIX: weight_value,
 }
+
+
+def _with_ended(past: Sequence[Setting], ended: Setting, acts_within: timedelta) -> list[Setting]:
+    """The past pauses with this one. If it extended one of them, the two are one, as they are for `first_time`."""
+    extends = [one for one in past if one.name == ended.name and one.until and ended.at + acts_within <= one.until]
+    whole = [ended, *extends]
+    until = max(one.until for one in whole if one.until)
+    return [*(one for one in past if one not in extends), replace(ended, at=min(one.at for one in whole), until=until)]
 
 
 def drain_of(setting: Setting, *, ends_at: datetime) -> Drain | None:

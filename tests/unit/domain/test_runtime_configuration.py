@@ -163,18 +163,41 @@ def test_a_past_pause_is_kept_as_long_as_others_follow_it_without_a_gap() -> Non
 
     assert since == NOW
     resumed = RuntimeConfiguration(document=later.without_setting("pauses.type=t", now=NOW + 2 * month))
-    assert len(resumed.document["past_pauses"]) == 2
+    (past,) = resumed.document["past_pauses"]
+    assert (past["at"], past["until"]) == (NOW.isoformat(), (NOW + 2 * month + ACTS_WITHIN).isoformat())
     assert configured(replace(A_FLAG, at=NOW + 3 * month), **resumed.document).document["past_pauses"] == []
+
+
+def test_a_pause_that_is_extended_many_times_is_one_pause() -> None:
+    hour, made = timedelta(hours=1), NOTHING_SET
+    for number in range(100):
+        at = NOW + number * hour
+        made = configured(paused("type=t", at=at, until=at + 2 * hour), **made.document)
+
+    assert made.schedule_paused_since("t", Lane.BULK, scheduled=NOW + 100 * hour) == NOW
+    assert len(made.document["past_pauses"]) == 1
+
+
+@pytest.mark.parametrize("apart", [timedelta(seconds=1), timedelta(hours=1)])
+def test_two_pauses_of_a_target_with_times_between_them_stay_two(apart: timedelta) -> None:
+    first = configured(paused("type=t", until=NOW + timedelta(hours=1)))
+    again = NOW + timedelta(hours=1) - ACTS_WITHIN + apart
+    second = configured(paused("type=t", at=again), **first.document)
+    later = RuntimeConfiguration(document=second.without_setting("pauses.type=t", now=again + timedelta(hours=1)))
+
+    assert len(later.document["past_pauses"]) == 2
+    assert later.schedule_paused_since("t", Lane.BULK, scheduled=again + timedelta(minutes=30)) == again
 
 
 def test_many_past_pauses_leave_room_for_settings() -> None:
     made = NOTHING_SET
     for number in range(100):
-        at = NOW + number * timedelta(minutes=1)
-        made = configured(paused("type=t", at=at, reason="long " * 100), **made.document)
+        target, at = f"type={number:0>100}", NOW + number * SECOND
+        changed = configured(paused(target, at=at, reason="long " * 100), **made.document)
+        made = RuntimeConfiguration(document=changed.without_setting(f"pauses.{target}", now=at))
 
-    assert len(made.document["past_pauses"]) == 20
-    assert len(str(made.document)) < 5_000
+    assert [entry["name"][-3:] for entry in made.document["past_pauses"]] == [f"0{number}" for number in range(20, 100)]
+    assert len(json.dumps(made.document)) < 25_000
 
 
 @pytest.mark.parametrize(
