@@ -142,3 +142,11 @@ def client(table: Table) -> FaultyClient:
 @pytest.fixture
 def store(client: FaultyClient, table: Table) -> DynamoJobStore:
     return DynamoJobStore(client, table=table.name, retention=RETENTION)  # type: ignore[arg-type]  # a proxy
+
+
+@pytest.fixture
+def caplog(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    """Also the lines of the engine, which reach no handler of the root."""
+    logger().addHandler(caplog.handler)
+    yield caplog
+    logger().handlers.remove(caplog.handler)

@@ -151,3 +151,21 @@ def test_a_client_takes_the_span_that_is_recorded() -> None:
         assert current_traceparent() == f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
         with api.use_span(api.NonRecordingSpan(context)):
             assert current_traceparent() is None
+
+
+def test_a_variable_that_opentelemetry_refuses_stops_no_function(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refused() -> None:
+        raise ValueError("could not convert string to float: '10s'")
+
+    monkeypatch.setenv(Env.TRACING, "true")
+    monkeypatch.setattr("tidemill.telemetry.spans.Spans.of_this_function", refused)
+    tracing_module.tracing.cache_clear()
+    try:
+        assert type(tracing_module.tracing()) is Tracing
+    finally:
+        tracing_module.tracing.cache_clear()
+    assert [(record.getMessage(), vars(record)["error"]) for record in caplog.records] == [
+        ("no tracing", "ValueError: could not convert string to float: '10s'")
+    ]

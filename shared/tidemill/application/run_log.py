@@ -16,6 +16,11 @@ class RunLog(logging.LoggerAdapter[logging.Logger]):
     def __init__(self, fields: Mapping[str, object]) -> None:
         super().__init__(logging.getLogger(RUN_LOGGER), fields)
 
+    def isEnabledFor(self, level: int) -> bool:  # noqa: N802 - of `logging`
+        # A job file that configures `logging` disables the loggers that it does not name.
+        self.logger.disabled = False
+        return super().isEnabledFor(level)
+
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
         asked = kwargs.get("extra") or {}
         renamed = {f"{name}_" if name in _RESERVED else name: value for name, value in asked.items()}

@@ -59,17 +59,23 @@ def install() -> None:
     """Call it before job types are imported, since their loggers keep the stream of their creation. May be repeated."""
     if isinstance(sys.stdout, HandlerStream):
         return
-    formatter = logger().registered_formatter
+    formatter, level = logger().registered_formatter, _run_log_level()
     records = _Records(sys.stdout)
     records.setFormatter(formatter)
     root = logging.getLogger()
     for handler in root.handlers:
         handler.addFilter(_elsewhere)
     root.addHandler(records)
-    logging.getLogger(RUN_LOGGER).setLevel(os.environ.get("POWERTOOLS_LOG_LEVEL", "INFO"))
+    logging.getLogger(RUN_LOGGER).setLevel(level)
     # A traceback or a warning goes to standard error.
     sys.stdout = cast("TextIO", HandlerStream(sys.stdout, level=logging.INFO, formatter=formatter))
     sys.stderr = cast("TextIO", HandlerStream(sys.stderr, level=logging.WARNING, formatter=formatter))
+
+
+def _run_log_level() -> str:
+    """As Powertools reads the variable: in any case, and `INFO` for an unknown name, which must stop no worker."""
+    name = os.environ.get("POWERTOOLS_LOG_LEVEL", "").upper()
+    return name if name in logging.getLevelNamesMapping() else "INFO"
 
 
 def remove() -> None:

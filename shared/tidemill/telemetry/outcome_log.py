@@ -1,6 +1,7 @@
 """Writes the log lines and the metrics of outcomes. A log message is a constant; the details are its fields."""
 
 import itertools
+import logging
 import os
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -136,9 +137,16 @@ def job_files_broken(faults: Sequence[JobFileError]) -> None:
 
 
 def new_logger(name: str) -> Logger:
-    """No variable of the environment changes its level, because a line may carry metrics."""
+    """Neither a variable of the environment nor the app changes it, because a line may carry metrics.
+
+    A job file may configure `logging`. That disables the registered loggers which it does not name, and its own handler
+    of all records would write each metric once more.
+    """
     withhold = bool(os.environ.get(Env.WITHHOLD_EXCEPTION_TEXT))
-    return Logger(service=name, level="INFO", sampling_rate=0, logger_formatter=LineFormat(withhold=withhold))
+    made = Logger(service=name, level="INFO", sampling_rate=0, logger_formatter=LineFormat(withhold=withhold))
+    logging.getLogger(name).propagate = False
+    del logging.Logger.manager.loggerDict[name]
+    return made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

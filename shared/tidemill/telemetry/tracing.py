@@ -48,13 +48,16 @@ class Tracing:
 
 @cache
 def tracing() -> Tracing:
-    """The tracing of the stage. Without the packages of OpenTelemetry, jobs run without spans, and a line says so."""
+    """The tracing of the stage. If that cannot begin, jobs run without spans, and a line says so.
+
+    A package of OpenTelemetry may be missing, or refuse the value of one of its variables.
+    """
     if os.environ.get(Env.TRACING) != "true":
         return Tracing()
     try:
         from tidemill.telemetry.spans import Spans  # noqa: PLC0415 - only a stage with tracing has its packages
 
         return Spans.of_this_function()
-    except ImportError as error:
-        logger().error("no tracing: a package is missing", extra={"error": str(error)})
+    except Exception as error:  # noqa: BLE001 - no job depends on its spans
+        logger().error("no tracing", extra={"error": f"{type(error).__name__}: {error}"})
         return Tracing()

@@ -281,3 +281,15 @@ def test_the_level_of_run_log_is_that_of_tidemills_lines() -> None:
 
     assert output.line()["message"] == "sent"
     assert logging.getLogger(RUN_LOGGER).level == logging.INFO
+
+
+@pytest.mark.parametrize(
+    ("variable", "level"), [("debug", logging.DEBUG), ("", logging.INFO), ("loud", logging.INFO), ("10", logging.INFO)]
+)
+def test_no_text_in_the_variable_of_the_level_stops_a_worker(
+    monkeypatch: pytest.MonkeyPatch, variable: str, level: int
+) -> None:
+    monkeypatch.setenv("POWERTOOLS_LOG_LEVEL", variable)
+
+    with worker():
+        assert logging.getLogger(RUN_LOGGER).level == level
