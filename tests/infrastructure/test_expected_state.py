@@ -61,7 +61,8 @@ def test_reconcile_may_read_each_of_them_and_knows_its_stack(dev: Synthesised, s
             continue
         action = "lambda:GetEventSourceMapping" if state.kind is Kind.MAPPING else "scheduler:GetSchedule"
         assert action in policies
-        assert f'{{"Ref": "{state.logical_id}"}}' in policies
+        names = f'{{"Ref": "{state.logical_id}"}}' if state.kind is Kind.MAPPING else ":schedule/default/*"
+        assert names in policies
 
 
 def test_reconcile_may_compare_what_an_app_adds_to_the_stack_of_the_pipeline(tmp_path: Path) -> None:
@@ -81,14 +82,24 @@ def test_reconcile_may_compare_what_an_app_adds_to_the_stack_of_the_pipeline(tmp
     resources = synthesis.resources("Pipeline")
     (policy,) = (each for id_, each in resources.items() if id_.startswith("ReconcileComparison"))
     allowed = json.dumps(policy)
-    compared = [
-        id_
-        for id_, each in resources.items()
-        if each["Type"] in {"AWS::Lambda::EventSourceMapping", "AWS::Scheduler::Schedule"}
-    ]
-    assert {"Own"} < set(compared)
-    assert [id_ for id_ in compared if f'{{"Ref": "{id_}"}}' not in allowed] == []
-    assert ":schedule/mine/" in allowed
+    mappings = [id_ for id_, each in resources.items() if each["Type"] == "AWS::Lambda::EventSourceMapping"]
+    assert [id_ for id_ in mappings if f'{{"Ref": "{id_}"}}' not in allowed] == []
+    assert [name in allowed for name in (":schedule/default/*", ":schedule/mine/*")] == [True, True]
+
+
+def test_many_periodic_types_need_no_more_room_in_a_policy(tmp_path: Path) -> None:
+    """A role has at most 10,240 characters of policies, and a deployment that needs more is rolled back."""
+    declared = '@job_type("report.number-{0}", payload=P, schedule="rate(1 hour)")\ndef report_{0}(payload, run): ...\n'
+
+    def policy(types: int) -> str:
+        (folder := tmp_path / str(types)).mkdir()
+        code = "from tidemill import job_type\n" + "".join(declared.format(number) for number in range(types))
+        resources = Synthesis(folder, code).resources("Pipeline")
+        assert sum(each["Type"] == "AWS::Scheduler::Schedule" for each in resources.values()) >= types
+        (found,) = (each for id_, each in resources.items() if id_.startswith("ReconcileComparison"))
+        return json.dumps(found)
+
+    assert policy(1) == policy(40)
 
 
 def test_every_value_of_the_template_is_understood(states: list[Expected]) -> None:

@@ -45,8 +45,9 @@ def math(expression: str, period: Duration = MINUTE, **metrics: cloudwatch.Metri
 
 
 def sum_of(metrics: Mapping[str, cloudwatch.Metric], period: Duration = MINUTE) -> cloudwatch.MathExpression:
-    """0 where none has data. Its graph shows which of the metrics rose."""
-    return math(" + ".join(f"FILL({id_}, 0)" for id_ in metrics), period, **metrics)
+    """0 where none has data. Its graph shows which of the metrics rose. A name may have dashes, and an id may not."""
+    by_id = {name.replace("-", "_"): metric for name, metric in metrics.items()}
+    return math(" + ".join(f"FILL({id_}, 0)" for id_ in by_id), period, **by_id)
 
 
 def over_lanes(config: StageConfig, metric: Metric) -> cloudwatch.MathExpression:

@@ -108,8 +108,9 @@ class ScheduledFunctions:
                 arn_format=ArnFormat.COLON_RESOURCE_NAME,
             )
 
-        def schedule(resource: scheduler.CfnSchedule) -> str:
-            name = f"{resource.group_name or 'default'}/{resource.ref}"
+        def schedules(resource: scheduler.CfnSchedule) -> str:
+            """All of its group. IAM bounds the policies of a role to 10,240 characters, some forty names."""
+            name = f"{resource.group_name or 'default'}/*"
             return stack.format_arn(service="scheduler", resource="schedule", resource_name=name)
 
         # An adopted jobs table is not in the stack.
@@ -122,7 +123,7 @@ class ScheduledFunctions:
                 "cloudformation:GetTemplate": [stack.stack_id],
                 "cloudformation:ListStackResources": [stack.stack_id],
                 "lambda:GetEventSourceMapping": Lazy.list(_Arns(stack, lambda_.CfnEventSourceMapping, mapping)),
-                "scheduler:GetSchedule": Lazy.list(_Arns(stack, scheduler.CfnSchedule, schedule)),
+                "scheduler:GetSchedule": Lazy.list(_Arns(stack, scheduler.CfnSchedule, schedules)),
                 "sqs:GetQueueAttributes": Lazy.list(_Arns(stack, sqs.CfnQueue, attribute)),
                 **{action: Lazy.list(tables) for action in DESCRIBE_TABLE},
                 # A mapping that a repair added for a new stream is found by a list, and composite alarms only by
