@@ -7,7 +7,7 @@ This module does not import aws-lambda-powertools.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -312,7 +312,7 @@ class Tidemill:
         """
         return self._flows.cancel(self._tenant, flow_id) is not None
 
-    def submit_many(self, submissions: Sequence[Submission], *, traceparent: str | None = None) -> list[Answer]:
+    def submit_many(self, submissions: Iterable[Submission], *, traceparent: str | None = None) -> list[Answer]:
         """One answer each, in their order: the value that `submit` returns, or the error that it raises.
 
         The client's connections bound the number of parallel writes. Submissions of one group are written in their

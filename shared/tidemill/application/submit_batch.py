@@ -27,7 +27,7 @@ _Chain = list[tuple[int, PendingSubmission]]
 
 def submit_all(
     submit: Submit,
-    submissions: Sequence[Submission | TidemillError],
+    submissions: Iterable[Submission | TidemillError],
     *,
     tenant: str,
     trace: str,
@@ -43,7 +43,8 @@ def submit_all(
     deadline = None if seconds is None else time.monotonic() + seconds
     answers: dict[int, Answer] = {}
     pendings: _Chain = []
-    for index, submission in enumerate(submissions):
+    asked = list(submissions)
+    for index, submission in enumerate(asked):
         if isinstance(submission, TidemillError):
             answers[index] = submission
             continue
@@ -66,7 +67,7 @@ def submit_all(
             parts = _parts(chains)
             answers |= chained.from_iterable(pool.map(lambda part: _written(together, part), parts))
         list(pool.map(write, [chain for chain in chains if not _answered(chain, answers)]))
-    return [answers[index] for index in range(len(submissions))]
+    return [answers[index] for index in range(len(asked))]
 
 
 def _chains(pendings: _Chain) -> Sequence[_Chain]:
