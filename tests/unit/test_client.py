@@ -141,13 +141,6 @@ def test_many_submissions_have_one_answer_each_in_their_order(
     assert len(_stored(table)) == sum(isinstance(answer, Accepted) and not answer.replayed for answer in answers)
 
 
-def test_many_may_come_from_an_iterator(tidemill: Tidemill, table: Table) -> None:
-    answers = tidemill.submit_many(_noop(number) for number in range(3))
-
-    assert [type(answer) for answer in answers] == [Accepted] * 3
-    assert len(_stored(table)) == 3
-
-
 def test_many_are_written_in_parallel_up_to_the_connections_of_the_client(
     tidemill: Tidemill, client: FaultyClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,7 +153,7 @@ def test_many_are_written_in_parallel_up_to_the_connections_of_the_client(
 
     monkeypatch.setattr(Submit, "insert", met)
 
-    answers = tidemill.submit_many([_noop(n) for n in range(2 * clients.POOL_SIZE)])
+    answers = tidemill.submit_many(_noop(n) for n in range(2 * clients.POOL_SIZE))
 
     assert all(isinstance(answer, Accepted) for answer in answers)
 

@@ -126,7 +126,7 @@ OUTSIDE: Final = (
     Mutant(
         "answers of a batch come as they please",
         modules.BATCHES,
-        "return [answers[index] for index in range(len(submissions))]",
+        "return [answers[index] for index in range(len(asked))]",
         "return list(answers.values())",
     ),
     Mutant(
