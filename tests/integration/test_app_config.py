@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.builders import SECOND
 from tests.support.deployed_functions import Mill
-from tests.support.fake_app_config import FakeAppConfig
+from tests.support.fake_app_config import MOST_VERSIONS, FakeAppConfig
 from tidemill import composition
 from tidemill.application.configuration import CachedConfiguration, ConfigurationStore, Configurator
 from tidemill.aws import clients
@@ -239,11 +239,41 @@ def test_a_change_waits_for_other_deployments_for_27_seconds(world: World, befor
     assert (world.aws.deployed is not None) is takes
 
 
+def test_after_a_conflict_with_a_newer_version_the_older_one_is_not_deployed(world: World) -> None:
+    """It was accepted, and may be a pause."""
+    deployed: list[int] = []
+
+    def another_operator() -> None:
+        world.set(world.copied(), "b", 2)
+        world.aws.deployment_errors = ["ConflictException"]
+
+    world.aws.meanwhile = another_operator
+    world.aws.after_deployment = lambda copy: deployed.append(json.loads(copy)["version"])
+    world.set(world.copied(), "a", 1)
+
+    assert deployed == [2, 2]
+
+
+def test_old_versions_are_deleted_so_that_changes_go_on(world: World) -> None:
+    for number in range(MOST_VERSIONS + 10):
+        world.set(world.copied(), "a", number)
+
+    assert sorted(world.aws.versions) == list(range(MOST_VERSIONS + 10 - 20, MOST_VERSIONS + 11))
+
+
+def test_without_the_right_to_delete_old_versions_a_change_is_deployed(world: World) -> None:
+    world.aws.deletion_error = "AccessDeniedException"
+    for number in range(22):
+        world.set(world.copied(), "a", number)
+
+    assert (len(world.aws.versions), world.copied().read().version) == (22, 22)
+
+
 def test_a_late_deployment_of_an_older_version_is_followed_by_the_newer(world: World) -> None:
     world.aws.meanwhile = lambda: world.set(world.copied(), "b", 2)
     world.set(world.copied(), "a", 1)
 
-    assert [json.loads(one)["version"] for one in world.aws.versions] == [1, 2, 2]
+    assert [json.loads(one)["version"] for one in world.aws.versions.values()] == [1, 2, 2]
     assert world.copied().read().version == 2
 
 

@@ -7,13 +7,20 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+#: For the test: AWS does not say how many it takes.
+MOST_VERSIONS = 40
+_PAGE = 7
+
 
 class FakeAppConfig:
     """The calls of the clients `appconfig` and `appconfigdata` that Tidemill makes."""
 
     def __init__(self) -> None:
         self.meta = SimpleNamespace(events=SimpleNamespace(register=lambda *_, **__: None, unregister=lambda *_: None))
-        self.versions: list[bytes] = []
+        self.versions: dict[int, bytes] = {}
+        self._made = 0
+        #: Of each deletion of a version.
+        self.deletion_error = ""
         self.deployed: bytes | None = None
         self.polls = 0
         self.sessions = 0
@@ -25,11 +32,26 @@ class FakeAppConfig:
         self.deployment_errors: list[str] = []
         #: Called before the next deployment.
         self.meanwhile: Callable[[], object] | None = None
+        #: Called with what was deployed.
+        self.after_deployment: Callable[[bytes], object] = lambda _copy: None
         self._tokens: dict[str, bytes | None] = {}
 
     def create_hosted_configuration_version(self, *, Content: bytes, **_: str) -> dict[str, Any]:  # noqa: N803
-        self.versions.append(Content)
-        return {"VersionNumber": len(self.versions)}
+        if len(self.versions) == MOST_VERSIONS:
+            raise _error("ServiceQuotaExceededException", "CreateHostedConfigurationVersion")
+        self._made += 1
+        self.versions[self._made] = Content
+        return {"VersionNumber": self._made}
+
+    def list_hosted_configuration_versions(self, *, NextToken: str = "0", **_: str) -> dict[str, Any]:  # noqa: N803
+        begin, numbers = int(NextToken), sorted(self.versions)
+        more = {"NextToken": str(begin + _PAGE)} if begin + _PAGE < len(numbers) else {}
+        return {"Items": [{"VersionNumber": each} for each in numbers[begin : begin + _PAGE]], **more}
+
+    def delete_hosted_configuration_version(self, *, VersionNumber: int, **_: str) -> None:  # noqa: N803
+        if self.deletion_error:
+            raise _error(self.deletion_error, "DeleteHostedConfigurationVersion")
+        del self.versions[VersionNumber]
 
     def start_deployment(self, *, ConfigurationVersion: str, **_: str) -> None:  # noqa: N803
         self.deployments += 1
@@ -38,7 +60,8 @@ class FakeAppConfig:
             meanwhile()
         if self.deployment_errors:
             raise _error(self.deployment_errors.pop(0), "StartDeployment")
-        self.deployed = self.versions[int(ConfigurationVersion) - 1]
+        self.deployed = self.versions[int(ConfigurationVersion)]
+        self.after_deployment(self.deployed)
 
     def start_configuration_session(self, **_: str) -> dict[str, Any]:
         self.sessions += 1

@@ -6,6 +6,7 @@ The item of the jobs table stays the record of all changes. AppConfig has a copy
 import json
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
@@ -29,6 +30,8 @@ ACTS_WITHIN: Final = timedelta(minutes=1)
 #: A deployment takes seconds, and an environment has one at a time.
 _TRIES: Final = 10
 _PAUSE_SECONDS: Final = 3.0
+#: Versions beside that of a new change. The history is in the jobs table.
+_KEPT: Final = 20
 #: https://docs.aws.amazon.com/appconfig/2019-10-09/APIReference/API_appconfigdata_GetLatestConfiguration.html
 _NOTHING_DEPLOYED: Final = "ResourceNotFoundException"
 
@@ -134,39 +137,65 @@ class AppConfigConfiguration:
             raise StoreUnavailableError(f"AppConfig did not answer: {error.__cause__ or error}") from error
 
     def _deploy_latest(self) -> None:
-        """Another operator may have written a newer record meanwhile, whose copy this one must not replace for long."""
-        present = self._record.read(consistent=True)
-        while True:
-            self._deploy(present)
-            latest = self._record.read(consistent=True)
-            if latest.version == present.version:
-                return
-            present = latest
+        """Deploy the record, until AppConfig has the version that it has then: other operators write and deploy too.
 
-    def _deploy(self, present: RuntimeConfiguration) -> None:
-        copy = {"table": self._table, "version": present.version, "document": present.document}
-        writer, place = self._writer(), self._place
-        made = writer.create_hosted_configuration_version(
-            ApplicationId=place.application,
-            ConfigurationProfileId=place.profile,
-            ContentType="application/json",
-            Content=json.dumps(copy).encode(),
-        )
-        for last in [False] * (_TRIES - 1) + [True]:
+        A conflict is mostly with such a deployment, of a newer version, which this one must not replace.
+        """
+        self._delete_old()
+        present = self._record.read(consistent=True)
+        number, conflicts = self._hosted(present), 0
+        while True:
             try:
-                writer.start_deployment(
-                    ApplicationId=place.application,
-                    EnvironmentId=place.environment,
-                    DeploymentStrategyId=place.strategy,
-                    ConfigurationProfileId=place.profile,
-                    ConfigurationVersion=str(made["VersionNumber"]),
-                )
+                self._start(number)
+                deployed = present.version
             except ClientError as error:
-                if last or error.response["Error"]["Code"] != "ConflictException":
+                deployed, conflicts = None, conflicts + 1
+                if conflicts == _TRIES or error.response["Error"]["Code"] != "ConflictException":
                     raise
                 self._pause(_PAUSE_SECONDS)
-            else:
+            latest = self._record.read(consistent=True)
+            if latest.version == deployed:
                 return
+            if latest.version != present.version:
+                present, number = latest, self._hosted(latest)
+
+    def _hosted(self, present: RuntimeConfiguration) -> str:
+        """The number that AppConfig gives to its copy."""
+        copy = {"table": self._table, "version": present.version, "document": present.document}
+        made = self._writer().create_hosted_configuration_version(
+            **self._profile, ContentType="application/json", Content=json.dumps(copy).encode()
+        )
+        return str(made["VersionNumber"])
+
+    def _start(self, number: str) -> None:
+        self._writer().start_deployment(
+            **self._profile,
+            EnvironmentId=self._place.environment,
+            DeploymentStrategyId=self._place.strategy,
+            ConfigurationVersion=number,
+        )
+
+    def _delete_old(self) -> None:
+        """AppConfig keeps a bounded number of versions, and takes no further one then. The next change tries again.
+
+        https://docs.aws.amazon.com/appconfig/2019-10-09/APIReference/API_CreateHostedConfigurationVersion.html
+        """
+        writer = self._writer()
+        numbers: list[int] = []
+        page: dict[str, str] = {}
+        with suppress(*AWS_ERRORS):
+            while True:
+                listed = writer.list_hosted_configuration_versions(**self._profile, **page)
+                numbers += [each["VersionNumber"] for each in listed["Items"]]
+                if "NextToken" not in listed:
+                    break
+                page = {"NextToken": listed["NextToken"]}
+            for number in sorted(numbers)[:-_KEPT]:
+                writer.delete_hosted_configuration_version(**self._profile, VersionNumber=number)
+
+    @property
+    def _profile(self) -> dict[str, str]:
+        return {"ApplicationId": self._place.application, "ConfigurationProfileId": self._place.profile}
 
 
 def _slow(read: RuntimeConfiguration) -> RuntimeConfiguration:
