@@ -25,9 +25,10 @@ class StageLimits:
 def limits_of(templates: Iterable[Mapping[str, Any]]) -> StageLimits:
     """Of the stack with the lanes, among all stacks of one stage."""
     for template in templates:
-        resources = template["Resources"].values()
-        if lanes := _of(resources, "AWS::Lambda::EventSourceMapping", "ScalingConfig", "MaximumConcurrency"):
-            shards = _of(resources, "AWS::Lambda::Function", "Environment", "Variables", Env.INDEX_SHARDS)
+        resources = template.get("Resources", {}).values()
+        lanes = _of(resources, "AWS::Lambda::EventSourceMapping", "ScalingConfig", "MaximumConcurrency")
+        # The app may add a queue with a function to another stack.
+        if lanes and (shards := _of(resources, "AWS::Lambda::Function", "Environment", "Variables", Env.INDEX_SHARDS)):
             rates = _of(resources, "AWS::ApiGatewayV2::Stage", "DefaultRouteSettings", "ThrottlingRateLimit")
             warm = _of(resources, "AWS::DynamoDB::Table", "WarmThroughput", "WriteUnitsPerSecond")
             streams = _of(resources, "AWS::Lambda::EventSourceMapping", "ParallelizationFactor")
@@ -42,12 +43,12 @@ def limits_of(templates: Iterable[Mapping[str, Any]]) -> StageLimits:
 
 
 def _of(resources: Iterable[Mapping[str, Any]], type_: str, *path: str) -> list[int]:
-    """The values at the path, of the resources that have it."""
+    """The values at the path, of the resources that have a number there."""
     values = []
     for resource in resources:
-        value: Any = resource["Properties"] if resource["Type"] == type_ else {}
+        value: Any = resource.get("Properties") if resource["Type"] == type_ else None
         for name in path:
-            value = value.get(name, {})
-        if value != {}:
+            value = value.get(name) if isinstance(value, Mapping) else None
+        if isinstance(value, int | str) and str(value).isdecimal():
             values.append(int(value))
     return values

@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from tidemill.names import WAKE_PARTS
 
+#: Of a function that names none: https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
+_DEFAULT_MEMORY_MB: Final = 128
 _MINUTES: Final = {"minute": 1, "hour": 60, "day": 24 * 60}
 _MINUTES_PER_MONTH: Final = 365 * 24 * 60 / 12
 #: The values of the first fields of a cron expression: minutes, and hours.
@@ -42,7 +44,7 @@ class StageParts:
 
 def parts_of(templates: Iterable[Mapping[str, Any]]) -> StageParts:
     """Of all stacks of one stage."""
-    resources = [resource for template in templates for resource in template["Resources"].values()]
+    resources = [resource for template in templates for resource in template.get("Resources", {}).values()]
     kinds = Counter(resource["Type"] for resource in resources)
     calls: defaultdict[str, float] = defaultdict(float)
     wakes = 0.0
@@ -64,7 +66,7 @@ def parts_of(templates: Iterable[Mapping[str, Any]]) -> StageParts:
         reconcile_calls=calls["reconcile"],
         other_calls=calls["other"],
         snapshot_gigabytes=sum(
-            function["MemorySize"] / 1024
+            function.get("MemorySize", _DEFAULT_MEMORY_MB) / 1024
             for function in _of(resources, "AWS::Lambda::Function")
             if function.get("SnapStart", {}).get("ApplyOn") == "PublishedVersions"
         ),
@@ -72,12 +74,15 @@ def parts_of(templates: Iterable[Mapping[str, Any]]) -> StageParts:
 
 
 def calls_per_month(expression: str) -> float:
-    """Of a schedule. A cron expression counts its minutes and hours, and each day: an upper bound.
+    """Of a schedule. A single time is one call.
 
+    A cron expression counts its minutes and hours, and each day: an upper bound.
     https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html
     """
     if rate := re.fullmatch(r"rate\((\d+) (minute|hour|day)s?\)", expression):
         return _MINUTES_PER_MONTH / (int(rate[1]) * _MINUTES[rate[2]])
+    if expression.startswith("at("):
+        return 1
     minutes, hours, *_ = expression.removeprefix("cron(").split()
     a_day = _matching(minutes, _VALUES[0]) * _matching(hours, _VALUES[1])
     return a_day * _MINUTES_PER_MONTH / _MINUTES["day"]
@@ -96,7 +101,7 @@ def _matching(field: str, values: int) -> int:
 
 
 def _of(resources: Iterable[Mapping[str, Any]], type_: str) -> list[Mapping[str, Any]]:
-    return [resource["Properties"] for resource in resources if resource["Type"] == type_]
+    return [resource.get("Properties", {}) for resource in resources if resource["Type"] == type_]
 
 
 def _metrics(alarm: Mapping[str, Any]) -> int:

@@ -42,8 +42,8 @@ class BusyStage:
 
 
 def busy_stage(templates: Iterable[Mapping[str, Any]]) -> BusyStage:
-    """Of all stacks of one stage, as they were synthesised."""
-    every = [template["Resources"] for template in templates]
+    """Of all stacks of one stage, as they were synthesised. What an app adds counts if its limits are numbers."""
+    every = [template.get("Resources", {}) for template in templates]
     return BusyStage(
         lanes=[lane for resources in every for lane in _lanes(resources)],
         requests_per_second=sum(
@@ -75,26 +75,29 @@ def sentence(templates: Sequence[Mapping[str, Any]]) -> str:
 
 def _lanes(resources: Mapping[str, Any]) -> Iterator[BusyLane]:
     for mapping in _of(resources, "AWS::Lambda::EventSourceMapping"):
-        if scaling := mapping.get("ScalingConfig"):
+        concurrency = mapping.get("ScalingConfig", {}).get("MaximumConcurrency")
+        if isinstance(concurrency, int):
             function = _named(resources, _named(resources, mapping))
             yield BusyLane(
-                max_concurrency=scaling["MaximumConcurrency"],
+                max_concurrency=concurrency,
                 batch=mapping.get("BatchSize", DEFAULT_BATCH),
                 memory_mb=function.get("MemorySize", FUNCTION_MB),
             )
 
 
 def _named(resources: Mapping[str, Any], by: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The alias of a mapping, or the function of an alias; empty if it is in another stack."""
-    id_ = by.get("FunctionName", {}).get("Ref", "")
+    """The alias of a mapping, or the function of an alias; empty for one of another stack, and one with a name."""
+    name = by.get("FunctionName")
+    id_ = name.get("Ref", "") if isinstance(name, Mapping) else ""
     properties: Mapping[str, Any] = resources.get(id_, {}).get("Properties", {})
     return properties
 
 
 def _of(resources: Mapping[str, Any], type_: str) -> Iterator[Mapping[str, Any]]:
-    return (each["Properties"] for each in resources.values() if each["Type"] == type_)
+    return (each.get("Properties", {}) for each in resources.values() if each["Type"] == type_)
 
 
 def _rates(stage: Mapping[str, Any]) -> Iterator[int]:
-    settings = [stage["DefaultRouteSettings"], *stage.get("RouteSettings", {}).values()]
-    return (each["ThrottlingRateLimit"] for each in settings)
+    settings = [stage.get("DefaultRouteSettings", {}), *stage.get("RouteSettings", {}).values()]
+    rates = (each.get("ThrottlingRateLimit") for each in settings)
+    return (rate for rate in rates if isinstance(rate, int))

@@ -1,13 +1,18 @@
 """The worst day of a stage."""
 
+from typing import Any
+
 import pytest
 
 from tidemill.cost import list_prices
 from tidemill.cost.aws_quotas import TABLE_WRITE_UNITS
 from tidemill.cost.bill import total
 from tidemill.cost.job_usage import DAY_SECONDS, of_one_job
+from tidemill.cost.measured import FUNCTION_MB
 from tidemill.cost.profile import Profile
-from tidemill.cost.worst_day import BusyLane, BusyStage, bill
+from tidemill.cost.stage_limits import StageLimits, limits_of
+from tidemill.cost.stage_parts import parts_of
+from tidemill.cost.worst_day import BusyLane, BusyStage, bill, busy_stage
 
 LANE = BusyLane(max_concurrency=2, batch=10, memory_mb=512)
 
@@ -45,3 +50,40 @@ def test_more_workers_or_requests_cost_more_until_the_quota_of_the_table() -> No
 def test_the_bill_uses_the_prices_of_the_file() -> None:
     prices = list_prices.all_prices().values()
     assert all(line.price in prices for line in bill(BusyStage(lanes=[LANE], requests_per_second=1)))
+
+
+#: As an app may add them: without throttling, with a name and a limit of its own, without anything.
+OF_AN_APP: list[dict[str, Any]] = [
+    {"Resources": {"Stage": {"Type": "AWS::ApiGatewayV2::Stage", "Properties": {"StageName": "$default"}}}},
+    {
+        "Resources": {
+            "Mapping": {
+                "Type": "AWS::Lambda::EventSourceMapping",
+                "Properties": {"FunctionName": {"Ref": "Own"}, "ScalingConfig": {"MaximumConcurrency": 5}},
+            },
+            "Own": {
+                "Type": "AWS::Lambda::Function",
+                "Properties": {"FunctionName": "own", "SnapStart": {"ApplyOn": "PublishedVersions"}},
+            },
+            "Limited": {
+                "Type": "AWS::Lambda::EventSourceMapping",
+                "Properties": {"FunctionName": "own", "ScalingConfig": {"MaximumConcurrency": {"Ref": "Most"}}},
+            },
+            "Queue": {"Type": "AWS::SQS::Queue"},
+            "Once": {
+                "Type": "AWS::Scheduler::Schedule",
+                "Properties": {"ScheduleExpression": "at(2030-01-01T00:00:00)", "Target": {"Arn": "own"}},
+            },
+        }
+    },
+    {"Outputs": {}},
+]
+
+
+def test_what_an_app_adds_stops_no_synth_and_no_calculation() -> None:
+    assert busy_stage(OF_AN_APP) == BusyStage(
+        lanes=[BusyLane(max_concurrency=5, batch=10, memory_mb=FUNCTION_MB)], requests_per_second=0
+    )
+    assert limits_of(OF_AN_APP) == StageLimits()
+    parts = parts_of(OF_AN_APP)
+    assert (parts.other_calls, parts.polled_queues, parts.snapshot_gigabytes) == (1, 2, 0.125)
