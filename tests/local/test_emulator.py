@@ -7,7 +7,10 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from uuid import uuid4
 
@@ -125,6 +128,34 @@ def test_the_process_id_of_another_program_is_left_alone(folder: Path) -> None:
     (folder / "emulator.json").write_text(json.dumps({"pid": os.getpid(), "port": free_port()}))
     assert emulator.find(folder) is None
     emulator.stop(folder)
+
+
+class Late(BaseHTTPRequestHandler):
+    """The first request is not answered in time."""
+
+    requests = 0
+
+    def do_GET(self) -> None:
+        Late.requests += 1
+        self.send_response(HTTPStatus.SERVICE_UNAVAILABLE if Late.requests == 1 else HTTPStatus.OK)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_a_busy_emulator_is_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else `make up` would end it, and its jobs would be lost."""
+    monkeypatch.setattr(processes, "emulators", lambda _folder: [os.getpid()])
+    folder.mkdir(parents=True)
+    with HTTPServer(("127.0.0.1", 0), Late) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        (folder / "emulator.json").write_text(json.dumps({"pid": os.getpid(), "port": server.server_port}))
+        found = emulator.find(folder)
+        server.shutdown()
+
+    assert found
+    assert Late.requests == 2
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": 1}'])

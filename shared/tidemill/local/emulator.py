@@ -64,12 +64,20 @@ def leave_running(folder: Path) -> Emulator:
 
 
 def find(folder: Path) -> Emulator | None:
-    """The emulator of the instance in `folder` if it runs and answers, otherwise None."""
+    """The emulator of the instance in `folder` if it runs and answers, otherwise None. A busy one answers late."""
     try:
         emulator = Emulator(**json.loads((folder / "emulator.json").read_text()))
     except (OSError, ValueError, TypeError):
         return None
-    return emulator if emulator.pid in processes.emulators(folder) and emulator.is_healthy() else None
+
+    def found() -> str | None:
+        if emulator.pid not in processes.emulators(folder):
+            return "ended"
+        return "answers" if emulator.is_healthy() else None
+
+    with contextlib.suppress(WaitError):
+        return emulator if wait_until(found, START_PATIENCE_SECONDS, "the emulator to answer") == "answers" else None
+    return None
 
 
 def stop(folder: Path) -> None:
