@@ -21,7 +21,7 @@ from shortener.click import CLICK, LONGEST_HEADER_CHARACTERS, Click
 from shortener.client_address import client_address, fingerprint
 from shortener.link_codes import is_code
 from shortener.names import VISITORS, Env
-from tidemill import KeyReusedError, StoreUnavailableError, Submission, TransactionConflictError, setting
+from tidemill import KeyReusedError, Submission, TransactionConflictError, setting
 from tidemill.client import Tidemill
 from tidemill.http import REPLAYED, ProblemError, caller_trace, idempotency_key, resolver
 from tidemill.telemetry import Telemetry, logger
@@ -66,7 +66,7 @@ def _submit(click: Click, *, key: str | None, trace: str) -> bool:
     except (KeyReusedError, TransactionConflictError):
         # A click with this key exists, of another visitor or day, or a worker is settling it at this moment.
         return True
-    except StoreUnavailableError as error:
+    except Exception as error:  # noqa: BLE001 - the link matters more to the visitor, and the metric reports the gap
         telemetry.not_accepted(click_enrich, error)
         return False
     finally:
@@ -93,7 +93,7 @@ def _visitor(address: str | None, code: str) -> str | None:
     """None also while the key of the hash cannot be read: a click without a visitor is better than no click."""
     try:
         return None if address is None else fingerprint(address, code=code, day=clock.now().date())
-    except StoreUnavailableError as error:
+    except Exception as error:  # noqa: BLE001 - as in `_submit`
         logger().warning("visitor not identified", extra={"error": str(error)})
         return None
 

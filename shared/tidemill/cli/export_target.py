@@ -42,6 +42,7 @@ class FileTarget:
         if self.path.exists():
             raise _exists(self.name)
         with _temporary_file(self.path.parent) as file:
+            self._require_links(file.name)
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -50,6 +51,18 @@ class FileTarget:
                 os.link(file.name, self.path)
             except FileExistsError as error:
                 raise _exists(self.name) from error
+
+    def _require_links(self, temporary: str) -> None:
+        """Before the scan of a table, which may take hours."""
+        probe = Path(f"{temporary}.link")
+        try:
+            os.link(temporary, probe)
+        except OSError as error:
+            raise CommandError(
+                f"the file system of {self.path.parent} has no hard links, by which an export gets its name",
+                remedy="Export to another folder, or to S3.",
+            ) from error
+        probe.unlink()
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from tidemill.application.job_types import JobType
 from tidemill.application.submit import Accepted
 from tidemill.domain.breaker import Breaker
 from tidemill.domain.dispatch import Dispatch
-from tidemill.domain.errors import JobFileError, TidemillError
+from tidemill.domain.errors import JobFileError
 from tidemill.domain.governor import Governed
 from tidemill.domain.job import Job
 from tidemill.domain.job_message import DeadLetter, Reference, reference_of
@@ -202,7 +202,7 @@ class Telemetry:
         """The owner cancelled or retried the job. A running job is not cancelled yet: its state is still running."""
         logger().info(what, extra=job_fields(job) | {"state": job.state})
 
-    def not_accepted(self, job_type: JobType, error: TidemillError) -> None:
+    def not_accepted(self, job_type: JobType, error: Exception) -> None:
         """The store did not accept a submission, and the caller continues without the job."""
         self._count(job_type.lane, Metric.NOT_ACCEPTED)
         logger().error("not accepted", extra={"job_type": job_type.name, "lane": job_type.lane, "error": str(error)})

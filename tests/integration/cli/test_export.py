@@ -1,6 +1,7 @@
 """`export`: the jobs that it selects, their lines, and the target, which appears whole or not at all."""
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -220,6 +221,20 @@ def test_an_upload_whose_answer_was_lost_succeeds(cloud: Cloud, bucket: Any, mon
 
     assert run("export", "--to", "s3://files/a/jobs.jsonl").exit_code == 0
     assert _object(bucket).count(b"\n") == 1
+
+
+@pytest.mark.usefixtures("cloud")
+def test_a_folder_without_hard_links_is_refused_before_the_scan(target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError("not permitted")
+
+    monkeypatch.setattr(os, "link", refused)
+
+    result = run("export", "--to", str(target))
+
+    assert result.exit_code == 1
+    assert "has no hard links" in result.stderr
+    assert list(target.parent.iterdir()) == []
 
 
 def test_an_unreadable_document_is_reported_and_counted(cloud: Cloud, target: Path) -> None:

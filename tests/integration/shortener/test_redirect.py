@@ -209,6 +209,15 @@ def test_a_click_that_cannot_be_written_redirects_and_is_reported(
     assert lines == [("ERROR", "not accepted"), ("INFO", "metrics")]
 
 
+@pytest.mark.parametrize("code", ["ResourceNotFoundException", "AccessDeniedException"])
+def test_a_click_that_can_never_be_written_redirects_too(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, code: str
+) -> None:
+    monkeypatch.setattr(world.dynamodb, "put_item", refusing(code))
+    assert world.visit("spring").status == 302
+    assert "not accepted" in [record.getMessage() for record in caplog.records]
+
+
 def test_a_click_whose_job_is_settling_is_a_replay(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The write conflicts with the transaction that settles the job of the same click."""
     monkeypatch.setattr(world.dynamodb, "put_item", refusing("TransactionConflictException"))
