@@ -84,7 +84,7 @@ def test_reconcile_may_compare_what_an_app_adds_to_the_stack_of_the_pipeline(tmp
     allowed = json.dumps(policy)
     mappings = [id_ for id_, each in resources.items() if each["Type"] == "AWS::Lambda::EventSourceMapping"]
     assert [id_ for id_ in mappings if f'{{"Ref": "{id_}"}}' not in allowed] == []
-    assert [name in allowed for name in (":schedule/default/*", ":schedule/mine/*")] == [True, True]
+    assert [name in allowed for name in (":schedule/default/*", ":schedule/mine/", '{"Ref": "Own"}')] == [True] * 3
 
 
 def test_many_periodic_types_need_no_more_room_in_a_policy(tmp_path: Path) -> None:

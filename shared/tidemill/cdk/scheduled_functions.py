@@ -109,10 +109,17 @@ class ScheduledFunctions:
             )
 
         def schedules(resource: scheduler.CfnSchedule) -> str:
-            """All of its group. IAM bounds the policies of a role to 10,240 characters, some forty names."""
-            name = f"{resource.group_name or 'default'}/*"
+            """All of the default group: IAM bounds the policies of a role to 10,240 characters, some forty names."""
+            name = f"{resource.group_name}/{resource.ref}" if resource.group_name else "default/*"
             return stack.format_arn(service="scheduler", resource="schedule", resource_name=name)
 
+        Validations.of(self.reconcile).acknowledge(
+            Acknowledgment(
+                id="AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:scheduler:<AWS::Region>:<AWS::AccountId>:"
+                "schedule/default/*]",
+                reason="The names of all schedules exceed the size of a policy. The right only reads them.",
+            )
+        )
         # An adopted jobs table is not in the stack.
         tables = _Arns(stack, dynamodb.CfnTable, attribute, self._storage.jobs.table.table_arn)
         self.reconcile.function.add_environment(Env.STACK, stack.stack_name)
