@@ -19,6 +19,7 @@ from typing import Final, Protocol
 
 from tidemill.application.attempt_context import AttemptContext
 from tidemill.application.attempt_report import Ending, Report, RunObserver
+from tidemill.application.unnamed_payloads import is_named
 from tidemill.domain.claim_verdict import judge, put_back_time
 from tidemill.domain.errors import (
     EffectRefusedError,
@@ -115,7 +116,7 @@ class Settler:
             if current is None or not job.settled_in(current):
                 # An earlier send of its settle may be applied yet.
                 return
-            self._delete_payloads([each for each in stored if not _named(each, store.get(each.tenant, each.id))])
+            self._delete_payloads([each for each in stored if not is_named(each, store.get(each.tenant, each.id))])
 
     def _delete_payloads(self, jobs: Sequence[Job]) -> None:
         """Best effort: no document names them, and no failure here may change a result that is settled already.
@@ -177,11 +178,6 @@ class Settler:
     def _observed(self, report: Report) -> Report:
         self._observer.ended(self._reference, report)
         return report
-
-
-def _named(follow_up: Job, written: Job | None) -> bool:
-    """Whether its document, `written`, is of this submission and not of an earlier one under the same key."""
-    return written is not None and written.payload_at == follow_up.payload_at
 
 
 def _instead(job: Job, outcome: Outcome, written: Settlement, current: Job | None) -> Outcome | None:

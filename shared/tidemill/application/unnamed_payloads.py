@@ -8,13 +8,18 @@ from tidemill.domain.errors import TidemillError, TransactionConflictError
 from tidemill.domain.job import Job
 
 
+def is_named(stored: Job, written: Job | None) -> bool:
+    """Whether the document `written` names the payload of `stored`: it may be of an earlier job under the same key."""
+    return written is not None and written.payload_at == stored.payload_at
+
+
 def delete_unnamed(stored: Job | None, written: Job | None, payloads: Payloads) -> None:
     """Delete the payload of `stored`, unless `written`, the document of the job now, names it after all.
 
     A write may be refused although an earlier send of it was applied. If the payload can neither be deleted now nor
     owed, reconcile deletes an item, and the lifecycle of the bucket a file.
     """
-    if stored is None or (written is not None and written.payload_at == stored.payload_at):
+    if stored is None or is_named(stored, written):
         return
     with suppress(TidemillError):
         payloads.delete(stored.tenant, stored.id, stored.payload_at)
