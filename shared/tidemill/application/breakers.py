@@ -158,7 +158,7 @@ class Breakers:
         if known is None:
             return True
         if self.forced(policy.name):
-            return self._resolved(known.breaker, job, rules.given_up)
+            return self._ended_while_forced(policy.name, job)
         if not known.breaker.closed:
             return self._resolved(self.look(policy.name), job, lambda breaker: rules.closed(breaker, now=self._clock()))
         with self._lock:
@@ -173,8 +173,7 @@ class Breakers:
         A failure that is not counted changes nothing for the job, which has failed all the same.
         """
         if self.forced(policy.name):
-            known = self._known.get(policy.name)
-            return known is None or self._resolved(known.breaker, job, rules.given_up)
+            return self._ended_while_forced(policy.name, job)
         breaker, now = self.look(policy.name), self._clock()
         try:
             if breaker.closed:
@@ -250,6 +249,11 @@ class Breakers:
             return self._move(breaker, rules.opened(breaker, probe_interval=policy.probe_interval, now=now))[1]
         except TidemillError:
             return breaker
+
+    def _ended_while_forced(self, name: str, job: Job) -> bool:
+        """The result decides nothing, but the job is the probe no more. It was if this environment has made it so."""
+        known = self._known.get(name)
+        return known is None or self._resolved(known.breaker, job, rules.given_up)
 
     def _resolved(self, breaker: Breaker, job: Job, change: Callable[[Breaker], Breaker]) -> bool:
         """The transition that ends the probe of this job. A breaker that another job probes stays as it is.

@@ -56,17 +56,17 @@ class BulkChange:
         rate = self.rate or MOST_WRITES_PER_SECOND
         writes = ParallelWrites(write, verb=self.verb, rate=rate, unreadable=unreadable)
         number = ("" if exact else "at least ") + count(len(first), "job")
-        if self.as_json and (self.dry_run or not first):
-            show_json({"jobs": len(first), "exact": exact} if self.dry_run else writes.counts)
-        else:
-            self._show_plan(number, first)
-            if self.dry_run or not first:
+        if self.dry_run or not first:
+            if self.as_json:
+                show_json({"jobs": len(first), "exact": exact} if self.dry_run else writes.counts)
+            else:
+                self._show_plan(number, first)
                 show("Nothing was changed.")
-        if self.dry_run:
+            if not self.dry_run:
+                unreadable.raise_for_any()
             return
-        if not first:
-            unreadable.raise_for_any()
-        elif confirmed(f"{self.action.capitalize()} {number}?", yes=self.yes):
+        self._show_plan(number, first)
+        if confirmed(f"{self.action.capitalize()} {number}?", yes=self.yes):
             options = as_options(self.wanted, limit=self.limit, rate=self.rate)
             with audited(installation, self.name, options=options, counts=lambda: writes.numbers, reason=self.reason):
                 self._write(writes, chain(first, stream), len(first) if exact else None)

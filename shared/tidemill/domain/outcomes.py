@@ -328,8 +328,9 @@ def _not_run(job: Job, outcome: Held | Parked | Stopped | Expired, *, now: datet
 
 
 def _held(job: Job, until: datetime, cause: HoldCause, *, now: datetime, wait: Wait | None) -> Settlement:
-    others = tuple((other, times) for other, times in job.held_by_cause.items() if other in BOUNDED - {cause})
-    held = _again(until, now=now, attempt=job.attempt - 1, holds=job.held_by(cause) + 1, other_holds=others)
+    before = job.held_by_cause
+    others = tuple((other, times) for other, times in before.items() if other in BOUNDED - {cause})
+    held = _again(until, now=now, attempt=job.attempt - 1, holds=before.get(cause, 0) + 1, other_holds=others)
     return replace(held, cause=f"{HELD}{cause}", hold_cause=cause, wait=wait)
 
 
