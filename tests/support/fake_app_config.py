@@ -43,12 +43,12 @@ class FakeAppConfig:
         self.versions[self._made] = Content
         return {"VersionNumber": self._made}
 
-    def list_hosted_configuration_versions(self, *, NextToken: str = "0", **_: str) -> dict[str, Any]:  # noqa: N803
+    def list_hosted_configuration_versions(self, *, NextToken: str = "0", **_: str) -> dict[str, Any]:  # noqa: N803 - of the API
         begin, numbers = int(NextToken), sorted(self.versions)
         more = {"NextToken": str(begin + _PAGE)} if begin + _PAGE < len(numbers) else {}
         return {"Items": [{"VersionNumber": each} for each in numbers[begin : begin + _PAGE]], **more}
 
-    def delete_hosted_configuration_version(self, *, VersionNumber: int, **_: str) -> None:  # noqa: N803
+    def delete_hosted_configuration_version(self, *, VersionNumber: int, **_: str) -> None:  # noqa: N803 - of the API
         if self.deletion_error:
             raise _error(self.deletion_error, "DeleteHostedConfigurationVersion")
         del self.versions[VersionNumber]

@@ -99,11 +99,11 @@ def test_an_answer_that_a_transition_has_overtaken_does_not_hide_it(known: bool)
 
     def overtaken(name: str, *, consistent: bool = False) -> Breaker:
         answer = read(name, consistent=consistent)
-        worker.item.read = read  # type: ignore[method-assign]
+        worker.item.read = read  # type: ignore[method-assign]  # once only
         assert worker.breakers.admits(POLICY, JOB)
         return answer
 
-    worker.item.read = overtaken  # type: ignore[method-assign]
+    worker.item.read = overtaken  # type: ignore[method-assign]  # it keeps its answer back
     worker.breakers.look("pay", afresh=True)
 
     assert worker.breakers.succeeded(POLICY, JOB)
