@@ -1,6 +1,6 @@
 """AWS AppConfig in memory: hosted versions, deployments, and sessions whose tokens are for one call."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from io import BytesIO
 from types import SimpleNamespace
 from typing import Any
@@ -43,10 +43,14 @@ class FakeAppConfig:
         self.versions[self._made] = Content
         return {"VersionNumber": self._made}
 
-    def list_hosted_configuration_versions(self, *, NextToken: str = "0", **_: str) -> dict[str, Any]:  # noqa: N803 - of the API
-        begin, numbers = int(NextToken), sorted(self.versions)
-        more = {"NextToken": str(begin + _PAGE)} if begin + _PAGE < len(numbers) else {}
-        return {"Items": [{"VersionNumber": each} for each in numbers[begin : begin + _PAGE]], **more}
+    def get_paginator(self, _operation: str) -> SimpleNamespace:
+        """Of `list_hosted_configuration_versions`."""
+        return SimpleNamespace(paginate=self._pages_of_versions)
+
+    def _pages_of_versions(self, **_: str) -> Iterator[dict[str, Any]]:
+        numbers = sorted(self.versions)
+        for begin in range(0, len(numbers), _PAGE):
+            yield {"Items": [{"VersionNumber": each} for each in numbers[begin : begin + _PAGE]]}
 
     def delete_hosted_configuration_version(self, *, VersionNumber: int, **_: str) -> None:  # noqa: N803 - of the API
         if self.deletion_error:

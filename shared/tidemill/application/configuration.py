@@ -45,6 +45,9 @@ class ConfigurationStore(Protocol):
         Raises `ConfigurationConflictError` and `StoreUnavailableError`.
         """
 
+    def deploy(self) -> None:
+        """Give the present configuration to the functions, if they read a copy. Raises `StoreUnavailableError`."""
+
     def history(self) -> Iterator[Change]:
         """All changes, the newest first, read as they are taken."""
 
@@ -124,6 +127,10 @@ class Configurator:
     def acting(self) -> RuntimeConfiguration:
         """What the functions read. Raises `StoreUnavailableError`."""
         return self._store.acting()
+
+    def deploy(self) -> None:
+        """Give the functions what a change wrote before it failed. Raises `StoreUnavailableError`."""
+        self._store.deploy()
 
     def history(self) -> Iterator[Change]:
         return self._store.history()

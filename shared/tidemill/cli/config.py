@@ -80,7 +80,7 @@ def _compare_with_copy(installation: Installation, version: int) -> None:
         say(f"Which version the functions read is unknown, because AppConfig cannot be read: {error}")
         return
     if acting != version:
-        say(f"AppConfig has version {acting}, which the functions read. The next change deploys all settings.")
+        say(f"AppConfig has version {acting}, which the functions read: `tidemill config deploy` gives them {version}.")
 
 
 @config.command("set")
@@ -157,6 +157,33 @@ def set_(
 def _warn_if_unknown(installation: Installation, name: str) -> None:
     for why in unknown_setting(installation, name):
         say(visible(f"Warning: {name} may be misspelt: {why}."), style="bold yellow")
+
+
+@config.command("deploy")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--json", "as_json", is_flag=True, help="Print the version as one JSON object.")
+@click.pass_obj
+def deploy(installation: Installation, *, yes: bool, as_json: bool) -> None:
+    """Deploy all settings to AppConfig again.
+
+    For a stage that has AppConfig as its source, after a change that AppConfig did not take. It changes no setting,
+    and you can repeat it.
+    """
+    if not installation.deployment.app_config:
+        raise CommandError(
+            "this stage does not have AppConfig as its source",
+            remedy="Its functions read the table, so each change acts within 10 seconds.",
+        )
+    require_confirmation(yes=yes)
+    version = installation.configurator.read().version
+    say(f"Deploy version {version} to AppConfig.")
+    if not confirmed("Deploy it now?", yes=yes):
+        return
+    installation.configurator.deploy()
+    if as_json:
+        show_json({"version": version})
+    else:
+        show(f"version {version}")
 
 
 @config.command("history")

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tidemill.cost.resources import properties_of
 from tidemill.names import Env
 
 
@@ -26,12 +27,14 @@ def limits_of(templates: Iterable[Mapping[str, Any]]) -> StageLimits:
     """Of the stack with the lanes, among all stacks of one stage."""
     for template in templates:
         resources = template.get("Resources", {}).values()
-        lanes = _of(resources, "AWS::Lambda::EventSourceMapping", "ScalingConfig", "MaximumConcurrency")
+        lanes = _numbers(resources, "AWS::Lambda::EventSourceMapping", "ScalingConfig", "MaximumConcurrency")
         # The app may add a queue with a function to another stack.
-        if lanes and (shards := _of(resources, "AWS::Lambda::Function", "Environment", "Variables", Env.INDEX_SHARDS)):
-            rates = _of(resources, "AWS::ApiGatewayV2::Stage", "DefaultRouteSettings", "ThrottlingRateLimit")
-            warm = _of(resources, "AWS::DynamoDB::Table", "WarmThroughput", "WriteUnitsPerSecond")
-            streams = _of(resources, "AWS::Lambda::EventSourceMapping", "ParallelizationFactor")
+        if lanes and (
+            shards := _numbers(resources, "AWS::Lambda::Function", "Environment", "Variables", Env.INDEX_SHARDS)
+        ):
+            rates = _numbers(resources, "AWS::ApiGatewayV2::Stage", "DefaultRouteSettings", "ThrottlingRateLimit")
+            warm = _numbers(resources, "AWS::DynamoDB::Table", "WarmThroughput", "WriteUnitsPerSecond")
+            streams = _numbers(resources, "AWS::Lambda::EventSourceMapping", "ParallelizationFactor")
             return StageLimits(
                 api_rate=max(rates),
                 max_concurrency=max(lanes),
@@ -42,11 +45,11 @@ def limits_of(templates: Iterable[Mapping[str, Any]]) -> StageLimits:
     return StageLimits()
 
 
-def _of(resources: Iterable[Mapping[str, Any]], type_: str, *path: str) -> list[int]:
+def _numbers(resources: Iterable[Mapping[str, Any]], type_: str, *path: str) -> list[int]:
     """The values at the path, of the resources that have a number there."""
     values = []
-    for resource in resources:
-        value: Any = resource.get("Properties") if resource["Type"] == type_ else None
+    for properties in properties_of(resources, type_):
+        value: Any = properties
         for name in path:
             value = value.get(name) if isinstance(value, Mapping) else None
         if isinstance(value, int | str) and str(value).isdecimal():

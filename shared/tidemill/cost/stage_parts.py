@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from tidemill.cost.resources import properties_of
 from tidemill.names import WAKE_PARTS
 
 #: Of a function that names none: https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
@@ -48,18 +49,20 @@ def parts_of(templates: Iterable[Mapping[str, Any]]) -> StageParts:
     kinds = Counter(resource["Type"] for resource in resources)
     calls: defaultdict[str, float] = defaultdict(float)
     wakes = 0.0
-    for schedule in _of(resources, "AWS::Scheduler::Schedule"):
+    for schedule in properties_of(resources, "AWS::Scheduler::Schedule"):
         a_month, event = calls_per_month(schedule["ScheduleExpression"]), _event(schedule)
         called = _called(schedule)
         calls[called] += a_month
         if called == "wake":
             wakes += a_month / int(event[WAKE_PARTS])
     return StageParts(
-        alarm_metrics=sum(map(_metrics, _of(resources, "AWS::CloudWatch::Alarm"))),
+        alarm_metrics=sum(map(_metrics, properties_of(resources, "AWS::CloudWatch::Alarm"))),
         composite_alarms=kinds["AWS::CloudWatch::CompositeAlarm"],
         dashboards=kinds["AWS::CloudWatch::Dashboard"],
         secrets=kinds["AWS::SecretsManager::Secret"],
-        polled_queues=sum("ScalingConfig" in mapping for mapping in _of(resources, "AWS::Lambda::EventSourceMapping")),
+        polled_queues=sum(
+            "ScalingConfig" in mapping for mapping in properties_of(resources, "AWS::Lambda::EventSourceMapping")
+        ),
         wake_calls=calls["wake"],
         wakes=wakes,
         canary_calls=calls["canary"],
@@ -67,7 +70,7 @@ def parts_of(templates: Iterable[Mapping[str, Any]]) -> StageParts:
         other_calls=calls["other"],
         snapshot_gigabytes=sum(
             function.get("MemorySize", _DEFAULT_MEMORY_MB) / 1024
-            for function in _of(resources, "AWS::Lambda::Function")
+            for function in properties_of(resources, "AWS::Lambda::Function")
             if function.get("SnapStart", {}).get("ApplyOn") == "PublishedVersions"
         ),
     )
@@ -98,10 +101,6 @@ def _matching(field: str, values: int) -> int:
         1 + int(last) - int(first) if last else 1
         for first, _, last in (part.partition("-") for part in field.split(","))
     )
-
-
-def _of(resources: Iterable[Mapping[str, Any]], type_: str) -> list[Mapping[str, Any]]:
-    return [resource.get("Properties", {}) for resource in resources if resource["Type"] == type_]
 
 
 def _metrics(alarm: Mapping[str, Any]) -> int:

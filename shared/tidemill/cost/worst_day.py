@@ -18,6 +18,7 @@ from tidemill.cost.bill import Line, lines, total
 from tidemill.cost.job_usage import DAY_SECONDS, of_one_job
 from tidemill.cost.measured import FUNCTION_MB
 from tidemill.cost.profile import Profile
+from tidemill.cost.resources import properties_of
 
 #: What a mapping of a queue has by default.
 DEFAULT_BATCH: Final = 10
@@ -47,7 +48,9 @@ def busy_stage(templates: Iterable[Mapping[str, Any]]) -> BusyStage:
     return BusyStage(
         lanes=[lane for resources in every for lane in _lanes(resources)],
         requests_per_second=sum(
-            sum(_rates(stage)) for resources in every for stage in _of(resources, "AWS::ApiGatewayV2::Stage")
+            sum(_rates(stage))
+            for resources in every
+            for stage in properties_of(resources.values(), "AWS::ApiGatewayV2::Stage")
         ),
     )
 
@@ -74,7 +77,7 @@ def sentence(templates: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _lanes(resources: Mapping[str, Any]) -> Iterator[BusyLane]:
-    for mapping in _of(resources, "AWS::Lambda::EventSourceMapping"):
+    for mapping in properties_of(resources.values(), "AWS::Lambda::EventSourceMapping"):
         concurrency = mapping.get("ScalingConfig", {}).get("MaximumConcurrency")
         if isinstance(concurrency, int):
             function = _named(resources, _named(resources, mapping))
@@ -91,10 +94,6 @@ def _named(resources: Mapping[str, Any], by: Mapping[str, Any]) -> Mapping[str, 
     id_ = name.get("Ref", "") if isinstance(name, Mapping) else ""
     properties: Mapping[str, Any] = resources.get(id_, {}).get("Properties", {})
     return properties
-
-
-def _of(resources: Mapping[str, Any], type_: str) -> Iterator[Mapping[str, Any]]:
-    return (each.get("Properties", {}) for each in resources.values() if each["Type"] == type_)
 
 
 def _rates(stage: Mapping[str, Any]) -> Iterator[int]:

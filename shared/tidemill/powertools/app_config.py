@@ -107,12 +107,18 @@ class AppConfigConfiguration:
         """Write the record, then the copy. Raises also `StoreUnavailableError` if only the record was written."""
         self._record.write(configuration, change, drain)
         try:
+            self.deploy()
+        except StoreUnavailableError as error:
+            raise StoreUnavailableError(
+                f"version {configuration.version} is in the history, but does not act until `tidemill config deploy` "
+                f"or the next change: {error}"
+            ) from error
+
+    def deploy(self) -> None:
+        try:
             self._deploy_latest()
         except AWS_ERRORS as error:
-            raise StoreUnavailableError(
-                f"version {configuration.version} is in the history, but AppConfig did not take it, so it does not act "
-                f"until the next change: {error}"
-            ) from error
+            raise StoreUnavailableError(f"AppConfig did not take the configuration: {error}") from error
 
     def history(self) -> Iterator[Change]:
         return self._record.history()
@@ -181,16 +187,10 @@ class AppConfigConfiguration:
         https://docs.aws.amazon.com/appconfig/2019-10-09/APIReference/API_CreateHostedConfigurationVersion.html
         """
         writer = self._writer()
-        numbers: list[int] = []
-        page: dict[str, str] = {}
         with suppress(*AWS_ERRORS):
-            while True:
-                listed = writer.list_hosted_configuration_versions(**self._profile, **page)
-                numbers += [each["VersionNumber"] for each in listed["Items"]]
-                if "NextToken" not in listed:
-                    break
-                page = {"NextToken": listed["NextToken"]}
-            for number in sorted(numbers)[:-_KEPT]:
+            pages = writer.get_paginator("list_hosted_configuration_versions").paginate(**self._profile)
+            numbers = sorted(each["VersionNumber"] for page in pages for each in page["Items"])
+            for number in numbers[:-_KEPT]:
                 writer.delete_hosted_configuration_version(**self._profile, VersionNumber=number)
 
     @property

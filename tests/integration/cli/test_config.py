@@ -242,9 +242,32 @@ def test_where_appconfig_is_the_source_the_command_deploys_and_shows_what_is_not
     app_config.deployment_errors = ["InternalServerException"]
     failed = run("config", "set", "flags.a", "2", "--yes")
     assert failed.exit_code == 1
-    assert "version 2 is in the history, but AppConfig did not take it" in failed.stderr
+    assert "version 2 is in the history, but does not act" in failed.stderr
     assert "AppConfig has version 1, which the functions read" in run("config", "get").stderr
     assert [one["version"] for one in lines("config", "history")] == [2, 1]
+
+
+@pytest.mark.usefixtures("cloud")
+def test_a_resume_that_appconfig_did_not_take_is_deployed_without_a_further_change(app_config: FakeAppConfig) -> None:
+    assert run("pause", "lane=default", "--yes").exit_code == 0
+    app_config.deployment_errors = ["InternalServerException"] * 2
+    assert run("resume", "lane=default", "--yes").exit_code == 1
+    assert "PAUSED: lane=default" in run("status").stdout
+
+    refused = run("config", "deploy", "--yes")
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "AppConfig did not take the configuration" in refused.stderr
+    assert lines("config", "deploy", "--yes", "--json") == [{"version": 2}]
+    assert "PAUSED" not in run("status").stdout
+    assert [one["version"] for one in lines("config", "history")] == [2, 1]
+
+
+@pytest.mark.usefixtures("cloud")
+def test_a_stage_without_appconfig_has_nothing_to_deploy() -> None:
+    refused = run("config", "deploy", "--yes")
+
+    assert refused.exit_code == 1
+    assert "does not have AppConfig as its source" in refused.stderr
 
 
 @pytest.mark.usefixtures("cloud")

@@ -61,6 +61,9 @@ class World:
         self.changes.append(change)
         self.drains.append(drain)
 
+    def deploy(self) -> None:
+        raise NotImplementedError
+
     def history(self) -> Iterator[Change]:
         return reversed(self.changes)
 
