@@ -25,7 +25,7 @@ from tests.simulation.world.lambda_environments import LARGEST_SKEW_MS
 from tests.simulation.world.task_scheduler import BEGINNING_MS
 from tests.simulation.world.world import LONGEST_INDEX_LAG_MS, World
 from tidemill.domain.states import State
-from tidemill.names import PAYLOAD_PREFIX
+from tidemill.names import OWED_PREFIX, PAYLOAD_PREFIX
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 #: Longest delay of a response, and largest clock skew.
@@ -73,9 +73,11 @@ class Tenants:
         task = world.scheduler.current
         if task and task.process.name.startswith("control "):
             tenant, _, job_id = key.rpartition("#")
+            # The payload of an undo, or its owed deletion. The id of the undo is not in the request.
             if key.startswith(PAYLOAD_PREFIX):
-                # Of an undo, whose id is not in the request.
                 tenant, job_id = json.loads(key.removeprefix(PAYLOAD_PREFIX))[0], "/undo"
+            elif key.startswith(OWED_PREFIX):
+                tenant, job_id = json.loads(key.removeprefix(OWED_PREFIX))[1], "/undo"
             # Or the job that undoes the requested one.
             about = {job_id, text_of(record.after, "undoes")} - {""}
             requested = any(
