@@ -55,9 +55,9 @@ class ConfigurationStore(Protocol):
 class CachedConfiguration:
     """The configuration of one execution environment. Its threads share it.
 
-    One read serves all uses of `lasts`. If a read fails, the last known values hold, and the next read is made as
-    late as after a success. After `STALE_AFTER` they are marked as stale. Before the first successful read, nothing is
-    set, and that is stale.
+    One read serves all uses of `lasts`. If a read fails, the last known values hold, and the next read is made
+    `lasts` after the failure: a read that hangs takes longer than that itself. After `STALE_AFTER` they are marked as
+    stale. Before the first successful read, nothing is set, and that is stale.
     """
 
     def __init__(
@@ -74,6 +74,7 @@ class CachedConfiguration:
         self._failed = failed
         self._reading = threading.Lock()
         self._known = NOTHING_SET
+        #: The begin of the last read, or its end if it failed.
         self._read_at: datetime | None = None
         #: Of the last successful read.
         self._known_at: datetime | None = None
@@ -101,11 +102,12 @@ class CachedConfiguration:
         began = self._clock()
         try:
             self._known, self._known_at = self._read(), began
+            self._read_at = began
         except Exception as error:  # noqa: BLE001 - a wrong document or a denied read must not stop the jobs
             self._failed(error)
-            if self._known_at is None or not timedelta(0) <= began - self._known_at < STALE_AFTER:
+            self._read_at = self._clock()
+            if self._known_at is None or not timedelta(0) <= self._read_at - self._known_at < STALE_AFTER:
                 self._known = replace(self._known, stale=True)
-        self._read_at = began
 
 
 class Configurator:

@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
@@ -63,10 +62,11 @@ class Governor:
             now = self._clock()
             # A clock that was set back must not keep the value for ever.
             if not timedelta(0) <= now - self._read_at < CACHED_FOR:
-                self._read_at = now
-                # If a read fails, the last known level holds.
-                with suppress(Exception):
-                    self._known = self._store.read()
+                try:
+                    self._known, self._read_at = self._store.read(), now
+                except Exception:  # noqa: BLE001 - what governs the strain must not stop a job
+                    # The last known level holds. A read that hangs may take longer than the level lasts.
+                    self._read_at = self._clock()
             return in_force(self._known, now=now)
 
     def report(self, starts: Starts) -> None:

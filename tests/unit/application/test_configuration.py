@@ -123,6 +123,20 @@ def test_while_reads_fail_the_last_known_values_hold_and_no_use_reads_more_often
     assert cached.current().version == 2
 
 
+def test_a_read_that_hangs_is_not_made_again_at_once() -> None:
+    """It takes longer than a value lasts, and all threads of a worker wait for it."""
+    world = World(version(1), takes=CACHED_FOR + SECOND)
+    cached = world.cached
+    cached.current()
+    world.error = StoreUnavailableError("down")
+
+    assert [cached.current().version for _ in range(4)] == [1] * 4
+    assert (world.reads, len(world.failures), cached.confirmed) == (2, 1, False)
+    world.clock.now += CACHED_FOR
+    cached.current()
+    assert world.reads == 3
+
+
 def test_before_the_first_answer_nothing_is_set() -> None:
     world = World(version(1), error=StoreUnavailableError("down"))
 

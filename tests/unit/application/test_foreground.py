@@ -40,9 +40,12 @@ class Store:
     out: bool = False
     reads: int = 0
     added: list[Starts] = field(default_factory=list)
+    #: Called by each read.
+    respond: Callable[[], None] = lambda: None
 
     def read(self) -> Governed:
         self.reads += 1
+        self.respond()
         self._respond()
         return self.governed
 
@@ -254,6 +257,18 @@ def test_without_an_answer_the_last_known_level_holds(lane: Lane) -> None:
     lane.clock.now += CACHED_FOR
 
     assert lane.governor.level() == 2
+
+
+def test_a_level_whose_read_hangs_is_not_read_again_at_once(lane: Lane) -> None:
+    """All threads of a worker wait for the read."""
+
+    def hangs() -> None:
+        lane.clock.now += CACHED_FOR + SECOND
+        raise StoreUnavailableError("no answer")
+
+    lane.store.respond = hangs
+    assert [lane.governor.level() for _ in range(4)] == [0] * 4
+    assert lane.store.reads == 1
 
 
 def test_a_governor_that_is_switched_off_neither_reads_nor_writes(lane: Lane) -> None:
