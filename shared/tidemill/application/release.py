@@ -4,6 +4,7 @@ A worker calls it for the line of the slot that it gives back, and after it has 
 line, each minute. It may run any number of times, and several at once: the limit item and the documents decide.
 """
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -35,6 +36,8 @@ _TRIES: Final = 4
 #: The lines at which wake looks at once. Each queues a job at a time, in some ten milliseconds, so together they keep
 #: to `wake.MOST_PER_SECOND`.
 _AT_ONCE: Final = 4
+#: The lines that wake takes before it checks its time for all of the rest.
+_LINES_BETWEEN_CHECKS: Final = 200
 #: A worker lists the line before it parks the job. No invocation lasts longer than 15 minutes, so after this time that
 #: job is parked, and the index shows it. https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html
 LISTED_AT_LEAST: Final = timedelta(minutes=20)
@@ -212,28 +215,31 @@ class Releaser:
         each interval, as those of `Waker.wake`.
         """
         looks: list[Released] = []
-        lines = sorted(self._limits.lines(part.at(self._clock())), key=lambda _: draw())
+        lines = deque(sorted(self._limits.lines(part.at(self._clock())), key=lambda _: draw()))
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            while lines:
-                round_ = list(pool.map(lambda line: self._look_at(line, in_time), lines))
-                looks += round_
-                lines = [line for line, look in zip(lines, round_, strict=True) if len(look.jobs) >= MOST_AT_ONCE]
+            # Without a look at any of the rest, which may be hundreds of thousands.
+            while lines and in_time():
+                some = [lines.popleft() for _ in range(min(_LINES_BETWEEN_CHECKS, len(lines)))]
+                done = list(pool.map(lambda line: self._look_at(line, in_time), some))
+                looks += done
+                lines += (line for line, look in zip(some, done, strict=True) if len(look.jobs) >= MOST_AT_ONCE)
         return Released(
             jobs=tuple(job for look in looks for job in look.jobs),
-            left=sum(look.left for look in looks),
+            left=len(lines) + sum(look.left for look in looks),
             failed=tuple(error for look in looks for error in look.failed),
             breaker_open=max((look.breaker_open for look in looks), default=timedelta(0)),
         )
 
     def _look_at(self, line: Line, in_time: Callable[[], bool]) -> Released:
         try:
+            if not in_time():
+                return Released(left=1)
             if self._stands(line):
                 return Released()
-            too_late = not in_time()
             release = self.release_from_breaker if line.cause is Cause.BREAKER else self.release
-            released = [] if too_late else release(line)
+            released = release(line)
             # If a job waits, the probe of an open one is elected by now.
-            return Released(jobs=tuple(released), left=int(too_late), breaker_open=self._open_for(line))
+            return Released(jobs=tuple(released), breaker_open=self._open_for(line))
         except (StoreUnavailableError, TransactionConflictError):
             return Released(left=1)
         except Exception as error:  # noqa: BLE001 - one line that cannot be read must not stop the others

@@ -88,12 +88,41 @@ def test_a_line_with_more_jobs_than_wake_has_time_for_takes_no_time_of_the_other
     full, job = [parked() for _ in range(MOST_AT_ONCE)], parked()
     third = Line(Cause.LIMIT, "third")
     lines = Lines({LINE: [full] * 100, OTHER: [[job]], third: []})
-    left = iter([True] * 9)
+    left = iter([True] * 16)  # for each round, and for each of its lines
 
     found = released(lines, in_time=lambda: next(left, False))
 
     assert lines.taken == [LINE, OTHER, third, *[LINE] * 6]
     assert (job in found.jobs, len(found.jobs), found.left) == (True, 7 * MOST_AT_ONCE + 1, 1)
+
+
+def test_once_the_time_is_over_the_other_lines_cost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There may be hundreds of thousands, and the scheduled jobs come after them."""
+    monkeypatch.setattr(release, "_LINES_BETWEEN_CHECKS", 2)
+    lines = Lines({Line(Cause.LIMIT, str(number)): [[parked()]] for number in range(9)})
+    asked: list[bool] = []
+
+    def in_time() -> bool:
+        asked.append(len(asked) < 3)
+        return asked[-1]
+
+    found = released(lines, in_time=in_time)
+
+    assert (len(found.jobs), found.left, asked) == (2, 7, [True, True, True, False])
+
+
+def test_wake_does_not_ask_whether_a_line_stands_without_time_for_it() -> None:
+    """The configuration may hang."""
+    lines = Lines({Line(Cause.TYPE, name): [] for name in ("a", "b")})
+    left = iter([True])
+
+    found = released(lines, in_time=lambda: next(left, False), lacks_type=_must_not_be_asked)
+
+    assert (lines.taken, found.left) == ([], 2)
+
+
+def _must_not_be_asked(name: str) -> bool:
+    raise AssertionError(name)
 
 
 def test_wake_looks_at_several_lines_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
