@@ -13,7 +13,13 @@ from enum import Enum, auto
 from typing import Final
 
 from tidemill.application.ports import WHOLE, Clock, Part, WakeStore
-from tidemill.domain.errors import StoreUnavailableError, TidemillError, TransactionConflictError, WriteRefusedError
+from tidemill.domain.errors import (
+    MalformedDocumentError,
+    StoreUnavailableError,
+    TidemillError,
+    TransactionConflictError,
+    WriteRefusedError,
+)
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.names import WAKE_INTERVAL_SECONDS, WAKE_WINDOW_SECONDS, Lane
@@ -89,7 +95,7 @@ class Waker:
         began = now
         with ThreadPoolExecutor(AT_ONCE) as pool:
             while batch := list(itertools.islice(scheduled, MOST_PER_SECOND)):
-                results = list(pool.map(lambda job: self._wake(job, until), batch))
+                results = list(pool.map(lambda job: self._wake(job, until, unreadable), batch))
                 done = [job for job, result in zip(batch, results, strict=True) if result is _Result.WOKEN]
                 woken.update(job.lane for job in done)
                 # Jobs come in order of due time, so the first job has the smallest lead.
@@ -104,7 +110,7 @@ class Waker:
                     began = self._clock()
         return Woken(jobs=woken, ahead=ahead, finished=finished, unreadable=tuple(unreadable))
 
-    def _wake(self, job: Job, until: datetime) -> _Result:
+    def _wake(self, job: Job, until: datetime, unreadable: list[tuple[str, str, TidemillError]]) -> _Result:
         if self._clock() >= until:
             return _Result.LEFT
         try:
@@ -114,6 +120,10 @@ class Waker:
             else:
                 self._store.wake(job, now=self._clock())
         except WriteRefusedError:
+            return _Result.REFUSED
+        except MalformedDocumentError as error:
+            # The document that refuses the write is of a newer version.
+            unreadable.append((job.tenant, job.id, error))
             return _Result.REFUSED
         except (StoreUnavailableError, TransactionConflictError):
             return _Result.FAILED

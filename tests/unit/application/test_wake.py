@@ -13,6 +13,7 @@ from tidemill.application.ports import WHOLE, JobStore, Part
 from tidemill.application.wake import MOST_PER_SECOND, WAKE_RESERVE, Waker, Woken
 from tidemill.domain.errors import (
     MalformedDocumentError,
+    NewerSchemaError,
     StoreUnavailableError,
     TransactionConflictError,
     WriteRefusedError,
@@ -270,3 +271,16 @@ def test_an_unreadable_document_is_reported() -> None:
     woken = waker.wake(time_left=INVOCATION)
 
     assert (sum(woken.jobs.values()), woken.unreadable) == (1, ((TENANT, "rubbish", error),))
+
+
+def test_a_job_that_a_newer_version_writes_meanwhile_stops_no_other() -> None:
+    """The document that refuses the write cannot be read."""
+    newer, other = (a_job(state=State.SCHEDULED, due=NOW) for _ in range(2))
+    error = NewerSchemaError("document", 9, 1)
+    store = Scheduled([newer, other], faults={newer.id: error})
+    waker, _ = waker_of(store, Clock())
+
+    woken = waker.wake(time_left=INVOCATION)
+
+    assert store.woken == [other.id]
+    assert (woken.finished, woken.unreadable) == (True, ((newer.tenant, newer.id, error),))
