@@ -15,7 +15,7 @@ from tidemill.domain.limit_state import RESERVED, LimitState, Turn, run_name
 from tidemill.domain.limits import Limit, Rate
 from tidemill.domain.waiting import Line
 from tidemill.dynamodb import limit_item
-from tidemill.dynamodb.limits import DynamoLimits
+from tidemill.dynamodb.limits import DynamoLimits, _RefusedError
 from tidemill.dynamodb.update_requests import Request
 
 ONE = Limit(concurrency=1)
@@ -263,3 +263,29 @@ def test_a_slot_of_another_run_is_never_left(limits: DynamoLimits) -> None:
     limits.vacate(LINE, run_name(mine.token))
     assert not limits.release(mine), "its slot is gone"
     assert set(limits.look(LINE).held or ()) == {run_name(other.token)}
+
+
+def test_a_job_that_no_try_let_in_is_in_a_line_that_wake_knows(
+    limits: DynamoLimits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others were faster four times. Before the fifth write, wake clears the mark that the job has seen."""
+    long_ago = NOW - timedelta(minutes=30)
+    limits.acquire(a_slot(ONE), now=long_ago)
+    assert limits.acquire(a_slot(ONE), now=long_ago) == LINE
+    seen = limits.look(LINE)
+    update = DynamoLimits._update
+    writes = iter(range(9))
+
+    def contended(store: DynamoLimits, request: Request) -> LimitState:
+        number = next(writes)
+        if number < 4:
+            raise _RefusedError(seen)
+        if number == 4:
+            update(store, limit_item.clear(LINE, seen))
+        return update(store, request)
+
+    monkeypatch.setattr(DynamoLimits, "_update", contended)
+    assert limits.acquire(a_slot(ONE), now=NOW) == LINE
+
+    state = limits.look(LINE)
+    assert (state.marked, state.last_at) == (True, NOW)

@@ -195,7 +195,7 @@ def test_one_write_lists_a_line_for_all_jobs_of_a_minute(
 
 def test_a_line_that_others_write_all_the_time_is_not_taken_for_listed(limits: DynamoLimits) -> None:
     class Contended(DynamoLimits):
-        def _mark(self, *_: object, **__: object) -> bool:
+        def _holds(self, *_: object, **__: object) -> bool:
             return False
 
     contended = Contended(limits._client, table=limits._table)

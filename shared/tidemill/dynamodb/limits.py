@@ -1,7 +1,6 @@
 """Limits in DynamoDB. One item per limit key holds its slots and its rate; one write takes both or neither."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -65,8 +64,7 @@ class DynamoLimits:
                 if slot.token == state.last_run or run_name(slot.token) in (state.held or ()):
                     return _entered(slot, state, now)  # the SDK sent it twice
         # Many others write at this moment. The job waits, and the look after it is parked asks again.
-        with suppress(_RefusedError):
-            self._wait(slot, state, slot.line, now)
+        self._list(slot, now)
         return slot.line
 
     def release(self, slot: LimitSlot, change: ConcurrencyChange | None = None) -> bool:
@@ -103,13 +101,7 @@ class DynamoLimits:
         return request is None or self._holds(request)
 
     def list_line(self, line: Line, rate: Rate, *, job: tuple[str, str], now: datetime) -> None:
-        slot = LimitSlot(line=line, limit=Limit(rate=rate), token="", until=now, job=job)
-        for _ in range(_TRIES):
-            state = self.look(line)
-            # Each of its jobs comes here, so one write serves those of a minute. Wake keeps the mark for much longer.
-            if (state.marked and state.last_at > now - LISTED_FOR) or self._mark(slot, state, now):
-                return
-        raise StoreUnavailableError(f"other workers write the item of the line {line}")
+        self._list(LimitSlot(line=line, limit=Limit(rate=rate), token="", until=now, job=job), now)
 
     def clear(self, line: Line, state: LimitState) -> None:
         self._holds(limit_item.clear(line, state))
@@ -166,8 +158,15 @@ class DynamoLimits:
         elif not _listed_later(slot, state, now):
             self._update(limit_item.mark(slot, state, now=now))
 
-    def _mark(self, slot: LimitSlot, state: LimitState, now: datetime) -> bool:
-        return self._holds(limit_item.mark(slot, state, now=now))
+    def _list(self, slot: LimitSlot, now: datetime) -> None:
+        """Mark the line, so that wake knows it. Raises `StoreUnavailableError`."""
+        for _ in range(_TRIES):
+            state = self.look(slot.line)
+            # One write serves the jobs of a minute. Wake keeps the mark for much longer.
+            listed = state.marked and state.last_at > now - LISTED_FOR
+            if listed or self._holds(limit_item.mark(slot, state, now=now)):
+                return
+        raise StoreUnavailableError(f"other workers write the item of the line {slot.line}")
 
     def _holds(self, request: Request) -> bool:
         try:
