@@ -22,7 +22,9 @@ class InMemoryOwedWork:
             raise self.error
         fresh = Owed(work=work, since=now, next_try=now, tries=0, error=error, resent=False, version=fresh_token())
         there = self.stored.get(work, fresh)
-        self.stored[work] = replace(there, error=error, resent=False, version=fresh.version)
+        self.stored[work] = replace(
+            there, error=error, resent=False, version=fresh.version, failures=there.failures + 1
+        )
 
     def pending(self, *, before: datetime, part: Part = WHOLE) -> Iterator[Owed]:
         yield from [

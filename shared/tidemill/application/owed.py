@@ -194,7 +194,8 @@ class OwedRunner:
             return _Try()
         # Publish may fail again at the record of this change, and say so. Otherwise the next look ends the work.
         self._put_off(owed, error=None)
-        return _Try(resent=job, overdue=self._if_overdue(owed))
+        # After one failure it was owed so long because a run lasted, which is no trouble.
+        return _Try(resent=job, overdue=self._if_overdue(owed) if owed.failures > 1 else None)
 
     def _put_off(self, owed: Owed, *, error: str | None) -> None:
         pause = min(_FIRST_PAUSE * 2.0 ** min(owed.tries, _MOST_DOUBLINGS), LONGEST_PAUSE)

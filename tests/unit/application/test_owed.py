@@ -230,6 +230,18 @@ def test_the_message_of_a_running_job_stays_owed_until_its_run_has_ended_or_is_l
     assert (world.owed.stored, world.store.resent) == ({}, [job.id])
 
 
+def test_a_run_that_lasts_is_no_trouble(world: World) -> None:
+    """Its retry has a message of its own, and an alarm would find nothing wrong."""
+    work = world.job(State.RUNNING)
+    job = world.store.jobs[work.name] = replace(world.store.jobs[work.name], due=NOW + 10 * MINUTE)
+    world.owe(work)
+    world.run_pending()
+    world.store.jobs[work.name] = replace(job, state=State.RETRYING, generation=2)
+    world.clock.now += 2 * PATIENCE
+
+    assert world.run_pending() == OwedResult(resent=(world.store.jobs[work.name],))
+
+
 def test_a_job_that_is_gone_is_left_alone(world: World) -> None:
     world.owe(Work(kind=Kind.DISPATCH, tenant=TENANT, name="gone"))
 
