@@ -41,6 +41,8 @@ class UnreadableChange:
     tenant: str
     job_id: str
     error: Exception
+    #: Of a job that was deleted: the location of its payload.
+    payload_at: str | None = None
 
 
 class PublishStep(StrEnum):
@@ -239,6 +241,9 @@ class Publisher:
 
     def _unreadable(self, change: UnreadableChange) -> FailedStep:
         work = Work(kind=Kind.DISPATCH, tenant=change.tenant, name=change.job_id)
+        if change.payload_at:
+            # Nothing else finds a file before the bucket's rule of age.
+            work = replace(work, kind=Kind.DELETE_PAYLOAD, payload_at=change.payload_at)
         return self._hand_over(change.sequence, PublishStep.READ, work, error_text(change.error))
 
     def _refused(self, sequence: str, message: Dispatch, refusal: Refusal) -> FailedStep:

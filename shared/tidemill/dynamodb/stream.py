@@ -33,7 +33,9 @@ def read(event: Mapping[str, Any], *, lanes: Collection[Lane]) -> Batch:
             _require_lane(after, lanes)
             batch.changes.append(Change(sequence, before, after))
         except MalformedDocumentError as error:
-            batch.unreadable.append(UnreadableChange(sequence, *split_key(images["Keys"]), error))
+            removed: Item = {} if "NewImage" in images else images.get("OldImage", {})
+            payload_at = removed.get("payload_at", {}).get("S")
+            batch.unreadable.append(UnreadableChange(sequence, *split_key(images["Keys"]), error, payload_at))
     return batch
 
 

@@ -234,6 +234,16 @@ def test_a_failed_advance_is_owed_and_does_not_block_the_stream(world: World, er
     ]
 
 
+def test_the_payload_of_a_job_that_was_deleted_and_cannot_be_read_is_owed_its_deletion(world: World) -> None:
+    removed = UnreadableChange("2", TENANT, "a job", NewerSchemaError("document", 9, 1), "file/1")
+
+    world.publish(unreadable=[removed])
+
+    assert list(world.owed.stored) == [
+        Work(kind=Kind.DELETE_PAYLOAD, tenant=TENANT, name="a job", payload_at="file/1"),
+    ]
+
+
 def test_an_unreadable_record_is_owed_and_does_not_block_the_stream(world: World) -> None:
     unreadable = UnreadableChange("2", TENANT, "a job", NewerSchemaError("document", 9, 1))
 

@@ -3,9 +3,10 @@
 import pytest
 
 from tests.support.builders import a_job
+from tidemill.aws.attribute_values import number
 from tidemill.domain.states import State
 from tidemill.dynamodb import stream
-from tidemill.dynamodb.document import encode, key
+from tidemill.dynamodb.document import SCHEMA_ATTRIBUTE, SCHEMA_VERSION, encode, key
 from tidemill.names import DISPATCHED_STATES, Lane
 
 
@@ -20,3 +21,14 @@ def test_only_a_job_that_needs_a_message_must_have_a_lane_of_this_stage(state: S
     needs_a_message = state in DISPATCHED_STATES
     assert [unreadable.job_id for unreadable in batch.unreadable] == [job.id] * needs_a_message
     assert [change.after for change in batch.changes] == [job] * (not needs_a_message)
+
+
+@pytest.mark.parametrize("removed", [True, False])
+def test_an_unreadable_record_names_the_payload_of_a_job_that_was_deleted(*, removed: bool) -> None:
+    job = a_job(payload=None, payload_at="file/1")
+    newer = encode(job) | {SCHEMA_ATTRIBUTE: number(SCHEMA_VERSION + 1)}
+    change = {"SequenceNumber": "7", "Keys": key(job.tenant, job.id), "OldImage": newer}
+
+    batch = stream.read({"Records": [{"dynamodb": change if removed else change | {"NewImage": newer}}]}, lanes=[*Lane])
+
+    assert [each.payload_at for each in batch.unreadable] == ["file/1" if removed else None]
