@@ -8,7 +8,9 @@ import pytest
 from tests.support.api_gateway import request
 from tests.support.correction_story import Story, refused
 from tidemill import Done, Submission
+from tidemill.domain.job import Job
 from tidemill.domain.states import State
+from tidemill.dynamodb.job_store import DynamoJobStore
 
 
 @pytest.mark.parametrize("undone", [False, True])
@@ -155,3 +157,30 @@ def test_a_job_that_has_succeeded_is_kept_for_its_correction(story: Story) -> No
     assert before
     assert after
     assert after - before >= timedelta(days=1)
+
+
+@pytest.mark.parametrize("expired", [False, True])
+def test_a_correction_that_is_gone_and_is_refused_now_is_not_answered_as_accepted(
+    story: Story, monkeypatch: pytest.MonkeyPatch, *, expired: bool
+) -> None:
+    """The earlier job still names it. Somebody undoes that job just before the transaction of the repeat."""
+    wrong = story.wrong()
+    story.mill.run()
+    right = story.accepted()
+    request("POST", f"/jobs/{right}/cancel")
+    if expired:
+        story.mill.table.put(replace(story.mill.job(right), expires_at=story.mill.now() - timedelta(seconds=2)))
+    else:
+        story.forget(right)
+    supersede = DynamoJobStore.supersede
+    undone: list[int] = []
+
+    def late(store: DynamoJobStore, earlier: Job, job: Job) -> Job:
+        if not undone:
+            undone.append(request("POST", f"/jobs/{wrong}/undo").status)
+        return supersede(store, earlier, job)
+
+    monkeypatch.setattr(DynamoJobStore, "supersede", late)
+
+    refused(story.right(), "has been deleted")
+    assert (undone, story.mill.get(right).status) == ([200], 404)

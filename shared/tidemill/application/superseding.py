@@ -52,6 +52,8 @@ class Superseder:
                     known = self._store.supersede(earlier, stored)
             except WriteRefusedError:
                 continue  # the earlier job has changed since it was read, so another answer may be right
+            if known.retention_over(self._clock()):
+                continue  # it is that of an earlier call, and may be submitted anew
             if (known.trace, known.created_at) == (job.trace, job.created_at):
                 return Accepted(job=known, replayed=False)
             break

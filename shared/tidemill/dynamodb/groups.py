@@ -118,7 +118,12 @@ class DynamoGroups:
             return placed
 
         written = self._unless_refused(attempt, write, mine)
-        return written if written.id == job.id else self._read(job.tenant, job.id) or job
+        if written.id == job.id:
+            return written
+        if (inserted := self._read(job.tenant, job.id)) is None:
+            # The mark was that of an earlier call with the same id, whose job has been deleted.
+            raise WriteRefusedError(write, written)
+        return inserted
 
     def redrive(self, job: Job, group: str, entry: Redrive, *, mine: Callable[[Job], bool]) -> Job:
         """Queue the job if it is the head of its group, else put it at the tail. Raises `WriteRefusedError`."""

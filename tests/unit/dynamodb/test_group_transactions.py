@@ -9,6 +9,7 @@ from botocore.exceptions import ClientError
 
 from tests.support.builders import NOW, RETENTION, TENANT, a_job, an_undo_of
 from tidemill.aws.attribute_values import seconds
+from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import encode
@@ -132,12 +133,21 @@ def test_an_undo_costs_no_read() -> None:
     assert client.reads == []
 
 
-@pytest.mark.parametrize("there", [True, False])
-def test_an_undo_whose_answer_was_lost_gives_its_job_as_it_is_now(there: bool) -> None:
-    """The job may have ended meanwhile, or may be gone."""
+def test_an_undo_whose_answer_was_lost_gives_its_job_as_it_is_now() -> None:
+    """The job may have ended meanwhile."""
     job, entry = an_undo_of(DONE)
     now = replace(job, state=State.SUCCEEDED, due=None)
-    client = Client(*([now] if there else []), refusing=replace(DONE, undone=entry))
+    client = Client(now, refusing=replace(DONE, undone=entry))
 
-    assert store(client).undo(DONE, job, entry) == (now if there else job)
+    assert store(client).undo(DONE, job, entry) == now
     assert client.reads == [f"{job.tenant}#{job.id}"]
+
+
+def test_an_undo_whose_job_is_gone_is_refused() -> None:
+    job, entry = an_undo_of(DONE)
+    marked = replace(DONE, undone=entry)
+
+    with pytest.raises(WriteRefusedError) as refused:
+        store(Client(refusing=marked)).undo(DONE, job, entry)
+    assert refused.value.current
+    assert refused.value.current.undone == entry
