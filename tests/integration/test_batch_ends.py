@@ -24,11 +24,13 @@ from tests.support.deployed_functions import TENANT, Mill, forget
 from tests.support.http_events import Answer, call
 from tidemill import GiveUp, composition
 from tidemill.application import batch_members
+from tidemill.application.batch_members import BatchMembers
 from tidemill.application.explain import explain
 from tidemill.application.explanation import Facts
 from tidemill.application.job_ids import keyed_job_id
 from tidemill.batch import job
 from tidemill.domain import batches
+from tidemill.domain.batches import Look
 from tidemill.domain.errors import TransactionConflictError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
@@ -273,3 +275,27 @@ def test_a_job_that_meets_others_on_its_page_too_often_may_come_again(
     assert (refused.status, refused.headers["Retry-After"]) == (503, "1")
     assert mill.stored() == stored, "neither the job nor its payload"
     assert mill.post(batch=batch).status == 202
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_cancel_that_comes_during_the_last_run_of_a_batch_is_kept(
+    mill: Mill, monkeypatch: pytest.MonkeyPatch, *, fails: bool
+) -> None:
+    """The run has read the batch before, and would end it by what it has seen."""
+    batch = an_open_batch()
+    mill.accepted({"fails": fails}, batch=batch)
+    mill.run()
+    closed(batch)
+    record = BatchMembers.record
+    answers: list[Answer] = []
+
+    def late(members: BatchMembers, job: Job, look: Look, *, last: bool) -> None:
+        if last and not answers:
+            answers.append(cancelled(batch))
+        record(members, job, look, last=last)
+
+    monkeypatch.setattr(BatchMembers, "record", late)
+    mill.run()
+
+    assert [answer.status for answer in answers] == [200]
+    assert (mill.job(batch).state, called(mill, batch)) == (State.CANCELLED, [])

@@ -190,9 +190,9 @@ def _instead(job: Job, outcome: Outcome, written: Settlement, current: Job | Non
     if written.rests_on_look and current.looks != job.looks:
         # What it was asked to look at may be what it waits for.
         return Continued(checkpoint=None)
-    if isinstance(outcome, Awaits) and len(current.signals) != written.signals_known:
-        # It may be the one to wait for.
-        return replace(outcome, arrived=current.signals)
+    if written.signals_known is not None and len(current.signals) != written.signals_known:
+        # It may be the one to wait for, or cancel the batch.
+        return replace(outcome, arrived=current.signals) if isinstance(outcome, Awaits) else Continued(checkpoint=None)
     return None
 
 

@@ -17,7 +17,7 @@ from tidemill.domain.skipped_work import Skipped
 from tidemill.domain.states import State, Write, allowed
 from tidemill.domain.undo import Undo
 from tidemill.domain.waiting import LONGEST_PARKED, Cause, Wait
-from tidemill.names import FLOW_TYPE
+from tidemill.names import BATCH_TYPE, FLOW_TYPE
 
 LONGEST_MESSAGE_CHARACTERS: Final = 500
 #: A job keeps this many of its last errors, and as many of its last redrives.
@@ -171,11 +171,16 @@ def settlement(job: Job, outcome: Outcome, policy: RetryPolicy, *, now: datetime
     written = _settlement(job, outcome, policy, now=now, draw=draw)
     if not allowed(Write.SETTLE, State.RUNNING, written.state):
         raise AssertionError(f"settle may not write {written.state}")
-    return replace(written, rests_on_look=True) if job.type == FLOW_TYPE and rests_on_look(outcome) else written
+    if job.type == FLOW_TYPE and rests_on_look(outcome):
+        return replace(written, rests_on_look=True)
+    if job.type == BATCH_TYPE and written.state.terminal and rests_on_look(outcome):
+        # A cancel of the batch is a signal: it must not end as if none had come.
+        return replace(written, signals_known=len(job.signals))
+    return written
 
 
 def rests_on_look(outcome: Outcome) -> bool:
-    """Whether a flow with this outcome waits or ends by what it has seen of its nodes."""
+    """Whether a flow or a batch with this outcome waits or ends by what it has seen of its jobs."""
     gave_up = isinstance(outcome, Failed) and outcome.death is DeathReason.GAVE_UP
     return gave_up or isinstance(outcome, Succeeded | Awaits)
 

@@ -39,6 +39,7 @@ _COUNTED: Final = "a batch counts each of its jobs once"
 _CLOSED: Final = "no job joins a batch that has ended"
 _KEPT: Final = "a job that joined a batch is counted in it"
 _CANCELLED: Final = "a cancelled batch has cancelled its jobs"
+_ENDS_CANCELLED: Final = "a batch that was cancelled ends so"
 _REDRIVEN: Final = "a redrive of a batch redrives its dead jobs"
 
 
@@ -102,6 +103,8 @@ class BatchChecks:
         if text_of(after, "type") != BATCH_TYPE or not run_ended(before, after):
             return
         seen = self._batches[key]
+        ends_itself = state_of(after) is State.SUCCEEDED or _failed(after)
+        require(not (ends_itself and _asked_to_cancel(after)), _ENDS_CANCELLED, f"it is {state_of(after)}", key)
         if state_of(after) is State.SUCCEEDED:
             counts = Counter(str(state) for state in seen.members.values())
             found = json.loads(text_of(after, "result"))

@@ -61,6 +61,12 @@ BATCHED: Final = (
         "    at_rest = waited.sealed_at",
     ),
     Mutant(
+        "a batch ends although it was cancelled during its last run",
+        modules.OUTCOMES,
+        "    if job.type == BATCH_TYPE and written.state.terminal",
+        "    if job.type == BATCH_TYPE and not written.state.terminal",
+    ),
+    Mutant(
         "ended members are counted in one state",
         modules.BATCH_PAGES,
         "ended={state: _ids(item, state) for state in FINAL_STATES if state in item}",
