@@ -37,6 +37,7 @@ from tidemill.domain.outcomes import Awaits, settlement
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.states import State, Write
 from tidemill.domain.waiting import Cause
+from tidemill.dynamodb import job_writes
 from tidemill.dynamodb.flow_items import DynamoFlows
 from tidemill.dynamodb.job_store import DynamoJobStore
 
@@ -236,3 +237,36 @@ def test_a_denied_write_is_neither_refused_nor_transient(
 
     with pytest.raises(ClientError, match="AccessDenied"):
         claimed(denied, job)
+
+
+def test_a_send_that_the_network_held_up_overwrites_no_later_checkpoint(
+    store: DynamoJobStore, client: FaultyClient, table: Table
+) -> None:
+    """The SDK has sent it again, and the run has gone on."""
+    job = brought_to(store, State.RUNNING)
+    held_up = job_writes.checkpoint(job, Checkpoint(state="[1]"), now=NOW)
+    store.checkpoint(job, Checkpoint(state="[1]"), now=NOW)
+    store.checkpoint(job, Checkpoint(state="[2]"), now=LATER)
+
+    with pytest.raises(ClientError, match="conditional"):
+        client.update_item(TableName=table.name, **held_up)
+    assert stored(store, job).checkpoint == "[2]"
+
+
+def test_the_end_of_a_node_does_not_count_as_written_if_the_node_was_started_just_before(
+    store: DynamoJobStore, client: FaultyClient
+) -> None:
+    """Both documents have the trace of the flow and the same body."""
+    job = a_job(flow=FlowPlace(id="flow", node="a"))
+    started, ended = job, replace(job, state=State.CANCELLED, due=None, finished_at=job.created_at)
+    skipped = replace(ended, flow=FlowPlace(id="flow", node="a", mark=Mark.SKIPPED))
+    store.insert_if_absent(started)
+    for late in (ended, skipped):
+        with pytest.raises(WriteRefusedError):
+            store.insert_if_absent(late)
+
+    other = replace(ended, id="other")
+    client.faults = [Fault.SENT_TWICE]
+    store.insert_if_absent(other)
+    with pytest.raises(WriteRefusedError):
+        store.insert_if_absent(replace(skipped, id="other"))

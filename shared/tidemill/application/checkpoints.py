@@ -9,6 +9,7 @@ from tidemill.application.ports import AttemptStore, Checkpoint, Clock
 from tidemill.application.run import SaveCheckpoint
 from tidemill.domain.errors import CancelRequestedError, LeaseLostError, WriteRefusedError
 from tidemill.domain.job import Job
+from tidemill.domain.time_constants import EPOCH, MILLISECOND
 
 #: DynamoDB keeps so many digits of a number.
 _MOST_DIGITS: Final = 38
@@ -16,6 +17,7 @@ _MOST_DIGITS: Final = 38
 
 def checkpoints(job: Job, store: AttemptStore, clock: Clock, *, under_way: Callable[[], None]) -> SaveCheckpoint:
     """`Run.checkpoint`, for the run that claimed `job`. `under_way` raises if the run is over."""
+    last = job.checkpoint_at or EPOCH
 
     def save(state: Any, done: int | None, total: int | None) -> None:
         saved = Checkpoint(
@@ -24,8 +26,11 @@ def checkpoints(job: Job, store: AttemptStore, clock: Clock, *, under_way: Calla
             total=None if total is None else _whole("total", total),
         )
         under_way()
+        nonlocal last
+        # Each is later than the last, also by another clock: the store refuses an earlier one.
+        last = max(clock(), last + MILLISECOND)
         try:
-            cancel_requested = store.checkpoint(job, saved, now=clock())
+            cancel_requested = store.checkpoint(job, saved, now=last)
         except WriteRefusedError as refused:
             raise LeaseLostError("this run no longer holds the lease of the job") from refused
         if cancel_requested:

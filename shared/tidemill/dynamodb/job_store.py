@@ -62,7 +62,9 @@ class DynamoJobStore(JobReader):
 
     def insert_if_absent(self, job: Job, *, batch: Job | None = None) -> Job:
         def mine(current: Job) -> bool:
-            return (current.trace, current.created_at, current.body_hash) == (job.trace, job.created_at, job.body_hash)
+            same = (current.trace, current.created_at, current.body_hash) == (job.trace, job.created_at, job.body_hash)
+            # An ended document of a node: in this millisecond another look may have started the node.
+            return same and (not job.state.terminal or (current.state, current.flow) == (job.state, job.flow))
 
         if job.group is not None or batch is not None:
             return self._groups.insert(job, self._insertion, mine=mine, batch=batch)
@@ -123,8 +125,10 @@ class DynamoJobStore(JobReader):
 
     def checkpoint(self, job: Job, saved: Checkpoint, *, now: datetime) -> bool:
         request = job_writes.checkpoint(job, saved, now=now)
-        # Only this run writes its checkpoint, so the condition accepts an SDK retry of it.
-        current = self._updated_after_conflicts(Write.CHECKPOINT, request, mine=lambda _current: False)
+        # Only this run writes its checkpoints, so it has written this one or a later one.
+        current = self._updated_after_conflicts(
+            Write.CHECKPOINT, request, mine=lambda current: current.owner == job.owner
+        )
         return current.cancel_requested_at is not None
 
     def record_step(self, job: Job, step: Step) -> Job:

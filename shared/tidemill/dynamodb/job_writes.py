@@ -278,8 +278,12 @@ def checkpoint(job: Job, saved: Checkpoint, *, now: datetime) -> Request:
         job.tenant,
         job.id,
         sets=sets,
-        # The fence: a run that lost its lease must not overwrite the progress of the next run.
-        conditions=["#owner = :owner"],
+        conditions=[
+            # The fence: a run that lost its lease must not overwrite the progress of the next run.
+            "#owner = :owner",
+            # A send that the network held up may arrive after a later checkpoint.
+            "(attribute_not_exists(#checkpoint_at) OR #checkpoint_at < :new_checkpoint_at)",
+        ],
         names=["owner"],
         values={":owner": text(job.owner or "")},
     )

@@ -96,9 +96,12 @@ class AttemptChecks:
 
     def _runs_end_within_the_timeout(self) -> None:
         """A run that exceeds its timeout has failed, even if its handler returns."""
-        for report in (report for _, _, report in self._world.reports if report.ending is Ending.SUCCEEDED):
+        for _, by, report in self._world.reports:
+            if report.job is None or report.ending is not Ending.SUCCEEDED:
+                continue
             for run in self._world.runs:
-                if report.job and run.owner == report.job.owner and run.ended_ms is not None:
+                # A run whose job was taken over before it began is recorded with the later owner.
+                if (run.by, run.owner) == (by, report.job.owner) and run.ended_ms is not None:
                     took_ms = run.ended_ms - run.began_ms
                     in_time = took_ms <= self._longest_ms(run) + _NOTICED_WITHIN_MS
                     require(in_time, "runs end within their timeout", f"it succeeded after {took_ms} ms", run.key)

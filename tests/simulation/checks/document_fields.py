@@ -224,6 +224,8 @@ class DocumentFieldChecks:
                 f"{done} of {total}, at {text_of(after, 'checkpoint')}",
                 key,
             )
+            same_run, earlier = text_of(before, "owner") == text_of(after, "owner"), number_of(before, "progress_done")
+            require(not same_run or done >= earlier, "a later checkpoint stays", f"{earlier}, then {done}", key)
 
     def only_lost_jobs_die_undeliverable(self, key: str, before: Item, after: Item) -> None:
         check = "only lost jobs die undeliverable"

@@ -20,8 +20,8 @@ PROTOCOL: Final = (
     Mutant(
         "any refusal of an insert is one's own",
         modules.STORE,
-        "return (current.trace, current.created_at, current.body_hash) == (job.trace, job.created_at, job.body_hash)",
-        "return True",
+        "same = (current.trace, current.created_at, current.body_hash) == (job.trace, job.created_at, job.body_hash)",
+        "same = True",
     ),
     Mutant(
         "submit forgets the key",
@@ -205,10 +205,14 @@ PROTOCOL: Final = (
     Mutant(
         "checkpoints go unfenced",
         modules.WRITES,
-        '        conditions=["#owner = :owner"],\n        names=["owner"],\n        values={":owner": '
-        'text(job.owner or "")},',
-        '        conditions=["(#owner = :owner OR attribute_exists(#generation))"],\n        names=["owner", '
-        '"generation"],\n        values={":owner": text(job.owner or "")},',
+        'overwrite the progress of the next run.\n            "#owner = :owner",',
+        'overwrite the progress of the next run.\n            "(#owner = :owner OR attribute_exists(#schema))",',
+    ),
+    Mutant(
+        "a checkpoint that was held up replaces a later one",
+        modules.WRITES,
+        "(attribute_not_exists(#checkpoint_at) OR #checkpoint_at < :new_checkpoint_at)",
+        "(attribute_not_exists(#checkpoint_at) OR #checkpoint_at <> :new_checkpoint_at)",
     ),
     # Messages.
     Mutant(

@@ -14,6 +14,7 @@ class Fault(StrEnum):
     NOT_SENT = "call never arrives"
     ANSWER_LOST = "call applied, answer lost"
     UNANSWERED = "call not answered on any retry"
+    HELD_UP = "call held up, and sent again before it arrives"
     THROTTLED = "call throttled"
     SERVER_ERROR = "service answers 500"
     SERVICE_OUTAGE = "service is out"
@@ -98,6 +99,7 @@ _RATES: Final = {
     Fault.NOT_SENT: 0.02,
     Fault.ANSWER_LOST: 0.03,
     Fault.UNANSWERED: 0.015,
+    Fault.HELD_UP: 0.01,
     Fault.THROTTLED: 0.03,
     Fault.SERVER_ERROR: 0.02,
     Fault.SERVICE_OUTAGE: 0.002,

@@ -10,7 +10,8 @@ https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
+from contextlib import suppress
+from functools import cache, partial
 from typing import Any, Final
 
 from botocore.client import BaseClient
@@ -18,7 +19,7 @@ from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
 
 from tests.simulation.world.errors import ServiceError
 from tests.simulation.world.faults import Fault, Faults
-from tests.simulation.world.task_scheduler import Killed, Scheduler
+from tests.simulation.world.task_scheduler import Killed, Process, Scheduler
 from tests.simulation.world.trace import Trace
 
 Answer = dict[str, Any]
@@ -35,6 +36,9 @@ RETRYABLE: Final = frozenset(
     }
 )
 _SERVER_ERROR: Final = 500
+#: A request of these that the network holds up takes effect after the SDK has sent it again.
+_HELD_UP: Final = frozenset({"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"})
+_LONGEST_HELD_UP_MS: Final = 5_000
 #: The retry of a call may meet it although the first try was applied, so it says nothing about that.
 _CONFLICT: Final = "TransactionConflictException"
 _LONGEST_BACKOFF_SECONDS: Final = 20
@@ -43,7 +47,7 @@ URL: Final = "https://simulated.invalid"
 #: Latency of one transfer. The slowest is still within the timeout of the client.
 _LATENCY_MS: Final = (1, 8)
 _SLOW_MS: Final = (50, 900)
-_CALL_FAULTS: Final = (Fault.NOT_SENT, Fault.ANSWER_LOST, Fault.THROTTLED, Fault.SERVER_ERROR)
+_CALL_FAULTS: Final = (Fault.NOT_SENT, Fault.ANSWER_LOST, Fault.HELD_UP, Fault.THROTTLED, Fault.SERVER_ERROR)
 _UNANSWERED_FAULTS: Final = (Fault.NOT_SENT, Fault.ANSWER_LOST)
 #: Throttling error of each service: code and HTTP status.
 _THROTTLES: Final = {
@@ -116,13 +120,7 @@ class Sdk:
         fault = self._scheduler.random.choice(_UNANSWERED_FAULTS) if unanswered else self._faults.one_of(_CALL_FAULTS)
         if fault:
             self._log(f"{operation}: {fault}")
-        if fault is Fault.NOT_SENT:
-            self._scheduler.sleep(round(config.connect_timeout * 1000))
-            raise ConnectTimeoutError(endpoint_url=URL)
-        if fault is Fault.THROTTLED:
-            raise throttling(service)
-        if fault is Fault.SERVER_ERROR:
-            raise ServiceError("InternalServerError", "try again", status=_SERVER_ERROR)
+            self._fail_unapplied(fault, config, service, operation, request)
         answer: Answer | ServiceError
         try:
             answer = self._operation(service, operation)(request)
@@ -136,6 +134,37 @@ class Sdk:
         if isinstance(answer, ServiceError):
             raise answer
         return answer | {"ResponseMetadata": {"HTTPStatusCode": 200, "RetryAttempts": 0}}
+
+    def _fail_unapplied(
+        self, fault: Fault, config: Any, service: str, operation: str, request: Mapping[str, Any]
+    ) -> None:
+        """Raise the error of a fault that leaves the call without an effect, or without one at present."""
+        if fault is Fault.NOT_SENT:
+            self._scheduler.sleep(round(config.connect_timeout * 1000))
+            raise ConnectTimeoutError(endpoint_url=URL)
+        if fault is Fault.HELD_UP:
+            timeout_ms = round(config.read_timeout * 1000)
+            if operation in _HELD_UP:
+                later_ms = timeout_ms + self._scheduler.random.randint(0, _LONGEST_HELD_UP_MS)
+                self._scheduler.spawn(
+                    self._network(), partial(self._arrive, service, operation, request), delay_ms=later_ms
+                )
+            self._scheduler.sleep(timeout_ms)
+            raise ReadTimeoutError(endpoint_url=URL)
+        if fault is Fault.THROTTLED:
+            raise throttling(service)
+        if fault is Fault.SERVER_ERROR:
+            raise ServiceError("InternalServerError", "try again", status=_SERVER_ERROR)
+
+    def _network(self) -> Process:
+        """It has what it got from the process that sends. The request arrives also if that one has died."""
+        task = self._scheduler.current
+        return Process(task.process.name, skew_ms=task.process.skew_ms) if task else Process("network")
+
+    def _arrive(self, service: str, operation: str, request: Mapping[str, Any]) -> None:
+        """Nobody reads the answer any more."""
+        with suppress(ServiceError):
+            self._operation(service, operation)(request)
 
     def _operation(self, service: str, operation: str) -> Callable[[Mapping[str, Any]], Answer]:
         name = _snake(operation)

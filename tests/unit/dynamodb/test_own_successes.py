@@ -114,6 +114,10 @@ SUCCESSES: dict[str, tuple[Call, list[Job]]] = {
         lambda store: store.unclaim(reference_to(QUEUED), token="t", now=NOW),
         [replace(QUEUED, state=State.RETRYING, last_owner="t"), replace(QUEUED, last_owner="t", **A_RUN)],
     ),
+    "checkpoint": (
+        lambda store: store.checkpoint(RUNNING, Checkpoint(done=1), now=NOW),
+        [replace(RUNNING, checkpoint_at=at) for at in (NOW, LATER)],
+    ),
     "first step": (lambda store: store.record_step(RUNNING, A_STEP), [replace(RUNNING, steps=(A_STEP,))]),
     "second step": (
         lambda store: store.record_step(replace(RUNNING, steps=(A_STEP,)), A_STEP),
@@ -173,8 +177,8 @@ REFUSALS: dict[str, tuple[Call, list[Job | None]]] = {
         for name in ("settle", "release")
     },
     "checkpoint": (
-        lambda store: store.checkpoint(RUNNING, Checkpoint(done=1), now=NOW),
-        [None, RUNNING, replace(RUNNING, **A_RUN), replace(RUNNING, last_owner="t", **A_RUN)],
+        SUCCESSES["checkpoint"][0],
+        [None, replace(RUNNING, **A_RUN), replace(RUNNING, last_owner="t", **A_RUN)],
     ),
     "first step": (
         SUCCESSES["first step"][0],

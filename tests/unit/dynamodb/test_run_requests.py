@@ -20,6 +20,7 @@ AT = NOW + 10 * SECOND
 JOB = a_job(generation=3)
 RUNNING = replace(JOB, state=State.RUNNING, owner="t", attempt=2, open_runs=2, releases=1, due=NOW + LEASE)
 FENCE = "owner = t"
+LATER_THAN_BEFORE = f"(attribute_not_exists(checkpoint_at) OR checkpoint_at < {milliseconds(AT)['N']})"
 SCHEMA = f"schema <= {SCHEMA_VERSION}"
 NEXT = "generation = generation + 1"
 INDEX = {"attention", "attention_at"}
@@ -83,19 +84,19 @@ WRITES: dict[str, tuple[Write, set[str], set[str], list[str]]] = {
             *("progress_done = 1", "progress_total = 2"),
         },
         set(),
-        [FENCE],
+        [FENCE, LATER_THAN_BEFORE],
     ),
     "checkpoint of nothing": (
         partial(job_writes.checkpoint, RUNNING, Checkpoint(), now=AT),
         {f"checkpoint_at = {milliseconds(AT)['N']}"},
         set(),
-        [FENCE],
+        [FENCE, LATER_THAN_BEFORE],
     ),
     "checkpoint at the beginning": (
         partial(job_writes.checkpoint, RUNNING, Checkpoint(state="", done=0, total=0), now=AT),
         {f"checkpoint_at = {milliseconds(AT)['N']}", "checkpoint = ", "progress_done = 0", "progress_total = 0"},
         set(),
-        [FENCE],
+        [FENCE, LATER_THAN_BEFORE],
     ),
     "first step": (
         partial(job_writes.record_step, RUNNING, A_STEP),
