@@ -9,7 +9,7 @@ from tidemill.names import Env
 STORING: set[str] = {Env.JOBS_TABLE, Env.RETENTION_DAYS, Env.LISTING, Env.INDEX_SHARDS}
 LOADING: set[str] = STORING | {Env.FILES_BUCKET}
 SUBMITTING: set[str] = LOADING | {Env.JOB_PACKAGES}
-WORKING = SUBMITTING | {Env.LANES, Env.JOB_TIMEOUT_SECONDS}
+WORKING = SUBMITTING | {Env.LANES, Env.JOB_TIMEOUT_SECONDS, Env.CANARY}
 ENRICHING: set[str] = {Shortener.CLICKS_TABLE, Shortener.GEOIP_DATABASE}
 #: The environment variables of each function, except its stage and those of Powertools.
 VARIABLES: dict[str, set[str]] = {

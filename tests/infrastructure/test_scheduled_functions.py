@@ -140,11 +140,14 @@ def test_a_canary_goes_to_each_lane_every_minute(dev: Synthesised) -> None:
 
 
 @pytest.mark.parametrize("settings", [{}, TOKENS])
-def test_submit_knows_the_tenant_of_the_canaries_which_has_no_quota(
+def test_submit_and_the_workers_know_the_tenant_of_the_canaries(
     synthesise: Synthesise, settings: dict[str, str]
 ) -> None:
+    """It has no quota, and a job of another tenant is no canary."""
     app = synthesise(stage="dev", **settings)
-    tenant = functions_by_key(app)["submit"]["Environment"]["Variables"][Env.CANARY]
+    keys = ("submit", "work-critical", "work", "work-bulk")
+    tenant, *others = (functions_by_key(app)[key]["Environment"]["Variables"][Env.CANARY] for key in keys)
+    assert others == [tenant] * 3
     if settings:
         assert tenant == CANARY_TENANT
         return

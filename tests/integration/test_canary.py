@@ -3,14 +3,16 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from tests.support.builders import SECOND, TENANT
 from tests.support.deployed_functions import Mill, forget
 from tests.support.faulty_client import Fault
 from tests.support.http_events import call
-from tidemill.application.health import LATE_CANARY
+from tidemill.application.health import LATE_CANARY, LATEST_MARK
 from tidemill.aws.http_client import Answer, NoAnswerError
 from tidemill.entrypoints import canary, submit
 from tidemill.names import CANARY_PACKAGE, CANARY_TENANT, CANARY_TYPE, Env, Lane
@@ -41,6 +43,7 @@ class GatewayInProcess:
 def gateway(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> GatewayInProcess:
     monkeypatch.setenv(Env.JOB_PACKAGES, CANARY_PACKAGE)
     monkeypatch.setenv(Env.API_URL, "https://api.example")
+    monkeypatch.setenv(Env.CANARY, TENANT)
     forget()
     gateway = GatewayInProcess()
     monkeypatch.setattr(canary, "_api", lambda: gateway)
@@ -114,11 +117,45 @@ def test_a_canary_that_waited_behind_a_pause_neither_marks_its_lane_nor_counts(
     assert sum("CanaryLatency" in line or "JobsCancelled" in line for line in lines) == 1
 
 
+def test_a_canary_of_another_caller_neither_marks_a_lane_nor_counts(
+    mill: Mill, gateway: GatewayInProcess, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It names a lane on which it does not run, or waits for a time of its own."""
+    body = json.dumps({"type": CANARY_TYPE, "lane": Lane.DEFAULT, "payload": {"lane": Lane.CRITICAL}})
+    headers = {"content-type": "application/json"}
+    accepted = call(
+        submit, "POST", "/jobs", body=body, headers=headers, iam={"accountId": "1", "userId": "AROAMALLORY:x"}
+    )
+    mill.run()
+
+    assert (accepted.status, gateway.statuses) == (202, [])
+    assert [item["state"]["S"] for item in _documents(mill)] == ["cancelled"]
+    assert [_effect(mill, lane) for lane in Lane] == [None] * len(Lane)
+    assert "CanaryLatency" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("age", "marks"), [(LATEST_MARK - SECOND, True), (LATEST_MARK, False)])
+def test_a_canary_that_ends_after_newer_ones_does_not_make_its_lane_look_late(
+    mill: Mill, gateway: GatewayInProcess, age: timedelta, *, marks: bool
+) -> None:
+    mill.stop_clock()
+    gateway.deaf = {Lane.CRITICAL, Lane.BULK}
+    canary.handle({}, Invocation())
+    submitted_at = mill.now()
+    mill.late += age
+    mill.run()
+
+    assert (_effect(mill, Lane.DEFAULT) is not None) is marks
+    # Until the next one, a minute later, ends within another.
+    assert submitted_at + LATEST_MARK + timedelta(minutes=2) <= submitted_at + LATE_CANARY
+
+
 @pytest.fixture
 def _without_api(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stage whose callers send tokens."""
     monkeypatch.setenv(Env.JOB_PACKAGES, CANARY_PACKAGE)
     monkeypatch.delenv(Env.API_URL, raising=False)
+    monkeypatch.setenv(Env.CANARY, CANARY_TENANT)
     forget()
 
 

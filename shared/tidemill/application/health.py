@@ -10,6 +10,9 @@ from tidemill.domain.errors import TidemillError
 
 #: A lane has a canary each minute, and the alarm on late canaries allows four of them to be late.
 LATE_CANARY: Final = timedelta(minutes=5)
+#: A canary that ends later marks nothing. One that was retried may end after newer ones, and must not make their lane
+#: look late before the next one ends.
+LATEST_MARK: Final = LATE_CANARY - timedelta(minutes=2)
 KEPT: Final = timedelta(seconds=5)
 
 

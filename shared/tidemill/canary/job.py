@@ -3,7 +3,7 @@
 from pydantic import BaseModel
 
 from tidemill import Cancelled, Done, Lane, Run, TransactWrite, job_type, setting
-from tidemill.application.health import LATE_CANARY
+from tidemill.application.health import LATEST_MARK
 from tidemill.names import CANARY_PREFIX, CANARY_TYPE, JOB_KEY, Env
 from tidemill.system import clock
 
@@ -18,8 +18,11 @@ class Canary(BaseModel):
 
 @job_type(CANARY_TYPE, payload=Canary, lane=Lane.CRITICAL, retention_days=KEPT_DAYS)
 def canary(payload: Canary, run: Run) -> Done | Cancelled:
-    """One that waited, as behind a pause, says nothing of the present: it neither counts nor marks its lane."""
-    if clock.now() - run.submitted_at >= LATE_CANARY:
+    """It counts and marks its lane, unless it is old, as after a pause, or of another caller.
+
+    An old one says nothing of the present. Any caller may submit one, also with a delay.
+    """
+    if run.tenant != setting(Env.CANARY) or clock.now() - run.submitted_at >= LATEST_MARK:
         return Cancelled()
     return Done({"lane": payload.lane}, writes=[_effect(payload.lane, run)])
 

@@ -85,8 +85,9 @@ class Pipeline(Construct):
         )
         self._scheduled.compare_with_template()
         if canary := self._scheduled.canary_tenant:
-            # It has no quota, and the health of a stage with canaries is also that of its lanes.
-            self._api.submit.function.add_environment(Env.CANARY, canary)
+            # It has no quota, the health of a stage with canaries is also that of its lanes, and only its jobs count.
+            for each in (self._api.submit, *(lane.worker for lane in self._lanes)):
+                each.function.add_environment(Env.CANARY, canary)
         self._types = type_names(config.job_packages, root=app_folder) if config.metrics_by_type else []
         self.topics = AlarmTopics(self, config=config)
         #: The variables of `add_job_variables`, by worker and name.
