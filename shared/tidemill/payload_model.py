@@ -29,6 +29,8 @@ def _message(kind: str, message: str) -> str:
     """In the words of JSON, and without the prefix that pydantic puts before the text of a validator."""
     if kind in {"dict_type", "model_type", "model_attributes_type"}:
         return "Input should be a JSON object"
+    if kind == "string_unicode":
+        return "Texts and names of members should be Unicode, without half a surrogate pair"
     return message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
 
 

@@ -76,6 +76,7 @@ def test_the_same_event_again_is_a_replay_and_another_one_with_its_key_is_refuse
         (PLACED | {"group": ""}, ["/group"]),
         (PLACED | {"group": 7, "data": {}}, ["/group", "/data/order"]),
         (PLACED | {"lane": "bulk"}, ["/lane"]),
+        (PLACED | {"\ud800": 1}, [""]),
         ({"data": {}}, ["/type"]),
     ],
 )

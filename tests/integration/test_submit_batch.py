@@ -184,12 +184,13 @@ def test_an_invalid_submission_is_reported_with_its_path_and_harms_no_other(mill
         {"type": "none"},
         {"type": "test.scripted", "payload": {"n": "x", "a": 1}, "later": True},
         {"type": "test.scripted", "payload": {"a": "x" * LARGEST_BODY_BYTES}},
-        _job(8),
+        _job(8, **{"\ud800": 1}),
+        _job(9),
     )
 
-    assert _statuses(answer) == [202, 422, 422, 422, 422, 422, 422, 413, 202]
+    assert _statuses(answer) == [202, 422, 422, 422, 422, 422, 422, 413, 422, 202]
     problems = [each["problem"] for each in answer.body["jobs"][1:-1]]
-    assert [problem["status"] for problem in problems] == [422] * 6 + [413]
+    assert [problem["status"] for problem in problems] == [422] * 6 + [413, 422]
     assert [[error["pointer"] for error in problem.get("errors", [])] for problem in problems] == [
         ["#/jobs/1/lane"],
         ["#/jobs/2/type"],
@@ -198,6 +199,7 @@ def test_an_invalid_submission_is_reported_with_its_path_and_harms_no_other(mill
         ["#/jobs/5/type"],
         ["#/jobs/6/later", "#/jobs/6/payload/n"],
         [],
+        ["#/jobs/8"],
     ]
     assert mill.stored() == 2
 

@@ -218,7 +218,12 @@ def read_form(form: type[Read], body: Any, others: Callable[[Read], Sequence[Fau
         unfit = {detail["loc"][0] for detail in error.errors() if detail["loc"]}
     if isinstance(body, dict) and "type" in body.keys() - unfit:
         left_out = unfit.union(*(_NEEDED_BY.get(str(name), ()) for name in unfit))
-        fitting = form.model_validate({name: value for name, value in body.items() if name not in left_out})
+        known = form.model_fields.keys() - left_out
+        try:
+            fitting = form.model_validate({name: body[name] for name in known & body.keys()})
+        except ValidationError as error:
+            # A name that is not Unicode has no path, and pydantic reports nothing beside it.
+            raise InvalidPayloadError([*found, *faults(error)]) from error
         # A payload model may have a defect, and raise anything: the faults of the form are an answer without it, too.
         with suppress(Exception):
             # `others` saw defaults in place of the invalid members, so its faults about them are wrong.
