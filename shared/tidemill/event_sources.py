@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, get_args, get_type_hints
 
 from tidemill import declaration_checks as checks
+from tidemill.application.declarations import noted
 from tidemill.application.event_types import EventSource
 from tidemill.domain.errors import DeclarationError
 from tidemill.domain.events import FIRST_VERSION
@@ -64,16 +65,18 @@ def event_source(
             names = ", ".join(each.__name__ for each in _KINDS)
             raise DeclarationError(f"event_source {name!r}: annotate its record with one of {names}")
         model = _model(returned)
-        return EventSource(
-            name=name,
-            kind=SourceKind(_KINDS[record]),
-            event=publishes,
-            version=version,
-            function=function,
-            written=_written,
-            schema=partial(_schema, model) if model else None,
-            file=function.__code__.co_filename,
-            line=function.__code__.co_firstlineno,
+        return noted(
+            EventSource(
+                name=name,
+                kind=SourceKind(_KINDS[record]),
+                event=publishes,
+                version=version,
+                function=function,
+                written=_written,
+                schema=partial(_schema, model) if model else None,
+                file=function.__code__.co_filename,
+                line=function.__code__.co_firstlineno,
+            )
         )
 
     return declare

@@ -18,6 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tidemill import declaration_checks as checks
+from tidemill.application.declarations import noted
 from tidemill.application.event_types import EventType
 from tidemill.application.job_types import JobType
 from tidemill.domain.errors import DeclarationError, EventModelError, Fault, InvalidPayloadError
@@ -54,15 +55,17 @@ def event_type(name: str, *, data: "type[BaseModel]", version: int = FIRST_VERSI
         return _seen(value, written, names)
 
     caller = sys._getframe(1)  # noqa: SLF001 - to name the declaration in a fault
-    return EventType(
-        name=name,
-        version=version,
-        read=read,
-        schema=data.model_json_schema,
-        written_schema=partial(data.model_json_schema, mode="serialization", by_alias=False),
-        names=names,
-        file=caller.f_code.co_filename,
-        line=caller.f_lineno,
+    return noted(
+        EventType(
+            name=name,
+            version=version,
+            read=read,
+            schema=data.model_json_schema,
+            written_schema=partial(data.model_json_schema, mode="serialization", by_alias=False),
+            names=names,
+            file=caller.f_code.co_filename,
+            line=caller.f_lineno,
+        )
     )
 
 

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
 
 from tidemill import declaration_checks as checks
+from tidemill.application.declarations import noted
 from tidemill.application.job_types import JobType
 from tidemill.application.run import Run
 from tidemill.batch_handler import require_batch, require_handler
@@ -171,7 +172,7 @@ def job_type(
         if not str(getattr(handler, "__module__", "")).startswith(BUILT_IN_PREFIX):
             checks.require_app_name(name)
         _require_own_function(name, handler)
-        return declared(handler=handler)
+        return noted(declared(handler=handler))
 
     return declare
 

@@ -56,6 +56,10 @@ def test_modules_that_a_function_can_import_are_accepted(check: Check) -> None:
         (JOB.replace("payload=", "max_attempts=0, payload="), rf"{HERE}, line 4: ValueError: "),
         ("import os\nHOME = os.environ['HOME']\n", rf"{HERE}, line 2: KeyError: 'HOME'"),
         ("raise SystemExit\n", rf"{HERE}, line 1: SystemExit"),
+        (
+            JOB.replace("@", "class Jobs:\n    @").replace("def", "    def"),
+            rf"{HERE}, line 5: job type 'test\.one' is not found, because no name of its module leads to it: bind",
+        ),
     ],
 )
 def test_a_file_that_fails_to_import_is_reported_with_its_line_and_the_error(

@@ -3,11 +3,12 @@
 import importlib
 import pkgutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 from types import ModuleType
 
+from tidemill.application.declarations import Declaration, declared_by
 from tidemill.application.event_types import EventSource, EventType
 from tidemill.application.job_types import JobType, JobTypes
 from tidemill.domain.errors import DuplicateJobTypeError, JobFileError
@@ -33,9 +34,11 @@ def load_sound(packages: Iterable[str]) -> JobTypes:
     found: dict[str, JobType] = {}
     events: dict[tuple[str, int], EventType] = {}
     sources: dict[str, EventSource] = {}
+    declared: list[Declaration] = []
     faults: list[JobFileError] = []
     for package in packages:
         for module in _modules(package, faults):
+            declared += declared_by(module)
             for value in vars(module).values():
                 if isinstance(value, JobType) and (other := found.setdefault(value.name, value)) is not value:
                     detail = f"job type {value.name!r} is already declared in {declared_at(other)}"
@@ -46,10 +49,35 @@ def load_sound(packages: Iterable[str]) -> JobTypes:
                 if isinstance(value, EventSource) and (known := sources.setdefault(value.name, value)) is not value:
                     detail = f"source {value.name!r} is already declared in {declared_at(known)}"
                     faults.append(JobFileError(f"{declared_at(value)}: {detail}"))
+    faults += _unnamed(declared, [*found.values(), *events.values(), *sources.values()])
     faults += _differing_limits(found.values())
     disabled = {name for fault in faults for name in fault.names}
     sound = {name: job_type for name, job_type in found.items() if name not in disabled}
     return JobTypes(sound, faults, events, sources)
+
+
+def _unnamed(declared: Iterable[Declaration], found: Collection[Declaration]) -> Iterator[JobFileError]:
+    """Those in a class, a list or a function: synth sees them in the source, so it would deploy their schedules."""
+    known = set(map(_identity, found))
+    for declaration in declared:
+        if (identity := _identity(declaration)) not in known:
+            kind, name, _ = identity
+            yield JobFileError(
+                f"{declared_at(declaration)}: {kind} {name!r} is not found, because no name of its module leads to it: "
+                "bind it to a name of the module",
+                [name] if isinstance(declaration, JobType) else (),
+            )
+
+
+def _identity(declaration: Declaration) -> tuple[str, str, int | None]:
+    """Of its name, not of the object: `consumes` makes another job type, and a reload declares anew."""
+    match declaration:
+        case JobType(name=name):
+            return "job type", name, None
+        case EventType(name=name, version=version):
+            return "event type", name, version
+        case EventSource(name=name):
+            return "source", name, None
 
 
 def _differing_limits(job_types: Iterable[JobType]) -> Iterator[JobFileError]:
@@ -158,7 +186,7 @@ def _raised(error: BaseException, name: str) -> str:
     return location
 
 
-def declared_at(declaration: JobType | EventType | EventSource) -> str:
+def declared_at(declaration: Declaration) -> str:
     """File and line."""
     if isinstance(declaration, EventType | EventSource):
         return _location(declaration.file, declaration.line)
