@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from tests.support.builders import LEASE, NOW, SETTLEMENTS, a_job, a_run, reference_to, stored
 from tidemill import (
+    Add,
     Cancelled,
     Continue,
     Done,
@@ -130,6 +131,33 @@ def test_an_invalid_follow_up_kills_the_job() -> None:
     assert (ran.state, ran.enqueued) == (State.DEAD, ())
     assert ran.error
     assert "/payload/n" in ran.error.message
+
+
+@pytest.mark.parametrize("write", ["x", None, {}, {"Foo": {}}, {"Put": {}, "Delete": {}}], ids=str)
+def test_a_write_that_no_transaction_takes_is_refused_as_in_a_worker(write: Any) -> None:
+    ran = run_job(_type(lambda _payload, _run: Done(1, writes=[write])))
+
+    assert (ran.state, ran.result, ran.writes) == (State.RETRYING, None, ())
+    assert ran.error
+    assert (ran.error.error_class, ran.error.message[:35]) == (
+        "EffectRefusedError",
+        "the handler's writes are not valid:",
+    )
+
+
+@pytest.mark.parametrize(
+    ("jobs", "adds", "state"), [(98, 9, State.SUCCEEDED), (99, 9, State.DEAD), (99, 0, "succeeded")]
+)
+def test_a_success_that_one_transaction_cannot_hold_kills_the_job(jobs: int, adds: int, state: State) -> None:
+    done = Done(
+        then=[Submission(type="test.after", payload={"n": n}) for n in range(jobs)],
+        writes=[Add("own", {"pk": {"S": "sum"}}, {"n": 1})] * adds,
+    )
+
+    ran = run_job(_type(lambda _payload, _run: done), known=[after])
+
+    assert (ran.state, len(ran.enqueued), len(ran.writes)) == (state, *((0, 0) if ran.error else (jobs, adds)))
+    assert ran.error is None or "101 transaction entries, but the limit is 100" in ran.error.message
 
 
 def test_a_follow_up_of_an_unknown_type_is_reported() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from tidemill.application.ports import Checkpoint, Entered, LimitSlot, Part, Unreadable, ignore_unreadable
 from tidemill.domain.adaptive_limit import ConcurrencyChange
@@ -18,6 +18,12 @@ from tidemill.domain.signals import Signal
 from tidemill.domain.states import State, Write
 from tidemill.domain.steps import Step
 from tidemill.domain.waiting import Line
+from tidemill.dynamodb.effects import entries
+from tidemill.dynamodb.transactions import Entry, transact
+from tidemill.dynamodb.transactions import Part as Purpose
+
+#: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItem.html
+_KINDS: Final = frozenset({"Put", "Update", "Delete", "ConditionCheck"})
 
 
 class NoJobs:
@@ -87,6 +93,8 @@ class OneJob:
         job, ends = self.job, settlement.state.terminal
         if job.cancel_requested_at and (settlement.state is State.DEAD or not ends):
             raise WriteRefusedError(Write.SETTLE, job)
+        if settlement.writes or settlement.follow_ups:
+            _send(settlement)
         self.settled = settlement
         changed = {
             name: getattr(settlement, name) for name in ("result", "undo", "death", "checkpoint", "attempt", "hops")
@@ -195,6 +203,27 @@ class Unlimited:
 
     def lines(self, part: Part) -> Iterator[Line]:  # noqa: ARG002
         return iter(())
+
+
+class _NoTable:
+    """The client of DynamoDB, as far as it refuses entries of a transaction before it sends them."""
+
+    def transact_write_items(self, *, TransactItems: Sequence[Any], ClientRequestToken: str) -> None:  # noqa: ARG002, N803
+        for entry in TransactItems:
+            (kind,) = entry.keys()
+            if kind not in _KINDS:
+                raise KeyError(kind)
+
+
+def _send(settlement: Settlement) -> None:
+    """The transaction of a settle, without its table: the entries that a group of follow-up jobs adds are missing.
+
+    Raises `EffectRefusedError` and `TransactionTooLargeError` as `AttemptStore.settle`.
+    """
+    client: Any = _NoTable()
+    jobs = [Entry(Purpose.JOB, {"Put": {}}) for _ in settlement.follow_ups]
+    effects = [Entry(Purpose.EFFECT, write) for write in entries(settlement.writes)]
+    transact(client, [Entry(Purpose.OWN, {"Update": {}}), *jobs, *effects])
 
 
 def _given(fields: dict[str, Any]) -> dict[str, Any]:
