@@ -144,10 +144,17 @@ def require_callable(name: str, function: object, *arguments: str) -> None:
         raise DeclarationError(
             f"{_named(name, function)} uses `yield`, so a call would run nothing; return a value instead"
         )
+    called = f"({', '.join(arguments)})"
     try:
-        inspect.signature(function).bind(*arguments)
+        signature = inspect.signature(function)
+    except ValueError:
+        raise DeclarationError(
+            f"{_named(name, function)} is built in, and Python does not say how to call it: call it in a function of "
+            f"{called}"
+        ) from None
+    try:
+        signature.bind(*arguments)
     except TypeError as error:
-        called = f"({', '.join(arguments)})"
         raise DeclarationError(f"{_named(name, function)} cannot be called with {called}: {error}") from None
 
 

@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field, ValidationError
 from tests.support.builders import a_run
 from tidemill import Done, PermanentJobError, Run, job_type
 from tidemill.domain.errors import (
+    DeclarationError,
     DuplicateJobTypeError,
     InvalidPayloadError,
     JobFileError,
@@ -233,11 +234,12 @@ def _named_only(*, payload: Person, run: Run) -> None: ...
         ),
         (_three, "cannot be called with (payload, run): missing a required argument: 'more'"),
         (_named_only, "cannot be called with (payload, run)"),
+        (max, "the handler `max` is built in, and Python does not say how to call it: call it in a function of (pay"),
         ("greet", "the handler is 'greet'; it must be a function"),
     ],
 )
 def test_a_wrong_handler_is_refused(handler: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(message)):
+    with pytest.raises(DeclarationError, match=re.escape(message)):
         job_type("test.greet", payload=Person)(handler)
 
 
