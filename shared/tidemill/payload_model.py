@@ -4,6 +4,7 @@ Neither this module nor the door imports pydantic. If pydantic is there first, t
 the models of every event that Powertools can parse, a tenth of the cold start of a worker.
 """
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,8 @@ def _message(kind: str, message: str) -> str:
     """In the words of JSON, and without the prefix that pydantic puts before the text of a validator."""
     if kind in {"dict_type", "model_type", "model_attributes_type"}:
         return "Input should be a JSON object"
-    if kind == "string_unicode":
+    # A decoded payload that is written again is invalid JSON for this reason alone.
+    if kind in {"string_unicode", "json_invalid"}:
         return "Texts and names of members should be Unicode, without half a surrogate pair"
     return message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
 
@@ -39,11 +41,15 @@ def _escaped(step: int | str) -> str:
 
 
 def parser(model: "type[BaseModel]", *, under: str = "/payload") -> "Callable[[Any], BaseModel]":
+    """Raises `InvalidPayloadError` for decoded JSON that the model refuses."""
     from pydantic import ValidationError  # noqa: PLC0415 - the file of the model has imported it
+
+    # A strict model takes a time, a UUID or a decimal as text from JSON only, and a payload has no other form for them.
+    strict = model.model_config.get("strict")
 
     def parse(payload: Any) -> "BaseModel":
         try:
-            return model.model_validate(payload)
+            return model.model_validate_json(json.dumps(payload)) if strict else model.model_validate(payload)
         except ValidationError as error:
             raise InvalidPayloadError(faults(error, under=under)) from error
 
