@@ -257,6 +257,7 @@ def test_a_result_that_cannot_be_read_back_is_not_recorded() -> None:
     ran = run_once(lambda run: run.step("receive", receive))
 
     assert (ran.state, isinstance(ran.raised, StepError), ran.job.steps) == (State.DEAD, True, ())
+    assert "'receive' cannot be read back" in str(ran.raised)
 
 
 def test_a_handler_that_raises_another_error_after_a_fault_of_a_step_is_not_tried_again() -> None:

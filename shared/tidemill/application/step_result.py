@@ -37,14 +37,28 @@ class StepResult:
             )
         return text
 
-    def value(self, text: str) -> Any:
+    def read_back(self, text: str) -> Any:
+        """Of a step that has just run: what its text reads as. Raises `StepError` before it is recorded."""
         try:
-            return self._adapter.validate_json(text) if self._adapter else json.loads(text)
+            return self._decoded(text)
+        except ValueError as error:
+            raise StepError(
+                f"the result of the step {self._name!r} cannot be read back as what its function returns: return what "
+                f"fits the return annotation, and text in Unicode, without half a surrogate pair: {error}"
+            ) from error
+
+    def value(self, text: str) -> Any:
+        """Of a step that an earlier run recorded, perhaps in another version of the code."""
+        try:
+            return self._decoded(text)
         except ValueError as error:
             raise StepError(
                 f"the recorded result of the step {self._name!r} does not fit what its function returns now: let the "
                 f"old version finish its jobs first, or accept both forms: {error}"
             ) from error
+
+    def _decoded(self, text: str) -> Any:
+        return self._adapter.validate_json(text) if self._adapter else json.loads(text)
 
     def _adapter_of(self, returned: Any) -> "TypeAdapter[Any] | None":
         if returned is Any:

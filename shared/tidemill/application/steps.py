@@ -108,7 +108,7 @@ class Steps:
         try:
             text = result.text(value)
             # What cannot be read back is not recorded: no later run could go on behind it.
-            known = result.value(text)
+            known = result.read_back(text)
             self._record(Step(name=name, at=self._clock(), attempt=self._job.attempt, result=text))
         except (StepError, LeaseLostError, StoreUnavailableError, TransactionConflictError) as fault:
             self._fault = fault

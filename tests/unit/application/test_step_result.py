@@ -46,6 +46,11 @@ def at_least_one() -> Annotated[int, Field(ge=1)]:
     raise NotImplementedError
 
 
+def a_text() -> str:
+    """Returns text."""
+    raise NotImplementedError
+
+
 def unknown_here() -> "Decimal":
     """Names what exists for type checkers only."""
     raise NotImplementedError
@@ -100,7 +105,7 @@ def test_a_result_is_recorded_as_its_function_says_and_comes_back(
 ) -> None:
     result = StepResult("charge", function)
     assert result.text(value) == text
-    assert result.value(text) == value
+    assert result.read_back(text) == result.value(text) == value
 
 
 @pytest.mark.parametrize(
@@ -123,6 +128,18 @@ def test_a_record_that_the_function_of_now_cannot_have_made_is_not_returned(
 ) -> None:
     with pytest.raises(StepError, match="the recorded result of the step 'charge' does not fit what its function"):
         StepResult("charge", function).value(text)
+
+
+@pytest.mark.parametrize(
+    ("function", "value"), [(a_text, "\ud800"), (at_least_one, 0)], ids=["half a surrogate pair", "bound"]
+)
+def test_a_new_result_that_cannot_be_read_back_is_not_blamed_on_another_version(
+    function: Callable[..., Any], value: Any
+) -> None:
+    result = StepResult("charge", function)
+
+    with pytest.raises(StepError, match="the result of the step 'charge' cannot be read back as what its function"):
+        result.read_back(result.text(value))
 
 
 def test_the_largest_result_is_recorded_and_a_larger_one_is_not() -> None:
