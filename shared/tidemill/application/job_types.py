@@ -70,18 +70,27 @@ class JobType:
     schema: Callable[[], dict[str, Any]] | None = None
 
     def limit_line(self, payload: Any, *, tenant: str, lane: str) -> Line | None:
-        """The line of the limit key of this parsed payload; None if the type has no limit."""
+        """The line of the limit key of this parsed payload; None if the type has no limit.
+
+        Raises `TypeError` for a key that is not JSON, and what the function of the type raises.
+        """
         if self.limit is None:
             return None
+        made = self.limit_key(payload) if self.limit_key else ""
         key = LimitKey(
             type=self.name if self.shared_limit is None else None,
             shared=self.shared_limit,
-            text=self.limit_key(payload) if self.limit_key else "",
+            text=made,
             lane=lane if self.limit_per_lane else None,
             # The tenant writes the payload, so without the tenant in the key it could take another tenant's slots.
             tenant=None if self.limit_spans_tenants else tenant,
         )
-        return Line.for_limit(str(key))
+        try:
+            return Line.for_limit(str(key))
+        except TypeError as error:
+            raise TypeError(
+                f"the key of {self.name!r} returned a {type(made).__name__}; return text, a number or None"
+            ) from error
 
     def __call__(self, payload: Any, run: Any) -> Any:
         return self.handler(payload, run)

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -37,16 +38,26 @@ def test_a_type_that_says_nothing_is_of_normal_importance_and_has_no_further_rul
         ({"limit": None}, None),
         ({}, '["test.job", "", "acme"]'),
         ({"limit_key": lambda payload: payload["site"]}, '["test.job", "a.example", "acme"]'),
+        ({"limit_key": lambda _payload: 7}, '["test.job", 7, "acme"]'),
+        ({"limit_key": lambda _payload: None}, '["test.job", null, "acme"]'),
         ({"shared_limit": "crm"}, '["limit:crm", "", "acme"]'),
         ({"limit_per_lane": True}, '["test.job", "", {"lane": "bulk"}, "acme"]'),
         ({"limit_spans_tenants": True}, '["test.job", ""]'),
     ],
-    ids=["no limit", "plain", "key", "shared", "per lane", "all tenants"],
+    ids=["no limit", "plain", "key", "number", "none", "shared", "per lane", "all tenants"],
 )
 def test_the_line_of_a_limit_says_whose_it_is(options: dict[str, Any], key: str | None) -> None:
     job_type = replace(a_job_type(), **{"limit": LIMIT} | options)
     line = job_type.limit_line({"site": "a.example"}, tenant="acme", lane="bulk")
     assert line == (Line.for_limit(key) if key else None)
+
+
+def test_a_limit_key_that_is_not_json_is_refused_with_its_type() -> None:
+    key: Any = UUID(int=7)
+    job_type = replace(a_job_type(), limit=LIMIT, limit_key=lambda _payload: key)
+
+    with pytest.raises(TypeError, match=r"^the key of 'test\.job' returned a UUID; return text, a number or None$"):
+        job_type.limit_line({}, tenant="acme", lane="bulk")
 
 
 @pytest.mark.parametrize(
