@@ -143,7 +143,7 @@ def test_a_canary_goes_to_each_lane_every_minute(dev: Synthesised) -> None:
 def test_submit_and_the_workers_know_the_tenant_of_the_canaries(
     synthesise: Synthesise, settings: dict[str, str]
 ) -> None:
-    """It has no quota, and a job of another tenant is no canary."""
+    """It has no quota, and only its jobs count as canaries."""
     app = synthesise(stage="dev", **settings)
     keys = ("submit", "work-critical", "work", "work-bulk")
     tenant, *others = (functions_by_key(app)[key]["Environment"]["Variables"][Env.CANARY] for key in keys)

@@ -163,7 +163,7 @@ def test_a_job_that_has_succeeded_is_kept_for_its_correction(story: Story) -> No
 def test_a_correction_that_is_gone_and_is_refused_now_is_not_answered_as_accepted(
     story: Story, monkeypatch: pytest.MonkeyPatch, *, expired: bool
 ) -> None:
-    """The earlier job still names it. Somebody undoes that job just before the transaction of the repeat."""
+    """The earlier job still names it. Their owner undoes that job just before the transaction of the repeat."""
     wrong = story.wrong()
     story.mill.run()
     right = story.accepted()

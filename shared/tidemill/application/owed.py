@@ -194,7 +194,7 @@ class OwedRunner:
             return _Try()
         # Publish may fail again at the record of this change, and say so. Otherwise the next look ends the work.
         self._put_off(owed, error=None)
-        # After one failure it was owed so long because a run lasted, which is no trouble.
+        # After one failure it was owed for so long because a run lasted, as it may.
         return _Try(resent=job, overdue=self._if_overdue(owed) if owed.failures > 1 else None)
 
     def _put_off(self, owed: Owed, *, error: str | None) -> None:

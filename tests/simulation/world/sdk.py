@@ -162,7 +162,7 @@ class Sdk:
         return Process(task.process.name, skew_ms=task.process.skew_ms) if task else Process("network")
 
     def _arrive(self, service: str, operation: str, request: Mapping[str, Any]) -> None:
-        """Nobody reads the answer any more."""
+        """Its sender waits for no answer any more."""
         with suppress(ServiceError):
             self._operation(service, operation)(request)
 

@@ -230,7 +230,7 @@ def test_the_message_of_a_running_job_stays_owed_until_its_run_has_ended_or_is_l
     assert (world.owed.stored, world.store.resent) == ({}, [job.id])
 
 
-def test_a_run_that_lasts_is_no_trouble(world: World) -> None:
+def test_a_run_that_lasts_is_not_reported(world: World) -> None:
     """Its retry has a message of its own, and an alarm would find nothing wrong."""
     work = world.job(State.RUNNING)
     job = world.store.jobs[work.name] = replace(world.store.jobs[work.name], due=NOW + 10 * MINUTE)
