@@ -17,12 +17,12 @@ from tidemill.application.job_view import operator_view, payload_of, record
 from tidemill.application.pace import Pace
 from tidemill.application.ports import UnreadableItem
 from tidemill.cli.audit import audited
-from tidemill.cli.errors import report_unreadable_item
+from tidemill.cli.errors import CommandError, report_unreadable_item
 from tidemill.cli.export_target import TARGET, FileTarget, ObjectTarget
 from tidemill.cli.formatting import count
 from tidemill.cli.installation import Installation
 from tidemill.cli.job_filter_options import as_options, job_filter_options, pace_options, read_units_option
-from tidemill.cli.output import progress_bar, say, show, show_json
+from tidemill.cli.output import progress_bar, show, show_json
 from tidemill.cli.parameter_types import reason_text
 from tidemill.cli.scanned_jobs import scanned_jobs
 from tidemill.domain.job import Job
@@ -69,6 +69,8 @@ def export(
     interrupted export leaves nothing, and the next one begins anew: to export much, write one file for each day with
     --submitted-since and --submitted-until.
 
+    The exit code is 1 if jobs could not be read, or payloads are missing. The target then has all others.
+
     `tidemill audit` shows who exported what.
     """
     wanted = replace(wanted, states=tuple(map(State, states)))
@@ -76,21 +78,16 @@ def export(
     options = as_options(wanted, limit=limit, rate=rate, to=target.name, payloads=payloads)
     jobs = islice(scanned_jobs(installation, wanted, read_units, written.skip), limit)
     recorded = audited(installation, "export", options=options, counts=lambda: written.numbers, reason=reason)
-    with recorded, target.opened() as file, progress_bar("jobs", None) as advance:
-        for line in lines(installation, jobs, payloads=payloads, rate=rate):
-            written.write(file, line)
-            advance()
-    if as_json:
-        show_json({"to": target.name, **written.numbers})
-        return
-    show(f"Exported {count(written.jobs, 'job')} to {target.name}.")
-    if written.unreadable:
-        say(f"The export lacks {count(written.unreadable, 'job')} that could not be read.")
-    if written.lacking:
-        say(
-            f"The export lacks the payloads of {count(written.lacking, 'job')}: they were deleted before their jobs, "
-            "or you may not read the files bucket."
-        )
+    with recorded:
+        with target.opened() as file, progress_bar("jobs", None) as advance:
+            for line in lines(installation, jobs, payloads=payloads, rate=rate):
+                written.write(file, line)
+                advance()
+        if as_json:
+            show_json({"to": target.name, **written.numbers})
+        else:
+            show(f"Exported {count(written.jobs, 'job')} to {target.name}.")
+        written.raise_for_any_missing(target.name)
 
 
 class _Written:
@@ -99,7 +96,7 @@ class _Written:
     def __init__(self) -> None:
         self.jobs = 0
         self.unreadable = 0
-        #: Jobs without their payload, though it was asked for. S3 does not say whether it is missing or denied.
+        #: Jobs without their payload, though it was asked for.
         self.lacking = 0
 
     @property
@@ -115,6 +112,19 @@ class _Written:
         self.jobs += 1
         # No payload is null.
         self.lacking += "payload" in line and line["payload"] is None
+
+    def raise_for_any_missing(self, target: str) -> None:
+        """Raises `CommandError` if a job or a payload is not in the target."""
+        parts, remedies = [], []
+        if self.unreadable:
+            parts.append(f"{count(self.unreadable, 'job')} that could not be read")
+            remedies.append("The lines above name each such job and the reason.")
+        if self.lacking:
+            parts.append(f"the payloads of {count(self.lacking, 'job')}")
+            # S3 does not say which.
+            remedies.append("A payload was deleted before its job, or you lack s3:GetObject on the files bucket.")
+        if parts:
+            raise CommandError(f"{target} lacks {' and '.join(parts)}", remedy=" ".join(remedies))
 
 
 def lines(

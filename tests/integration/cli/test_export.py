@@ -92,8 +92,9 @@ def test_payloads_results_and_checkpoints_come_on_request_from_wherever_they_are
 
     result = run("export", "--payloads", "--to", str(target))
 
-    assert result.exit_code == 0
-    assert "The export lacks the payloads of 1 job" in result.stderr
+    assert (result.exit_code, result.stdout) == (1, f"Exported 5 jobs to {target}.\n")
+    assert f"Error: {target} lacks the payloads of 1 job\n" in result.stderr
+    assert (entries()[0]["outcome"], entries()[0]["counts"]["without_payload"]) == ("failed", 1)
     found = {line["id"]: line for line in lines(target)}
     assert [found[job.id]["payload"] for job in jobs] == [json.loads(payload_of(size)) for size in sizes]
     assert found[lost.id]["payload"] is None
@@ -250,9 +251,11 @@ def test_an_unreadable_document_is_reported_and_counted(cloud: Cloud, target: Pa
 
     result = run("export", "--to", str(target))
 
-    assert (result.exit_code, len(lines(target))) == (0, 1)
+    assert (result.exit_code, len(lines(target))) == (1, 1)
     assert f"Skipped {key(broken.tenant, broken.id)[JOB_KEY]['S']}" in result.stderr
-    assert "lacks 1 job" in result.stderr
+    assert f"Error: {target} lacks 1 job that could not be read\n" in result.stderr
+    assert result.stdout == f"Exported 1 job to {target}.\n"
+    assert (entries()[0]["outcome"], entries()[0]["counts"]["unreadable"]) == ("failed", 1)
 
 
 @pytest.mark.parametrize("arguments", [[], ["--to", "s3://files"], ["--to", "s3:///key"], ["--to", "s3://files/a/"]])
