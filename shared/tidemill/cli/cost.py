@@ -19,6 +19,7 @@ from tidemill.cost.payload_places import break_even_bytes
 from tidemill.cost.profile import Profile, ProfileError
 from tidemill.cost.stage_limits import limits_of
 from tidemill.cost.stage_parts import parts_of
+from tidemill.names import LARGEST_BODY_BYTES
 from tidemill.operator import synthesised_app
 from tidemill.operator.synthesised_app import AssemblyError, Template
 
@@ -130,7 +131,7 @@ def cost(
         return
     _show_bill("a million jobs", per_million)
     if not jobs.inline:
-        show(f"A payload of more than {even:,} bytes costs less as a file: see the setting payload_item_bytes.")
+        show(_payload_place(even))
     if quota:
         show(f"A tenant keeps to ${budget:,.2f} a day with: tidemill config set quotas.TENANT '{json.dumps(quota)}'")
     if idle:
@@ -160,6 +161,12 @@ def _show_bill(title: str, lines: Sequence[Line]) -> None:
     rows = [[line.name, _units(line.units), line.price.unit, f"{line.dollars:,.2f}"] for line in lines]
     rows.append(["total", "", "", f"{bill.total(lines):,.2f}"])
     show_table([title.upper(), "UNITS", "UNIT", "DOLLARS"], rows, numbers=(1, 3))
+
+
+def _payload_place(even: int) -> str:
+    if even == LARGEST_BODY_BYTES:
+        return "An item costs no more than a file for a payload of any size."
+    return f"A payload of more than {even:,} bytes costs less as a file: see the setting payload_item_bytes."
 
 
 def _units(number: float) -> str:

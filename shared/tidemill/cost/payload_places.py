@@ -7,6 +7,7 @@ from tidemill.cost.bill import lines, total
 from tidemill.cost.job_usage import of_one_job
 from tidemill.cost.profile import Profile
 from tidemill.dynamodb.payloads import LARGEST_INLINE_BYTES, LARGEST_ITEM_BYTES
+from tidemill.names import LARGEST_BODY_BYTES
 
 #: Of the sizes that are compared.
 _STEP_BYTES: Final = 100
@@ -15,10 +16,16 @@ _STEP_BYTES: Final = 100
 def break_even_bytes(profile: Profile) -> int:
     """The largest payload, to a hundred bytes, whose job costs no more with an item than with a file.
 
+    In bytes before compression. `LARGEST_BODY_BYTES` if that holds at any size, and `LARGEST_INLINE_BYTES` at none.
+
     An item is charged by the kilobyte, three times: when it is written, kept and deleted. A file is charged by request.
     """
-    sizes = range(LARGEST_INLINE_BYTES + _STEP_BYTES, LARGEST_ITEM_BYTES, _STEP_BYTES)
-    return max(size for size in sizes if _dollars(profile, size, item=True) <= _dollars(profile, size, item=False))
+    largest = min(int(LARGEST_ITEM_BYTES * profile.compression), LARGEST_BODY_BYTES)
+    sizes = [*range(LARGEST_INLINE_BYTES + _STEP_BYTES, largest, _STEP_BYTES), largest]
+    cheaper = (
+        size for size in sizes[::-1] if _dollars(profile, size, item=True) <= _dollars(profile, size, item=False)
+    )
+    return next(cheaper, LARGEST_INLINE_BYTES)
 
 
 def _dollars(profile: Profile, payload_bytes: int, *, item: bool) -> float:

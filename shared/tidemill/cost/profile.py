@@ -3,6 +3,7 @@
 from dataclasses import dataclass, fields
 
 from tidemill.dynamodb.payloads import LARGEST_INLINE_BYTES, LARGEST_ITEM_BYTES
+from tidemill.names import LARGEST_BODY_BYTES
 
 
 class ProfileError(ValueError):
@@ -48,7 +49,7 @@ class Profile:
 
     def __post_init__(self) -> None:
         for name, least, most in (
-            ("payload_bytes", 2, 256 * 1024),
+            ("payload_bytes", 2, LARGEST_BODY_BYTES),
             ("result_bytes", 0, 32 * 1024),
             ("payload_item_bytes", 0, LARGEST_ITEM_BYTES),
             ("compression", 1, 100),

@@ -58,6 +58,15 @@ def test_options_describe_the_jobs() -> None:
     assert described["per_million_jobs"]["total"] > plain["per_million_jobs"]["total"]
 
 
+@pytest.mark.parametrize(
+    ("compression", "text"),
+    [("1", "A payload of more than 2,800 bytes costs less as a file"), ("100", "An item costs no more than a file")],
+)
+def test_the_place_of_a_payload_is_named(compression: str, text: str) -> None:
+    assert text in run("--payload-bytes", "5000", "--compression", compression).stdout
+    assert text not in run("--compression", compression).stdout
+
+
 def test_the_idle_month_is_that_of_the_synthesised_app(tmp_path: Path) -> None:
     month = printed("--app", str(synthesised(tmp_path)))["idle_month"]
 
