@@ -10,6 +10,7 @@ import pytest
 from stacks import composition
 from stacks.composition import ROOT, compose
 from tests.infrastructure.conftest import Synthesise, Synthesised
+from tests.infrastructure.test_event_sources import Synthesis
 from tidemill.cost import worst_day
 from tidemill.cost.stage_limits import StageLimits, limits_of
 from tidemill.cost.stage_parts import calls_per_month, parts_of
@@ -55,6 +56,16 @@ def test_every_part_that_costs_by_the_month_is_counted(request: pytest.FixtureRe
     schedules = [properties["ScheduleExpression"] for _, properties in synthesised.of_type("AWS::Scheduler::Schedule")]
     assert parts.calls == pytest.approx(sum(map(calls_per_month, schedules)))
     assert min(parts.canary_calls, parts.wake_calls, parts.reconcile_calls, parts.other_calls) > 0
+
+
+def test_the_idle_month_does_not_depend_on_the_id_of_the_pipeline(tmp_path: Path) -> None:
+    default, other = (
+        parts_of([{"Resources": Synthesis(tmp_path / id_, id_=id_).resources("Pipeline")}])
+        for id_ in ("Default", "Jobs")
+    )
+
+    assert other == default
+    assert min(other.wake_calls, other.wakes, other.canary_calls, other.reconcile_calls) > 0
 
 
 def test_snapshots_cost_by_the_memory_of_the_functions(synthesise: Synthesise, dev: Synthesised) -> None:

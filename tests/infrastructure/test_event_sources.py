@@ -62,7 +62,7 @@ def items(record: TableRecord) -> dict: ...
 class Synthesis:
     """An app with a pipeline, and a stack for its sources."""
 
-    def __init__(self, folder: Path, code: str = _CODE) -> None:
+    def __init__(self, folder: Path, code: str = _CODE, *, id_: str = "Default") -> None:
         jobs = folder / "functions" / "jobs"
         jobs.mkdir(parents=True)
         (jobs / "__init__.py").touch()
@@ -72,7 +72,7 @@ class Synthesis:
         self.app = App(outdir=str(folder / "cdk.out"), analytics_reporting=False)
         config = STAGES["dev"]()
         self.pipeline = Pipeline(
-            Stack(self.app, "Pipeline"), "Default", config=config, asset=str(folder / "asset"), app_folder=folder
+            Stack(self.app, "Pipeline"), id_, config=config, asset=str(folder / "asset"), app_folder=folder
         )
         self.stack = Stack(self.app, "Sources")
         self.functions = FunctionFactory(self.stack, config=config, asset=str(folder / "asset"))

@@ -7,13 +7,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tidemill.cost.resources import properties_of
+from tidemill.cost.resources import function_of, properties_of
 from tidemill.names import WAKE_PARTS
 
 #: Of a function that names none: https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
 _DEFAULT_MEMORY_MB: Final = 128
 _MINUTES: Final = {"minute": 1, "hour": 60, "day": 24 * 60}
 _MINUTES_PER_MONTH: Final = 365 * 24 * 60 / 12
+#: The entry points whose calls are counted apart.
+_VERBS: Final = ("wake", "canary", "reconcile")
 #: The values of the first fields of a cron expression: minutes, and hours.
 _VALUES: Final = (60, 24)
 
@@ -45,16 +47,17 @@ class StageParts:
 
 def parts_of(templates: Iterable[Mapping[str, Any]]) -> StageParts:
     """Of all stacks of one stage."""
-    resources = [resource for template in templates for resource in template.get("Resources", {}).values()]
+    stacks = [template.get("Resources", {}) for template in templates]
+    resources = [resource for stack in stacks for resource in stack.values()]
     kinds = Counter(resource["Type"] for resource in resources)
     calls: defaultdict[str, float] = defaultdict(float)
     wakes = 0.0
-    for schedule in properties_of(resources, "AWS::Scheduler::Schedule"):
-        a_month, event = calls_per_month(schedule["ScheduleExpression"]), _event(schedule)
-        called = _called(schedule)
-        calls[called] += a_month
-        if called == "wake":
-            wakes += a_month / int(event[WAKE_PARTS])
+    for stack in stacks:
+        for schedule in properties_of(stack.values(), "AWS::Scheduler::Schedule"):
+            a_month, called = calls_per_month(schedule["ScheduleExpression"]), _called(stack, schedule)
+            calls[called] += a_month
+            if called == "wake":
+                wakes += a_month / int(_event(schedule)[WAKE_PARTS])
     return StageParts(
         alarm_metrics=sum(map(_metrics, properties_of(resources, "AWS::CloudWatch::Alarm"))),
         composite_alarms=kinds["AWS::CloudWatch::CompositeAlarm"],
@@ -114,7 +117,7 @@ def _event(schedule: Mapping[str, Any]) -> Mapping[str, Any]:
     return found
 
 
-def _called(schedule: Mapping[str, Any]) -> str:
-    """The verb of the function, by the alias that the target names: `WakeLive…`."""
-    alias = json.dumps(schedule["Target"]["Arn"])
-    return next((verb for verb in ("wake", "canary", "reconcile") if f'"{verb.title()}Live' in alias), "other")
+def _called(stack: Mapping[str, Any], schedule: Mapping[str, Any]) -> str:
+    """The entry point of the engine that the schedule calls, of those that are counted apart."""
+    handler = function_of(stack, schedule["Target"]["Arn"]).get("Handler", "")
+    return next((verb for verb in _VERBS if handler == f"tidemill.entrypoints.{verb}.handle"), "other")

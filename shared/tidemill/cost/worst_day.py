@@ -18,7 +18,7 @@ from tidemill.cost.bill import Line, lines, total
 from tidemill.cost.job_usage import DAY_SECONDS, of_one_job
 from tidemill.cost.measured import FUNCTION_MB
 from tidemill.cost.profile import Profile
-from tidemill.cost.resources import properties_of
+from tidemill.cost.resources import function_of, properties_of
 
 #: What a mapping of a queue has by default.
 DEFAULT_BATCH: Final = 10
@@ -80,20 +80,12 @@ def _lanes(resources: Mapping[str, Any]) -> Iterator[BusyLane]:
     for mapping in properties_of(resources.values(), "AWS::Lambda::EventSourceMapping"):
         concurrency = mapping.get("ScalingConfig", {}).get("MaximumConcurrency")
         if isinstance(concurrency, int):
-            function = _named(resources, _named(resources, mapping))
+            function = function_of(resources, mapping.get("FunctionName"))
             yield BusyLane(
                 max_concurrency=concurrency,
                 batch=mapping.get("BatchSize", DEFAULT_BATCH),
                 memory_mb=function.get("MemorySize", FUNCTION_MB),
             )
-
-
-def _named(resources: Mapping[str, Any], by: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The alias of a mapping, or the function of an alias; empty for one of another stack, and one with a name."""
-    name = by.get("FunctionName")
-    id_ = name.get("Ref", "") if isinstance(name, Mapping) else ""
-    properties: Mapping[str, Any] = resources.get(id_, {}).get("Properties", {})
-    return properties
 
 
 def _rates(stage: Mapping[str, Any]) -> Iterator[int]:

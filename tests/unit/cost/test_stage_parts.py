@@ -26,8 +26,8 @@ def test_the_calls_of_a_schedule_are_those_of_a_month(expression: str, a_day: fl
     assert calls_per_month(expression) == pytest.approx(a_day * 365 / 12)
 
 
-def schedule(alias: str, expression: str, **event: str) -> dict[str, Any]:
-    target = {"Arn": {"Ref": f"{alias}Live0123ABCD"}, "Input": json.dumps(event)}
+def schedule(verb: str, expression: str, **event: str) -> dict[str, Any]:
+    target = {"Arn": {"Ref": f"alias of {verb}"}, "Input": json.dumps(event)}
     return resource("AWS::Scheduler::Schedule", ScheduleExpression=expression, Target=target)
 
 
@@ -36,9 +36,19 @@ def resource(type_: str, **properties: Any) -> dict[str, Any]:
 
 
 METRIC: dict[str, Any] = {"MetricStat": {"Metric": {}}}
+FUNCTIONS = {
+    name: resource_
+    for verb in ("wake", "canary", "reconcile", "tick")
+    for name, resource_ in (
+        (f"alias of {verb}", resource("AWS::Lambda::Alias", FunctionName={"Ref": f"function of {verb}"})),
+        (f"function of {verb}", resource("AWS::Lambda::Function", Handler=f"tidemill.entrypoints.{verb}.handle")),
+    )
+}
 TEMPLATE = {
-    "Resources": dict(
-        enumerate(
+    "Resources": FUNCTIONS
+    | {
+        str(number): each
+        for number, each in enumerate(
             [
                 resource("AWS::CloudWatch::Alarm", MetricName="Errors"),
                 resource("AWS::CloudWatch::Alarm", Metrics=[METRIC, METRIC, {"Expression": "a / b"}]),
@@ -47,16 +57,16 @@ TEMPLATE = {
                 resource("AWS::SecretsManager::Secret"),
                 resource("AWS::Lambda::EventSourceMapping", ScalingConfig={"MaximumConcurrency": 2}),
                 resource("AWS::Lambda::EventSourceMapping", ParallelizationFactor=10),
-                schedule("Wake", "rate(1 minute)", part="0", parts="2"),
-                schedule("Wake", "rate(1 minute)", part="1", parts="2"),
-                schedule("Canary", "rate(1 minute)"),
-                schedule("Reconcile", "rate(5 minutes)"),
-                schedule("Tick", "rate(1 hour)", type="a.type"),
+                schedule("wake", "rate(1 minute)", part="0", parts="2"),
+                schedule("wake", "rate(1 minute)", part="1", parts="2"),
+                schedule("canary", "rate(1 minute)"),
+                schedule("reconcile", "rate(5 minutes)"),
+                schedule("tick", "rate(1 hour)", type="a.type"),
                 resource("AWS::Lambda::Function", MemorySize=512, SnapStart={"ApplyOn": "PublishedVersions"}),
                 resource("AWS::Lambda::Function", MemorySize=1024),
             ]
         )
-    )
+    }
 }
 MINUTES = 1440 * 365 / 12
 
@@ -89,6 +99,6 @@ def test_an_idle_month_names_each_part_with_its_price() -> None:
 
 
 def test_a_stage_without_canary_costs_less() -> None:
-    without = {"Resources": {key: value for key, value in TEMPLATE["Resources"].items() if "Canary" not in str(value)}}
+    without = {"Resources": {key: value for key, value in TEMPLATE["Resources"].items() if "canary" not in str(value)}}
 
     assert total(idle_month.bill(parts_of([without]))) < total(idle_month.bill(parts_of([TEMPLATE]))) - 2
