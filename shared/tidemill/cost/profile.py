@@ -3,7 +3,7 @@
 from dataclasses import dataclass, fields
 
 from tidemill.dynamodb.payloads import LARGEST_INLINE_BYTES, LARGEST_ITEM_BYTES
-from tidemill.names import LARGEST_BODY_BYTES
+from tidemill.names import LARGEST_BATCH, LARGEST_BODY_BYTES
 
 
 class ProfileError(ValueError):
@@ -53,8 +53,9 @@ class Profile:
             ("result_bytes", 0, 32 * 1024),
             ("payload_item_bytes", 0, LARGEST_ITEM_BYTES),
             ("compression", 1, 100),
-            ("per_request", 0, 100),
-            ("batch", 1, 10),
+            ("per_request", 0, LARGEST_BATCH),
+            # The most of a lane, and of the publisher.
+            ("batch", 1, 100),
             ("attempts", 1, 25),
             ("handler_ms", 0, 900_000),
             ("memory_mb", 128, 10_240),

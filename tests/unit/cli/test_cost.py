@@ -92,10 +92,10 @@ def test_a_folder_without_app_is_an_error_that_names_the_command(tmp_path: Path)
 
 
 def test_a_number_out_of_its_range_is_wrong_usage() -> None:
-    result = run("--batch", "11")
+    result = run("--batch", "101")
 
     assert result.exit_code == 2
-    assert "batch 11 must be from 1 to 10" in result.stderr
+    assert "batch 101 must be from 1 to 100" in result.stderr
 
 
 def test_the_prices_are_shown_with_date_and_source() -> None:

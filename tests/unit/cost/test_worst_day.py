@@ -38,6 +38,13 @@ def test_workers_fill_their_day_with_failing_runs() -> None:
     assert "API requests" not in used
 
 
+def test_a_lane_may_have_large_batches() -> None:
+    large = BusyLane(max_concurrency=2, batch=100, memory_mb=512)
+
+    # Each run needs its CPU time, and the calls of a batch overlap.
+    assert LANE.runs_per_second() < large.runs_per_second() < 10 * LANE.runs_per_second()
+
+
 def test_more_workers_or_requests_cost_more_until_the_quota_of_the_table() -> None:
     small = BusyStage(lanes=[LANE], requests_per_second=10)
     more = [BusyStage(lanes=[LANE, LANE], requests_per_second=10), BusyStage(lanes=[LANE], requests_per_second=200)]
