@@ -83,6 +83,13 @@ def test_a_worst_day_has_every_lane_and_every_rate_of_the_stage(prod: Synthesise
     assert {(lane.batch, lane.memory_mb) for lane in stage.lanes} == {(10, 512)}
     # Two APIs, each with a public route.
     assert stage.requests_per_second == 2 * (prod.config.api_rate + prod.config.open_rate)
+    # Only the one of the jobs takes batches, and none of a public route.
+    assert stage.batches_per_second == prod.config.api_rate
+    assert not stage.archive
+
+
+def test_a_worst_day_has_the_archive_of_the_stage(synthesise: Synthesise) -> None:
+    assert busy_stage([synthesise(stage="dev", archive="a-bucket-of-ours").pipeline]).archive
 
 
 @pytest.mark.parametrize("stage", ["dev", "prod"])

@@ -4,6 +4,7 @@
 """
 
 import math
+from dataclasses import replace
 from typing import Final
 
 from tidemill.cost import durations, measured
@@ -28,6 +29,22 @@ def of_one_job(profile: Profile) -> Usage:
     return _submission(profile) + _publication(profile) + _runs(profile) + _payload(profile) + _kept(profile)
 
 
+def of_one_request(profile: Profile) -> Usage:
+    """Of a request to the API and its function, for all its jobs, without what it writes for each."""
+    jobs = profile.per_request
+    request = _invocation(durations.submission_seconds(profile), measured.FUNCTION_MB)
+    request += Usage(api_requests=math.ceil(jobs * profile.payload_bytes / _API_REQUEST_BYTES))
+    if profile.first_message:
+        request += Usage(fair_requests=math.ceil(jobs / _MESSAGES_PER_REQUEST))
+    return request
+
+
+def of_waiting_job(profile: Profile) -> Usage:
+    """Of a job before its first run, without its request: its insert, its message, and its storage."""
+    waiting = replace(profile, per_request=0, attempts=1.0, archive=False)
+    return _submission(waiting) + _publication(waiting) + _payload(waiting) + _kept(waiting)
+
+
 def write_units(size_bytes: float) -> int:
     return max(1, math.ceil(size_bytes / WRITE_UNIT_BYTES))
 
@@ -40,12 +57,7 @@ def _submission(profile: Profile) -> Usage:
     written = Usage(write_units=units + profile.listing, log_bytes=_sampled(profile, measured.ACCEPTED_LINE_BYTES))
     if not profile.per_request:
         return written
-    jobs = profile.per_request
-    request = _invocation(durations.submission_seconds(profile), measured.FUNCTION_MB)
-    request += Usage(api_requests=math.ceil(jobs * profile.payload_bytes / _API_REQUEST_BYTES))
-    if profile.first_message:
-        request += Usage(fair_requests=math.ceil(jobs / _MESSAGES_PER_REQUEST))
-    return written + request.times(1 / jobs)
+    return written + of_one_request(profile).times(1 / profile.per_request)
 
 
 def _publication(profile: Profile) -> Usage:
