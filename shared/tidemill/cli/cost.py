@@ -1,6 +1,7 @@
 """`tidemill cost`: dollars of a million jobs of a profile, and of an idle month and the worst day of a stage."""
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -30,6 +31,20 @@ _WHOLE: Final = 100
 _SYNTH: Final = "Synthesise the app of a stage first: `npx cdk synth -q -c stage=STAGE`."
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class _Positive(click.FloatRange):
+    """Click's own range accepts `nan`, and without a maximum `inf`."""
+
+    def __init__(self) -> None:
+        # Large for a rate and for dollars, and its quotients are finite.
+        super().__init__(min=0, max=1_000_000_000, min_open=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number: float = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value!r} is not a number", param, ctx)
+        return number
 
 
 def _number(name: str, help_: str) -> Callable[[Command], Command]:
@@ -74,13 +89,13 @@ def _number(name: str, help_: str) -> Callable[[Command], Command]:
 )
 @click.option(
     "--rate",
-    type=click.FloatRange(min=0, min_open=True),
+    type=_Positive(),
     metavar="NUMBER",
     help="Jobs a second: also print their price by the month, and what binds first.",
 )
 @click.option(
     "--budget",
-    type=click.FloatRange(min=0, min_open=True),
+    type=_Positive(),
     metavar="DOLLARS",
     help="Of a tenant a day: also print the quota of submissions that keeps to it.",
 )

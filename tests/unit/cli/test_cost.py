@@ -98,6 +98,14 @@ def test_a_number_out_of_its_range_is_wrong_usage() -> None:
     assert "batch 101 must be from 1 to 100" in result.stderr
 
 
+@pytest.mark.parametrize("option", ["--rate", "--budget", "--attempts", "--retention-days"])
+@pytest.mark.parametrize("number", ["nan", "inf", "-inf", "1e308"])
+def test_a_number_that_is_not_finite_or_far_too_large_is_wrong_usage(option: str, number: str) -> None:
+    result = run(f"{option}={number}")
+
+    assert (result.exit_code, result.stdout) == (2, "")
+
+
 def test_the_prices_are_shown_with_date_and_source() -> None:
     assert len(printed("--prices")["prices"]) == len(all_prices())
     assert "2026-09-28" in run("--prices").stdout
