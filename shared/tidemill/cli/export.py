@@ -83,6 +83,7 @@ def export(
             for line in lines(installation, jobs, payloads=payloads, rate=rate):
                 written.write(file, line)
                 advance()
+        written.in_place = True
         if as_json:
             show_json({"to": target.name, **written.numbers})
         else:
@@ -95,13 +96,19 @@ class _Written:
 
     def __init__(self) -> None:
         self.jobs = 0
+        #: Whether the target has them.
+        self.in_place = False
         self.unreadable = 0
         #: Jobs without their payload, though it was asked for.
         self.lacking = 0
 
     @property
     def numbers(self) -> dict[str, int]:
-        return {"exported": self.jobs, "unreadable": self.unreadable, "without_payload": self.lacking}
+        return {
+            "exported": self.jobs if self.in_place else 0,
+            "unreadable": self.unreadable,
+            "without_payload": self.lacking,
+        }
 
     def skip(self, item: UnreadableItem) -> None:
         self.unreadable += 1

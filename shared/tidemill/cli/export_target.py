@@ -14,6 +14,7 @@ from botocore.exceptions import ClientError
 from tidemill.aws import clients
 from tidemill.aws.clients import translated
 from tidemill.cli.errors import CommandError
+from tidemill.domain.errors import MissingResourceError
 from tidemill.system import ids
 
 _BUCKET_SCHEME: Final = "s3://"
@@ -77,6 +78,7 @@ class ObjectTarget:
     @contextmanager
     def opened(self) -> Iterator[IO[bytes]]:
         """Yield a temporary file, which is uploaded when the block ends without an error."""
+        self._require_new()
         with _temporary_file(Path(tempfile.gettempdir())) as file:
             yield file
             file.flush()
@@ -87,6 +89,29 @@ class ObjectTarget:
                 )
             file.seek(0)
             self._put(file)
+
+    def _require_new(self) -> None:
+        """Before the scan of a table, which may take hours. Whether you may write shows only when you do."""
+        try:
+            with translated():
+                # The answer to `head_object` has no code: a missing bucket would look like a missing key.
+                clients.s3_uploads().get_object(Bucket=self.bucket, Key=self.key)["Body"].close()
+        except MissingResourceError as error:
+            raise CommandError(
+                f"the bucket {self.bucket} does not exist", remedy="Correct --to, or create the bucket."
+            ) from error
+        except ClientError as error:
+            code = error.response["Error"]["Code"]
+            if code == "AccessDenied":
+                raise CommandError(
+                    f"you may not read {self.name}, nor whether it exists",
+                    remedy="Choose another target with --to, or ask for s3:GetObject and s3:PutObject on the object "
+                    "and s3:ListBucket on its bucket.",
+                ) from error
+            if code != "NoSuchKey":
+                raise
+        else:
+            raise _exists(self.name)
 
     def _put(self, file: IO[bytes]) -> None:
         token = ids.new_token()

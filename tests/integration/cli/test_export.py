@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from botocore.exceptions import ClientError
 
 from tests.integration.cli.conftest import Cloud, run
 from tests.support.builders import a_job, brought_to
@@ -148,7 +149,7 @@ def test_an_export_that_ends_early_leaves_no_file(
 
     assert run("export", "--to", str(target)).exit_code != 0
     assert not target.exists()
-    assert (entries()[0]["outcome"], entries()[0]["counts"]["exported"]) == (outcome, 2)
+    assert (entries()[0]["outcome"], entries()[0]["counts"]["exported"]) == (outcome, 0)
 
 
 def test_an_export_that_ends_early_uploads_nothing(cloud: Cloud, bucket: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,6 +208,67 @@ def test_an_object_of_a_bucket_is_written_once(cloud: Cloud, bucket: Any) -> Non
     assert result.exit_code == 1
     assert "Error: s3://files/a/jobs.jsonl exists" in result.stderr
     assert _object(bucket).count(b"\n") == 1
+
+
+def _refused_before_the_scan(monkeypatch: pytest.MonkeyPatch, target: str) -> str:
+    """What the command says."""
+    monkeypatch.setattr("tidemill.cli.export.record", lambda _: pytest.fail("it read a job"))
+
+    result = run("export", "--to", target)
+
+    assert result.exit_code == 1
+    assert (entries()[0]["outcome"], entries()[0]["counts"]["exported"]) == ("failed", 0)
+    return result.stderr
+
+
+def test_an_object_that_exists_is_refused_before_the_scan(
+    cloud: Cloud, bucket: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cloud.dead_job()
+    bucket.put_object(Bucket="files", Key="a/jobs.jsonl", Body=b"mine")
+
+    assert "a/jobs.jsonl exists" in _refused_before_the_scan(monkeypatch, "s3://files/a/jobs.jsonl")
+
+
+@pytest.mark.usefixtures("bucket")
+def test_a_bucket_that_does_not_exist_is_refused_before_the_scan(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    cloud.dead_job()
+
+    said = _refused_before_the_scan(monkeypatch, "s3://no-such-bucket/jobs.jsonl")
+
+    assert "Error: the bucket no-such-bucket does not exist" in said
+    assert "What to do: Correct --to" in said
+
+
+def test_a_bucket_that_may_not_be_read_is_refused_before_the_scan(
+    cloud: Cloud, bucket: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cloud.dead_job()
+
+    def denied(**_: Any) -> Any:
+        raise ClientError({"Error": {"Code": "AccessDenied", "Message": "Access Denied"}}, "GetObject")
+
+    monkeypatch.setattr(bucket, "get_object", denied)
+
+    said = _refused_before_the_scan(monkeypatch, "s3://files/jobs.jsonl")
+
+    assert "What to do: Choose another target with --to, or ask for s3:GetObject" in said
+
+
+def test_an_object_that_appears_meanwhile_is_not_replaced(
+    cloud: Cloud, bucket: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cloud.dead_job()
+
+    def record(job: Job) -> dict[str, Any]:
+        bucket.put_object(Bucket="files", Key="a/jobs.jsonl", Body=b"mine")
+        return {"id": job.id}
+
+    monkeypatch.setattr("tidemill.cli.export.record", record)
+
+    assert "a/jobs.jsonl exists" in run("export", "--to", "s3://files/a/jobs.jsonl").stderr
+    assert _object(bucket) == b"mine"
+    assert (entries()[0]["outcome"], entries()[0]["counts"]["exported"]) == ("failed", 0)
 
 
 def test_an_upload_whose_answer_was_lost_succeeds(cloud: Cloud, bucket: Any, monkeypatch: pytest.MonkeyPatch) -> None:
