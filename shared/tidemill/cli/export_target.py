@@ -146,8 +146,17 @@ class _Target(click.ParamType[FileTarget | ObjectTarget]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> FileTarget | ObjectTarget:
+        if value in {"", "-"}:
+            self.fail(
+                f"invalid target {value!r}: name a file, or s3://BUCKET/KEY; an export never goes to stdout", param, ctx
+            )
+        if not value.lower().startswith(_BUCKET_SCHEME):
+            path = Path(value)
+            if not path.parent.is_dir():
+                self.fail(f"the folder {path.parent} does not exist: create it, or name another file", param, ctx)
+            return FileTarget(path)
         if not value.startswith(_BUCKET_SCHEME):
-            return FileTarget(Path(value))
+            self.fail(f"invalid object {value!r}: write {_BUCKET_SCHEME} in lower case", param, ctx)
         bucket, _, key = value.removeprefix(_BUCKET_SCHEME).partition("/")
         if not bucket or not key or key.endswith("/"):
             self.fail(f"invalid object {value!r}: use s3://BUCKET/KEY", param, ctx)

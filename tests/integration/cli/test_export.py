@@ -320,8 +320,22 @@ def test_an_unreadable_document_is_reported_and_counted(cloud: Cloud, target: Pa
     assert (entries()[0]["outcome"], entries()[0]["counts"]["unreadable"]) == ("failed", 1)
 
 
-@pytest.mark.parametrize("arguments", [[], ["--to", "s3://files"], ["--to", "s3:///key"], ["--to", "s3://files/a/"]])
-def test_an_invalid_target_is_wrong_usage(cloud: Cloud, arguments: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("target", "advice"),
+    [
+        (None, "--to"),
+        ("", "name a file"),
+        ("-", "name a file"),
+        ("no/such/jobs.jsonl", "the folder no/such does not exist: create it"),
+        ("S3://files/jobs.jsonl", "in lower case"),
+        ("s3://files", "use s3://BUCKET/KEY"),
+        ("s3:///key", "use s3://BUCKET/KEY"),
+        ("s3://files/a/", "use s3://BUCKET/KEY"),
+    ],
+)
+def test_an_invalid_target_is_wrong_usage(cloud: Cloud, target: str | None, advice: str) -> None:
     before = cloud.contents()
-    assert run("export", *arguments).exit_code == 2
-    assert cloud.contents() == before
+    result = run("export", *([] if target is None else ["--to", target]))
+    assert (result.exit_code, cloud.contents()) == (2, before)
+    # Click wraps the text.
+    assert advice in " ".join(result.stderr.split())
