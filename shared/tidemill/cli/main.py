@@ -45,6 +45,7 @@ from tidemill.cli.undo import undo
 from tidemill.cli.versions_list import versions_list
 from tidemill.cli.versions_prune import versions_prune
 from tidemill.cli.watch import watch
+from tidemill.system import interruptions
 
 _EPILOG: Final = """\b
 Exit codes:
@@ -53,7 +54,7 @@ Exit codes:
   2    wrong usage; nothing was sent or changed
   3    a watched job died
   4    a watched job was cancelled or expired, and none died
-  130  interrupted; changes made before the interruption remain
+  130  interrupted by Ctrl-C, SIGTERM or SIGHUP; changes made before it remain
   141  the reader of the output closed the pipe
 
 Results go to stdout, everything else to stderr. If stdout is not a terminal, tables are plain text and nothing is
@@ -134,6 +135,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         # Escape characters that the terminal's encoding lacks, instead of failing.
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # both are text files here
+    interruptions.end_as_by_ctrl_c()
     tidemill(prog_name="tidemill")
 
 

@@ -1,7 +1,6 @@
 """Runs a command on the embedded AWS for a user at a terminal: clean environment, clear errors."""
 
 import os
-import signal
 from collections.abc import Callable
 from typing import Final
 
@@ -12,6 +11,7 @@ from tidemill.local.cdk_deploy import DeployError
 from tidemill.local.deployed_app import CommandError
 from tidemill.local.emulator import EmulatorError
 from tidemill.local.wait import WaitError
+from tidemill.system import interruptions
 
 INTERRUPTED: Final = 130
 
@@ -21,8 +21,7 @@ def run(command: Callable[[Console], int]) -> int:
 
     SIGTERM and SIGHUP end it as Ctrl-C does. The command sees none of the user's AWS settings.
     """
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _interrupt)
+    interruptions.end_as_by_ctrl_c()
     clean = environment.without_aws(os.environ)
     os.environ.clear()
     os.environ.update(clean)
@@ -35,7 +34,3 @@ def run(command: Callable[[Console], int]) -> int:
     except KeyboardInterrupt:
         console.print("\ntidemill: interrupted; all started processes are stopped", highlight=False)
         return INTERRUPTED
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import click
 import pytest
@@ -30,6 +31,23 @@ FOREIGN = (
     "tidemill.worker",
     "tidemill.worker_composition",
 )
+
+#: A command that gets a signal while it writes the file of an export.
+SIGNALLED = """
+import os, pathlib, signal, sys
+from tidemill.cli import main
+from tidemill.cli.export_target import FileTarget
+
+signal.signal(signal.SIGHUP, signal.{before})
+
+@main.tidemill.command()
+def write():
+    with FileTarget(pathlib.Path({path!r})).opened():
+        os.kill(os.getpid(), signal.{name})
+
+sys.argv = ["tidemill", "write"]
+main.main()
+"""
 
 IMPORT_ALL = """
 import importlib, pkgutil, sys
@@ -103,3 +121,23 @@ def test_wrong_usage_exits_with_2_and_prints_the_usage_to_stderr(arguments: list
     result = CliRunner().invoke(tidemill, arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert "Usage:" in result.stderr
+
+
+def _signalled(path: Path, *, name: str, before: str = "SIG_DFL") -> tuple[int, str]:
+    """Exit code and stderr of a command that gets the signal `name`. `before` is what SIGHUP does otherwise."""
+    script = SIGNALLED.format(path=str(path), name=name, before=before)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
+    )
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_that_ends_a_command_leaves_no_temporary_file(tmp_path: Path, name: str) -> None:
+    assert _signalled(tmp_path / "jobs.jsonl", name=name) == (130, "Interrupted.\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_command_under_nohup_goes_on_after_its_terminal_is_closed(tmp_path: Path) -> None:
+    assert _signalled(tmp_path / "jobs.jsonl", name="SIGHUP", before="SIG_IGN") == (0, "")
+    assert list(tmp_path.iterdir()) == [tmp_path / "jobs.jsonl"]
