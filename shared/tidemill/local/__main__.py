@@ -90,7 +90,8 @@ def _exports(app: App) -> str:
 
 
 def _down(_: argparse.Namespace, console: Console) -> int:
-    console.print("stopped, and its state removed" if lifecycle.bring_down() else "nothing was up", highlight=False)
+    was_up = lifecycle.bring_down(console)
+    console.print("stopped, and its state removed" if was_up else "nothing was up", highlight=False)
     return 0
 
 

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from rich.console import Console
+
 from tidemill.local import emulator
 from tidemill.local.paths import STATE
 
@@ -42,11 +44,15 @@ def owned() -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def up() -> Iterator[Path]:
-    """The folder of the instance that stays running. One process at a time may change it."""
+def up(console: Console) -> Iterator[Path]:
+    """The folder of the instance that stays running. One process at a time may change it, and others wait."""
     STATE.mkdir(exist_ok=True)
     with (STATE / "up.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            console.print("another `make up` or `make down` is at work; waiting until it ends", highlight=False)
+            fcntl.flock(lock, fcntl.LOCK_EX)
         yield UP
 
 

@@ -54,7 +54,7 @@ def bring_up(console: Console, *, minute_seconds: float = MINUTE_SECONDS) -> App
 
     A watch of its alarms runs beside it; `minute_seconds` is the length of their minutes. Raises as `deployed`.
     """
-    with instance.up() as folder:
+    with instance.up(console) as folder:
         if app := find_up():
             outputs = deploy(folder, app.endpoint, environment.root_keys(folder.name), console)
             process.restart(folder, minute_seconds=minute_seconds)
@@ -71,9 +71,9 @@ def bring_up(console: Console, *, minute_seconds: float = MINUTE_SECONDS) -> App
         return App(folder, running.endpoint, outputs)
 
 
-def bring_down() -> bool:
+def bring_down(console: Console) -> bool:
     """Stop the app of `bring_up` and remove its state. False if it did not exist."""
-    with instance.up() as folder:
+    with instance.up(console) as folder:
         was_there = folder.exists()
         emulator.stop(folder)
         shutil.rmtree(folder, ignore_errors=True)
