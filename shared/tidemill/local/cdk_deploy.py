@@ -15,7 +15,7 @@ from rich.console import Console
 
 from tidemill.local import environment
 from tidemill.local.environment import ACCOUNT, REGION, Keys
-from tidemill.local.paths import CDK, ROOT, node_folder
+from tidemill.local.paths import CDK, ROOT, node_folder, require_set_up
 
 STAGE: Final = "local"
 QUIET: Final = ("--no-notices", "--no-version-reporting", "--no-color")
@@ -82,10 +82,11 @@ def deploy(
 
 
 def synth(stage: str, output: Path, console: Console, *, context: Sequence[str] = (), log: Path | None = None) -> None:
-    """Write the templates of `stage` without account, credentials or emulator. Raises DeployError.
+    """Write the templates of `stage` without account, credentials or emulator. Raises DeployError and NotSetUpError.
 
     `context` holds settings as `name=value`. Two syntheses that may run at the same time need different logs.
     """
+    require_set_up()
     arguments = ("synth", "--quiet", "--output", str(output), *_settings(stage, context))
     output.parent.mkdir(exist_ok=True)
     log = log or environment.home() / "synth.log"

@@ -12,6 +12,7 @@ from tidemill.local.alarm_watch import process
 from tidemill.local.alarm_watch.watch import MINUTE_SECONDS
 from tidemill.local.cdk_deploy import deploy
 from tidemill.local.deployed_app import App, CommandError
+from tidemill.local.paths import require_app_folder, require_set_up
 from tidemill.local.signed_caller import Caller
 
 __all__ = ["App", "CommandError", "bare", "bring_down", "bring_up", "deployed", "find_up"]
@@ -19,7 +20,8 @@ __all__ = ["App", "CommandError", "bare", "bring_down", "bring_up", "deployed", 
 
 @contextlib.contextmanager
 def bare() -> Iterator[Caller]:
-    """An empty emulator, as a caller that may do everything there. Raises EmulatorError."""
+    """An empty emulator, as a caller that may do everything there. Raises EmulatorError and NotSetUpError."""
+    require_set_up()
     with instance.owned() as folder, emulator.tied(folder) as running:
         yield Caller(running.endpoint, environment.root_keys(folder.name))
 
@@ -28,8 +30,9 @@ def bare() -> Iterator[Caller]:
 def deployed(console: Console | None = None) -> Iterator[App]:
     """The app on its own emulator during the block. The emulator ends with the block, also after an error.
 
-    Raises EmulatorError and DeployError.
+    Raises EmulatorError, DeployError and NotSetUpError.
     """
+    require_set_up()
     with instance.owned() as folder, emulator.tied(folder) as running:
         outputs = deploy(folder, running.endpoint, environment.root_keys(folder.name), console or Console(stderr=True))
         yield App(folder, running.endpoint, outputs)
@@ -54,6 +57,7 @@ def bring_up(console: Console, *, minute_seconds: float = MINUTE_SECONDS) -> App
 
     A watch of its alarms runs beside it; `minute_seconds` is the length of their minutes. Raises as `deployed`.
     """
+    require_set_up()
     with instance.up(console) as folder:
         if app := find_up():
             outputs = deploy(folder, app.endpoint, environment.root_keys(folder.name), console)
@@ -72,7 +76,11 @@ def bring_up(console: Console, *, minute_seconds: float = MINUTE_SECONDS) -> App
 
 
 def bring_down(console: Console) -> bool:
-    """Stop the app of `bring_up` and remove its state. False if it did not exist."""
+    """Stop the app of `bring_up` and remove its state. False if it did not exist.
+
+    Raises NotSetUpError and WaitError.
+    """
+    require_app_folder()
     with instance.up(console) as folder:
         was_there = folder.exists()
         emulator.stop(folder)

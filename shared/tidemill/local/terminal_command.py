@@ -10,6 +10,7 @@ from tidemill.local import environment
 from tidemill.local.cdk_deploy import DeployError
 from tidemill.local.deployed_app import CommandError
 from tidemill.local.emulator import EmulatorError
+from tidemill.local.paths import NotSetUpError
 from tidemill.local.wait import WaitError
 from tidemill.system import interruptions
 
@@ -28,7 +29,7 @@ def run(command: Callable[[Console], int]) -> int:
     console = Console(stderr=True)
     try:
         return command(console)
-    except (EmulatorError, DeployError, CommandError, WaitError) as error:
+    except (NotSetUpError, EmulatorError, DeployError, CommandError, WaitError) as error:
         console.print(f"tidemill: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         return 1
     except KeyboardInterrupt:
