@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tidemill.cost.resources import function_of, properties_of
+from tidemill.domain.schedule_times import values
 from tidemill.names import WAKE_PARTS
 
 #: Of a function that names none: https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
@@ -16,8 +17,6 @@ _MINUTES: Final = {"minute": 1, "hour": 60, "day": 24 * 60}
 _MINUTES_PER_MONTH: Final = 365 * 24 * 60 / 12
 #: The entry points whose calls are counted apart.
 _VERBS: Final = ("wake", "canary", "reconcile")
-#: The values of the first fields of a cron expression: minutes, and hours.
-_VALUES: Final = (60, 24)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,20 +89,8 @@ def calls_per_month(expression: str) -> float:
     if expression.startswith("at("):
         return 1
     minutes, hours, *_ = expression.removeprefix("cron(").split()
-    a_day = _matching(minutes, _VALUES[0]) * _matching(hours, _VALUES[1])
+    a_day = len(values(minutes, range(60))) * len(values(hours, range(24)))
     return a_day * _MINUTES_PER_MONTH / _MINUTES["day"]
-
-
-def _matching(field: str, values: int) -> int:
-    """How many values a field of a cron expression names."""
-    if "/" in field:
-        return -(-values // int(field.partition("/")[2]))
-    if field == "*":
-        return values
-    return sum(
-        1 + int(last) - int(first) if last else 1
-        for first, _, last in (part.partition("-") for part in field.split(","))
-    )
 
 
 def _metrics(alarm: Mapping[str, Any]) -> int:

@@ -29,9 +29,9 @@ def next_time(expression: str, *, after: datetime) -> datetime | None:
     if not found:
         return None
     try:
-        minutes, hours = _values(found[1], range(60)), _values(found[2], range(24))
-        days, months = _values(found[3], range(1, 32)), _values(found[4], range(1, 13), _MONTHS)
-        weekdays, years = _values(found[5], range(1, 8), _DAYS), _values(found[6], range(1970, 2200))
+        minutes, hours = values(found[1], range(60)), values(found[2], range(24))
+        days, months = values(found[3], range(1, 32)), values(found[4], range(1, 13), _MONTHS)
+        weekdays, years = values(found[5], range(1, 8), _DAYS), values(found[6], range(1970, 2200))
     except ValueError:
         return None
     first = after.astimezone(UTC)
@@ -47,8 +47,12 @@ def next_time(expression: str, *, after: datetime) -> datetime | None:
     return None
 
 
-def _values(field: str, allowed: range, names: Sequence[str] = ()) -> list[int]:
-    """The numbers that a field names, in order. Raises `ValueError` for a form that this does not read."""
+def values(field: str, allowed: range, names: Sequence[str] = ()) -> list[int]:
+    """The numbers that a field of a cron expression names, in order. `names` stand for those of `allowed`.
+
+    A range whose end is before its begin turns over: `22-4` hours are those of a night. AWS does not document it; this
+    is how Quartz reads it, whose fields AWS uses. Raises `ValueError` for a form that this does not read.
+    """
     found: set[int] = set()
     for part in field.split(","):
         span, _, step = part.partition("/")
@@ -58,7 +62,11 @@ def _values(field: str, allowed: range, names: Sequence[str] = ()) -> list[int]:
             begin, _, end = span.partition("-")
             first = _number(begin, allowed, names)
             last = _number(end, allowed, names) if end else allowed[-1] if step else first
-        found.update(range(first, last + 1, int(step or 1)))
+        if last < first:
+            turned = range(first, last + len(allowed) + 1, int(step or 1))
+            found.update(allowed[(number - allowed[0]) % len(allowed)] for number in turned)
+        else:
+            found.update(range(first, last + 1, int(step or 1)))
     return sorted(found)
 
 

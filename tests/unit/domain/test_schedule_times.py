@@ -40,6 +40,13 @@ AFTER = datetime(2026, 1, 1, 3, 0, 30, tzinfo=UTC)
         ("cron(0 0 1 1 ? */4)", "2030-01-01T00:00"),
         ("cron(0 9 ? * SUN *)", "2026-01-04T09:00"),
         ("cron(0 9 ? * SAT *)", "2026-01-03T09:00"),
+        # A range that turns over.
+        ("cron(0 22-4 * * ? *)", "2026-01-01T04:00"),
+        ("cron(30 5-2 * * ? *)", "2026-01-01T05:30"),
+        ("cron(0 22-4/3 * * ? *)", "2026-01-01T04:00"),
+        ("cron(50-10/10 4 * * ? *)", "2026-01-01T04:00"),
+        ("cron(0 9 ? * FRI-MON *)", "2026-01-02T09:00"),
+        ("cron(0 0 1 DEC-FEB ? *)", "2026-02-01T00:00"),
     ],
 )
 def test_the_next_time_of_a_cron_expression(expression: str, expected: str) -> None:
