@@ -11,7 +11,8 @@ from stacks import composition
 from stacks.composition import ROOT, compose
 from tests.infrastructure.conftest import Synthesise, Synthesised
 from tests.infrastructure.test_event_sources import Synthesis
-from tidemill.cost import worst_day
+from tidemill.cost import idle_month, worst_day
+from tidemill.cost.bill import Usage, lines, total
 from tidemill.cost.stage_limits import StageLimits, limits_of
 from tidemill.cost.stage_parts import calls_per_month, parts_of
 from tidemill.cost.worst_day import busy_stage
@@ -66,6 +67,21 @@ def test_the_idle_month_does_not_depend_on_the_id_of_the_pipeline(tmp_path: Path
 
     assert other == default
     assert min(other.wake_calls, other.wakes, other.canary_calls, other.reconcile_calls) > 0
+
+
+def test_the_page_of_cost_has_the_idle_month_of_prod(prod: Synthesised) -> None:
+    parts = parts_of([prod.pipeline, prod.shortener])
+    dollars = {line.name: line.dollars for line in idle_month.bill(parts)}
+    polls = Usage(fair_requests=idle_month.polls(parts))
+    alarms = f"{parts.alarm_metrics} metrics of alarms, {parts.composite_alarms} composite alarms"
+    page = (ROOT / "docs/operations/cost.md").read_text()
+
+    assert f"| {alarms} | {dollars['alarms'] + dollars['composite alarms']:.2f} |" in page
+    assert f"| dashboard | {parts.dashboards} | {dollars['dashboards']:.2f} |" in page
+    assert f"| 7, of reconcile and the canaries | {dollars['custom metrics']:.2f} |" in page
+    assert f"| 5 long polls of 20 s for each lane | {total(lines(polls)):.2f} |" in page
+    assert f"| secrets | {parts.secrets} | {dollars['secrets']:.2f} |" in page
+    assert f"`prod` costs about ${sum(dollars.values()):.0f} a month" in page
 
 
 def test_snapshots_cost_by_the_memory_of_the_functions(synthesise: Synthesise, dev: Synthesised) -> None:

@@ -61,9 +61,13 @@ def bill(parts: StageParts, *, log_retention_days: float = 30) -> Sequence[Line]
     return [*standing, *lines(with_log_storage(_usage(parts), log_retention_days))]
 
 
+def polls(parts: StageParts) -> float:
+    """Requests by which Lambda reads the idle queues in a month."""
+    return parts.polled_queues * POLLERS * _SECONDS_PER_MONTH / LONG_POLL_SECONDS
+
+
 def _usage(parts: StageParts) -> Usage:
     canaries = parts.canary_calls * len(Lane)
-    polls = parts.polled_queues * POLLERS * _SECONDS_PER_MONTH / LONG_POLL_SECONDS
     return (
         of_one_job(CANARY).times(canaries)
         + Usage(write_units=CANARY_EFFECT_WRITE_UNITS).times(canaries)
@@ -73,7 +77,7 @@ def _usage(parts: StageParts) -> Usage:
         + _call(measured.FUNCTION_MB, calls=RECONCILE_CALLS, log_bytes=RECONCILE_LOG_BYTES).times(parts.reconcile_calls)
         + Usage(read_units=RECONCILE_READ_UNITS).times(parts.reconcile_calls)
         + Usage(read_units=PASS_READ_UNITS, write_units=PASS_WRITE_UNITS).times(DAYS_PER_MONTH)
-        + Usage(fair_requests=polls, scheduled_calls=parts.calls)
+        + Usage(fair_requests=polls(parts), scheduled_calls=parts.calls)
     )
 
 
