@@ -11,6 +11,7 @@ import click
 
 from tidemill.application.job_filter import JobFilter
 from tidemill.application.model_check import CheckedType, ModelCheck
+from tidemill.application.ports import UnreadableItem
 from tidemill.aws import clients
 from tidemill.cli.check_refusals import Refusal, refusals
 from tidemill.cli.errors import CommandError, report_unreadable_item
@@ -40,6 +41,8 @@ class _Found:
     items: int
     whole: bool
     types: Sequence[CheckedType]
+    #: Documents that may be live jobs. No type is known, so nothing is compared.
+    unreadable: Sequence[UnreadableItem]
     refusals: Sequence[Refusal]
     warnings: Sequence[str]
 
@@ -78,6 +81,8 @@ def check(installation: Installation, *, folder: Path, read_units: int, most_rea
     that one ready to replace it, and a lower epoch; and one that would remove an export that another stack still
     imports, which CloudFormation refuses.
 
+    The exit code is also 1 if a job cannot be read. It is named and not compared, and all others are.
+
     Warns of types with live jobs that the new code lacks, of limits below what is in use now, and of tables, queues and
     buckets that CloudFormation would remove or replace.
 
@@ -93,6 +98,12 @@ def check(installation: Installation, *, folder: Path, read_units: int, most_rea
         raise CommandError(
             f"do not deploy: {'; '.join(refusal.text for refusal in found.refusals)}",
             remedy=" ".join(dict.fromkeys(refusal.remedy for refusal in found.refusals)),
+        )
+    if found.unreadable:
+        raise CommandError(
+            f"{count(len(found.unreadable), 'job')} could not be read, and may be live",
+            remedy="The lines above name each and the reason: see `unreadable jobs` in the runbook. Deploy before they "
+            "are repaired only if the new code is to read them.",
         )
 
 
@@ -113,12 +124,14 @@ def _checked(installation: Installation, app: SynthesisedApp, read_units: int, m
     sys.path[:0] = [str(app.root), str(app.root / "shared")]
     job_types = job_type_loader.load_sound(packages)
     models = ModelCheck(job_types, installation.payloads)
+    unreadable: list[UnreadableItem] = []
     items, cursor = 0, None
     for step in installation.search(read_units).steps(
         _LIVE, now=clock.now(), after=None, most_units=float(most_read_units)
     ):
         items, cursor = step.items, step.cursor
         for item in step.unreadable:
+            unreadable.append(item)
             report_unreadable_item(item)
         for job in step.jobs:
             models.take(job)
@@ -127,6 +140,7 @@ def _checked(installation: Installation, app: SynthesisedApp, read_units: int, m
         items=items,
         whole=cursor is None,
         types=types,
+        unreadable=unreadable,
         refusals=list(refusals(installation, app, job_types, types)),
         warnings=[
             *(_gone(found, parked=job_types.lacks(found.name)) for found in types if not found.known),
@@ -206,6 +220,7 @@ def _as_json(found: _Found, stack: str) -> dict[str, Any]:
             }
             for one in found.types
         ],
+        "unreadable": [{"key": item.key, "detail": str(item.error)} for item in found.unreadable],
         "refusals": [refusal.text for refusal in found.refusals],
         "warnings": list(found.warnings),
     }

@@ -19,6 +19,7 @@ from tidemill.aws import clients
 from tidemill.domain.limits import Limit
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Line
+from tidemill.dynamodb.document import key
 from tidemill.dynamodb.limits import DynamoLimits
 from tidemill.names import Env
 from tidemill.system import clock
@@ -284,3 +285,27 @@ def test_an_app_of_another_stage_is_refused(copy: WorkingCopy) -> None:
     copy.writes("", stack="prod-Pipeline")
 
     assert f"holds prod-Pipeline, and the deployed stack is {STACK}" in copy.check().stderr.replace("\n", " ")
+
+
+def test_a_job_that_cannot_be_read_is_named_and_fails_the_check(cloud: Cloud, copy: WorkingCopy) -> None:
+    live_job(cloud)
+    broken = brought_to(cloud.store, State.QUEUED, type="mail.welcome")
+    cloud.table.client.update_item(
+        TableName=cloud.table.name,
+        Key=key(broken.tenant, broken.id),
+        UpdateExpression="REMOVE #type",
+        ExpressionAttributeNames={"#type": "type"},
+    )
+    copy.holds()
+
+    shown, printed = copy.check(), copy.check("--json")
+
+    assert (shown.exit_code, printed.exit_code) == (1, 1)
+    assert "Error: 1 job could not be read, and may be live\n" in shown.stderr
+    assert "No live job that was read would be refused." in shown.stdout
+    found = json.loads(printed.stdout)
+    (unreadable,) = found["unreadable"]
+    assert broken.id in unreadable["key"]
+    assert unreadable["detail"]
+    assert [one["compared"] for one in found["types"]] == [1]
+    assert found["refusals"] == []
