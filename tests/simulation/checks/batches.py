@@ -18,6 +18,8 @@ from tests.simulation.checks.violation import (
     tenant_of,
     text_of,
 )
+from tests.simulation.world.faults import Fault
+from tests.simulation.world.lambda_environments import FAR_OFF_MS, LARGEST_SKEW_MS
 from tests.simulation.world.world import World
 from tidemill.domain.batches import (
     CALLBACKS,
@@ -126,9 +128,10 @@ class BatchChecks:
         return state in FINAL_STATES or (state is State.DEAD and not self._kept(member))
 
     def _kept(self, member: str) -> Item | None:
-        """Its document, unless it was deleted or has expired."""
-        document = self._world.jobs.items.get((member,))
-        return None if document and has_expired(document, self._world.scheduler.now_ms) else document
+        """Its document, unless it was deleted or has expired by the clock of a worker."""
+        document, world = self._world.jobs.items.get((member,)), self._world
+        ahead_ms = FAR_OFF_MS if world.faults.counted[Fault.CLOCK_FAR_OFF] else LARGEST_SKEW_MS
+        return None if document and has_expired(document, world.scheduler.now_ms + ahead_ms) else document
 
     def _redrove(self, key: str, batch: Item, counts: dict[str, int]) -> None:
         """Each job that is dead now has died since the last redrive. No redrive takes one that has expired."""

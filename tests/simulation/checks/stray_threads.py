@@ -1,5 +1,6 @@
 """A handler that outlives its time harms no other job, and its worker ends its process."""
 
+import json
 from typing import Final
 
 from tests.simulation.checks.document_changes import DocumentChangeChecks
@@ -11,6 +12,7 @@ from tests.simulation.world.sqs_queue import Queue
 from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import World
 from tidemill.domain.errors import JobTimeoutError
+from tidemill.sqs.messages import SCHEMA_VERSION
 
 #: A visibility timeout is in whole seconds, by the clock of the worker, and its call takes time.
 _LATE_MS: Final = 6_000
@@ -39,6 +41,8 @@ class StrayThreadChecks:
             item = world.jobs.items.get((key,))
             if permits_deletion(item, generation, now_ms=world.scheduler.now_ms):
                 continue
+            if counted[Fault.NEWER_MESSAGE] and json.loads(message.body)["schema"] > SCHEMA_VERSION:
+                continue  # it was put back for the newer version, if this process was of the older one
             latest_ms = max(number_of(item, "due"), world.scheduler.now_ms) + late_ms
             what = f"a message that stays is hidden for {message.visible_ms - world.scheduler.now_ms} ms"
             require_in_task(world.scheduler, message.visible_ms <= latest_ms, _CHECK, what, key)

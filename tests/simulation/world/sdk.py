@@ -159,7 +159,10 @@ class Sdk:
     def _network(self) -> Process:
         """It has what it got from the process that sends. The request arrives also if that one has died."""
         task = self._scheduler.current
-        return Process(task.process.name, skew_ms=task.process.skew_ms) if task else Process("network")
+        if task is None:
+            raise AssertionError("only a task makes a call")
+        sender = task.process
+        return Process(sender.name, environment=sender.environment, skew_ms=sender.skew_ms)
 
     def _arrive(self, service: str, operation: str, request: Mapping[str, Any]) -> None:
         """Its sender waits for no answer any more."""
