@@ -20,6 +20,7 @@ from tests.support.builders import (
     types_of,
 )
 from tests.support.faulty_client import Fault, FaultyClient, KilledError
+from tests.support.in_memory_owed_work import owing
 from tests.support.job_tables import Table
 from tests.support.payload_bucket import PayloadBucket, payload_of
 from tests.support.single_job import Clock
@@ -61,7 +62,7 @@ def post(store: DynamoJobStore, payloads: DynamoPayloads) -> Post:
     clock = Clock()
     types = types_of(a_job_type())
     submit = Submit(
-        store=store, payloads=payloads, job_types=types, clock=clock, new_id=fresh_token, insert_once=insert_once
+        store=store, payloads=owing(payloads), job_types=types, clock=clock, new_id=fresh_token, insert_once=insert_once
     )
 
     def post(payload: Mapping[str, Any], *, later: bool = False, **asked: Any) -> Accepted:
@@ -194,7 +195,7 @@ def test_a_replay_is_answered_even_if_its_payload_cannot_be_deleted(
     assert payloads.load(first) == payload_of(2008)
 
 
-def test_a_submission_that_loses_the_race_for_its_group_leaves_no_payload(
+def test_a_submission_that_loses_the_race_for_its_group_keeps_its_payload_for_a_while(
     post: Post, store: DynamoJobStore, apart: Apart, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def crowded(_job: Job, *, batch: Job | None) -> None:
@@ -205,7 +206,8 @@ def test_a_submission_that_loses_the_race_for_its_group_leaves_no_payload(
     with pytest.raises(TransactionConflictError):
         post({"a": "x" * 2000}, group="g")
 
-    assert apart() == 0
+    # A send that is held up may write the job yet.
+    assert apart() == 1
 
 
 def test_an_insert_whose_repeat_conflicts_with_the_settle_of_its_job_keeps_its_payload(

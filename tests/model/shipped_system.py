@@ -23,6 +23,7 @@ from tests.simulation.world.sdk import _client_error, _snake
 from tests.simulation.world.stream_mapping import event_record, matches
 from tests.simulation.world.task_scheduler import BEGINNING_MS, Killed, Scheduler
 from tests.simulation.world.transactions import Transactions
+from tests.support.in_memory_owed_work import owing
 from tidemill.application import pass_state, publish, table_pass, wake
 from tidemill.application.attempt_context import AttemptContext
 from tidemill.application.control import Control
@@ -101,7 +102,7 @@ class ShippedSystem:
         payloads = DynamoPayloads(client, table=self.table.name, bucket=_no_bucket, new_token=self.new_token)
         self.submit = Submit(
             store=self.store,
-            payloads=payloads,
+            payloads=owing(payloads),
             job_types=job_types,
             clock=self.clock,
             new_id=self.new_token,

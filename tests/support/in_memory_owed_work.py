@@ -5,9 +5,15 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from zlib import crc32
 
-from tests.support.builders import fresh_token
+from tests.support.builders import NOW, fresh_token
 from tidemill.application.owed import Owed, Work
-from tidemill.application.ports import WHOLE, Part
+from tidemill.application.owing_payloads import OwingPayloads
+from tidemill.application.ports import WHOLE, Part, Payloads
+
+
+def owing(payloads: Payloads) -> OwingPayloads:
+    """For a writer of jobs whose test does not look at what it owes."""
+    return OwingPayloads(payloads, owed=InMemoryOwedWork, clock=lambda: NOW)
 
 
 @dataclass

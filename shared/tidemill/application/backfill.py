@@ -5,7 +5,7 @@ import json
 from typing import Final
 from uuid import NAMESPACE_OID, uuid5
 
-from tidemill.application.ports import BackfillStore, Clock, Payloads
+from tidemill.application.ports import BackfillStore, Clock, WriterPayloads
 from tidemill.application.unnamed_payloads import delete_unnamed, deleted_on_conflict
 from tidemill.domain.errors import MalformedDocumentError, WriteRefusedError
 from tidemill.domain.job import Job
@@ -24,7 +24,7 @@ def backfill_id(done: Job, name: str) -> str:
 class Backfiller:
     """It may be repeated, and two callers may work at once."""
 
-    def __init__(self, *, store: BackfillStore, payloads: Payloads, clock: Clock) -> None:
+    def __init__(self, *, store: BackfillStore, payloads: WriterPayloads, clock: Clock) -> None:
         self._store = store
         self._payloads = payloads
         self._clock = clock

@@ -8,7 +8,7 @@ lost.
 from dataclasses import replace
 from typing import Final
 
-from tidemill.application.ports import BurstStore, Clock, Payloads
+from tidemill.application.ports import BurstStore, Clock, WriterPayloads
 from tidemill.application.submit import Accepted
 from tidemill.application.unnamed_payloads import delete_unnamed, deleted_on_conflict
 from tidemill.domain.debounce import moved, takes_submissions, useful_longer
@@ -28,7 +28,7 @@ MOST_LOOKS: Final = 12
 class Debouncer:
     """For the functions and programs that accept jobs."""
 
-    def __init__(self, *, store: BurstStore, payloads: Payloads, clock: Clock) -> None:
+    def __init__(self, *, store: BurstStore, payloads: WriterPayloads, clock: Clock) -> None:
         self._store = store
         self._payloads = payloads
         self._clock = clock

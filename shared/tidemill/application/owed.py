@@ -43,7 +43,7 @@ class Kind(StrEnum):
     #: Bring a job on its way whose stream record could not be read, or whose message SQS refused.
     DISPATCH = "dispatch"
     #: Delete a payload that no document names: its job is deleted, or never came into being, or has another one. Also
-    #: owed by the callers whose own deletion failed.
+    #: owed by the callers whose own deletion failed, or whose write of the job may still arrive.
     DELETE_PAYLOAD = "delete payload"
 
 
@@ -54,7 +54,7 @@ class Work:
     kind: Kind
     tenant: str
     name: str
-    #: The location of the payload to delete, which no document names any more; else None.
+    #: The location of the payload to delete, unless the document of the job names it; else None.
     payload_at: str | None = None
 
 
@@ -171,7 +171,7 @@ class OwedRunner:
                 self._owed.done(owed)
                 return _Try()
             if owed.work.kind is Kind.DELETE_PAYLOAD:
-                self._payloads.delete(owed.work.tenant, owed.work.name, owed.work.payload_at)
+                self._delete_unnamed(owed.work)
                 self._owed.done(owed)
                 return _Try()
             return self._dispatch(owed)
@@ -181,6 +181,12 @@ class OwedRunner:
             with contextlib.suppress(StoreUnavailableError):
                 self._put_off(owed, error=failed.error)
             return _Try(overdue=self._if_overdue(failed))
+
+    def _delete_unnamed(self, work: Work) -> None:
+        """The write of the job may have been applied after its caller gave up: see `WriterPayloads.delete_later`."""
+        job = self._store.get(work.tenant, work.name)
+        if job is None or job.payload_at != work.payload_at:
+            self._payloads.delete(work.tenant, work.name, work.payload_at)
 
     def _dispatch(self, owed: Owed) -> _Try:
         job = None if owed.resent else self._store.get(owed.work.tenant, owed.work.name)

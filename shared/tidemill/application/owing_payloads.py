@@ -6,8 +6,9 @@ already.
 """
 
 from collections.abc import Callable
-from datetime import datetime
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
 
 from tidemill.application.ports import Clock, Payloads
 from tidemill.domain.errors import error_text
@@ -16,9 +17,12 @@ from tidemill.domain.job import Job
 if TYPE_CHECKING:
     from tidemill.application.owed import OwedWork
 
+#: A send of a write that the network holds up, after the SDK has sent it again, arrives within seconds.
+_ARRIVES_WITHIN: Final = timedelta(minutes=1)
+
 
 class OwingPayloads:
-    """`Payloads` over others. `owed` is called when a deletion has failed."""
+    """`WriterPayloads` over others. `owed` is called when a deletion has failed."""
 
     def __init__(self, payloads: Payloads, *, owed: "Callable[[], OwedWork]", clock: Clock) -> None:
         self._payloads = payloads
@@ -38,12 +42,21 @@ class OwingPayloads:
         """Delete it, or owe that. Raises why the deletion failed only if it cannot be owed either.
 
         The caller has made sure that no document names the location, and no document ever will: no location is given
-        twice. So wake deletes it without another look.
+        twice.
         """
         try:
             self._payloads.delete(tenant, job_id, location)
         except Exception as failed:  # noqa: BLE001 - also a denied call: it is reported when it stays denied
             self._owe(tenant, job_id, location, failed)
+
+    def delete_later(self, job: Job) -> None:
+        from tidemill.application.owed import Kind, Work  # noqa: PLC0415 - as below
+
+        if job.payload_at is None:
+            return
+        work = Work(kind=Kind.DELETE_PAYLOAD, tenant=job.tenant, name=job.id, payload_at=job.payload_at)
+        with suppress(Exception):
+            self._owed().owe(work, now=self._clock() + _ARRIVES_WITHIN, error="the write of its job was not answered")
 
     def _owe(self, tenant: str, job_id: str, location: str | None, failed: Exception) -> None:
         from tidemill.application.owed import Kind, Work  # noqa: PLC0415 - seldom, and imports are most of a cold start

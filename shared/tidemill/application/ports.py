@@ -122,6 +122,16 @@ class Payloads(Protocol):
         """
 
 
+class WriterPayloads(Payloads, Protocol):
+    """For those that write jobs: see `OwingPayloads`."""
+
+    def delete_later(self, job: Job) -> None:
+        """Delete the payload of `job` in a minute, unless its document names it then. No-op for one inline.
+
+        For a job whose write may not have arrived yet. Best effort: if it cannot be owed, the payload stays.
+        """
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitSlot:
     """The share of a limit that one run takes while it lasts."""

@@ -17,9 +17,9 @@ from tidemill.application.job_ids import (
     unique_job_id,
 )
 from tidemill.application.job_types import JobType, JobTypes
-from tidemill.application.ports import Clock, NewToken, Payloads, SubmitStore
+from tidemill.application.ports import Clock, NewToken, SubmitStore, WriterPayloads
 from tidemill.application.submission_body import body_hash_of, body_of, checked, hash_of
-from tidemill.application.unnamed_payloads import delete_unnamed
+from tidemill.application.unnamed_payloads import delete_unnamed, deleted_on_conflict
 from tidemill.application.validation import require_types, type_faults
 from tidemill.domain.batches import Callback, Opening, closed_at, is_batch
 from tidemill.domain.debounce import quiet_after
@@ -32,7 +32,6 @@ from tidemill.domain.errors import (
     SubmissionPausedError,
     SubmissionShedError,
     TidemillError,
-    TransactionConflictError,
     UnknownJobTypeError,
     WriteRefusedError,
 )
@@ -108,7 +107,7 @@ class Submit:
         self,
         *,
         store: SubmitStore,
-        payloads: Payloads,
+        payloads: WriterPayloads,
         job_types: JobTypes,
         clock: Clock,
         new_id: NewToken,
@@ -243,12 +242,9 @@ class Submit:
             return self._found(job.tenant, job.id, job.body_hash, refused=refused)
         stored = self._payloads.put_away(job)
         try:
-            return Accepted(job=self._store.insert_if_absent(stored, batch=batch), replayed=False)
-        except (WriteRefusedError, TransactionConflictError, BatchRefusedError) as refused:
-            if isinstance(refused, TransactionConflictError) and job.group is None and batch is None:
-                # The first send may have succeeded: the SDK's retry then conflicts with the settle of the job's first
-                # run. The payload must stay.
-                raise
+            with deleted_on_conflict(stored, self._payloads):
+                return Accepted(job=self._store.insert_if_absent(stored, batch=batch), replayed=False)
+        except (WriteRefusedError, BatchRefusedError) as refused:
             # Nothing was written, so the payload belongs to no job.
             delete_unnamed(stored, None, self._payloads)
             if isinstance(refused, WriteRefusedError) and refused.current:

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Final
 
 from tidemill.application.job_ids import keyed_job_id, submitted_job_id
-from tidemill.application.ports import Clock, Payloads, SupersedeStore
+from tidemill.application.ports import Clock, SupersedeStore, WriterPayloads
 from tidemill.application.submit import Accepted, replay
 from tidemill.application.undo import undo_id, undo_job
 from tidemill.application.unnamed_payloads import delete_unnamed, deleted_on_conflict
@@ -31,7 +31,7 @@ LONGEST_HOLD: Final = timedelta(minutes=5)
 class Superseder:
     """For the functions that accept jobs, and for the worker."""
 
-    def __init__(self, *, store: SupersedeStore, payloads: Payloads, clock: Clock) -> None:
+    def __init__(self, *, store: SupersedeStore, payloads: WriterPayloads, clock: Clock) -> None:
         self._store = store
         self._payloads = payloads
         self._clock = clock

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 from uuid import NAMESPACE_OID, uuid5
 
-from tidemill.application.ports import Clock, Payloads, UndoStore
+from tidemill.application.ports import Clock, UndoStore, WriterPayloads
 from tidemill.application.submit import Accepted, Admit, admit_all
 from tidemill.application.unnamed_payloads import delete_unnamed, deleted_on_conflict
 from tidemill.domain.errors import UndoRefusedError, WriteRefusedError
@@ -53,7 +53,7 @@ class Undoer:
     """`find` returns None for a job that is missing or expired, as `Control.find`."""
 
     def __init__(
-        self, *, store: UndoStore, payloads: Payloads, clock: Clock, find: Callable[[str, str], Job | None]
+        self, *, store: UndoStore, payloads: WriterPayloads, clock: Clock, find: Callable[[str, str], Job | None]
     ) -> None:
         self._store = store
         self._payloads = payloads

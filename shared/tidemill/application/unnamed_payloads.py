@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from tidemill.application.ports import Payloads
+from tidemill.application.ports import Payloads, WriterPayloads
 from tidemill.domain.errors import TidemillError, TransactionConflictError
 from tidemill.domain.job import Job
 
@@ -26,11 +26,14 @@ def delete_unnamed(stored: Job | None, written: Job | None, payloads: Payloads) 
 
 
 @contextmanager
-def deleted_on_conflict(stored: Job, payloads: Payloads) -> Iterator[None]:
-    """Around the transaction that writes `stored`: delete its payload if the transaction meets another one."""
+def deleted_on_conflict(stored: Job, payloads: WriterPayloads) -> Iterator[None]:
+    """Around the write of `stored`: delete its payload if the write meets a transaction, unless it was applied.
+
+    The first send may have been, and the SDK's retry conflict with the settle of the job's first run. Or the network
+    holds it up, and it is applied later. So its document is looked at in a minute.
+    """
     try:
         yield
     except TransactionConflictError:
-        # Nothing was written: an SDK retry of an applied transaction is answered as its success.
-        delete_unnamed(stored, None, payloads)
+        payloads.delete_later(stored)
         raise

@@ -162,7 +162,7 @@ class OneJob:
 
 
 class Inline:
-    """`Payloads` that keeps every payload in its document."""
+    """`WriterPayloads` that keeps every payload in its document."""
 
     def put_away(self, job: Job, *, now: datetime | None = None) -> Job:  # noqa: ARG002 - nothing is stored apart
         return job
@@ -174,6 +174,9 @@ class Inline:
         return job.payload or ""
 
     def delete(self, tenant: str, job_id: str, location: str | None) -> None:
+        pass
+
+    def delete_later(self, job: Job) -> None:
         pass
 
 

@@ -16,7 +16,7 @@ from tidemill import composition
 from tidemill.application.batches import cancel_batch, close_batch, open_batch
 from tidemill.application.control import Control
 from tidemill.application.job_ids import keyed_job_id
-from tidemill.application.ports import Payloads
+from tidemill.application.ports import WriterPayloads
 from tidemill.application.submit import Submit
 from tidemill.domain.batches import Batch
 from tidemill.domain.errors import (
@@ -70,10 +70,11 @@ def _close_now(control: Control, tenant: str, batch_id: str) -> Job | None:
 class _SuspendedPayloads:
     """Of a program that is suspended just before it writes a job."""
 
-    def __init__(self, payloads: Payloads, suspend: Callable[[], None]) -> None:
+    def __init__(self, payloads: WriterPayloads, suspend: Callable[[], None]) -> None:
         self._payloads = payloads
         self._suspend = suspend
         self.load, self.delete, self.stays_inline = payloads.load, payloads.delete, payloads.stays_inline
+        self.delete_later = payloads.delete_later
 
     def put_away(self, job: Job, *, now: datetime | None = None) -> Job:
         self._suspend()

@@ -154,7 +154,7 @@ OPERATION: Final = (
     Mutant(
         "the deletion of a payload is dropped",
         modules.OWED,
-        "self._payloads.delete(owed.work.tenant, owed.work.name, owed.work.payload_at)",
+        "self._payloads.delete(work.tenant, work.name, work.payload_at)",
         "pass",
     ),
     Mutant(
@@ -250,9 +250,15 @@ OPERATION: Final = (
     ),
     Mutant(
         "a conflict means that nothing was written",
-        modules.SUBMIT,
-        "if isinstance(refused, TransactionConflictError) and job.group is None and batch is None:",
-        "if False:",
+        "tidemill.application.unnamed_payloads",
+        "        payloads.delete_later(stored)\n",
+        "        delete_unnamed(stored, None, payloads)\n",
+    ),
+    Mutant(
+        "an owed deletion does not look at the document",
+        modules.OWED,
+        "if job is None or job.payload_at != work.payload_at:",
+        "if job is None or job.id:",
     ),
     Mutant(
         "payloads stay when their jobs go",

@@ -39,6 +39,7 @@ _SERVER_ERROR: Final = 500
 #: A request of these that the network holds up takes effect after the SDK has sent it again.
 _HELD_UP: Final = frozenset({"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"})
 _LONGEST_HELD_UP_MS: Final = 5_000
+_NOT_ENCODED: Final = (AttributeError, LookupError, TypeError, ValueError)
 #: The retry of a call may meet it although the first try was applied, so it says nothing about that.
 _CONFLICT: Final = "TransactionConflictException"
 _LONGEST_BACKOFF_SECONDS: Final = 20
@@ -166,7 +167,9 @@ class Sdk:
 
     def _arrive(self, service: str, operation: str, request: Mapping[str, Any]) -> None:
         """Its sender waits for no answer any more."""
-        with suppress(ServiceError):
+        # A transaction may have what a handler wrote, and no SDK can encode and send.
+        unsent = _NOT_ENCODED if operation == "TransactWriteItems" else ()
+        with suppress(ServiceError, ReadTimeoutError, *unsent):
             self._operation(service, operation)(request)
 
     def _operation(self, service: str, operation: str) -> Callable[[Mapping[str, Any]], Answer]:

@@ -10,6 +10,7 @@ from botocore.exceptions import ClientError
 
 from tests.support.builders import LEASE, NOW, SECOND, TENANT, a_job_type, claimed, fresh_token, stored, types_of
 from tests.support.faulty_client import Fault, FaultyClient
+from tests.support.in_memory_owed_work import owing
 from tests.support.interleave import meet
 from tests.support.job_tables import Table
 from tests.support.payload_bucket import PayloadBucket
@@ -36,15 +37,14 @@ Post = Callable[..., Accepted]
 
 
 def submit_with(store: JobStore, payloads: DynamoPayloads, clock: Clock) -> Submit:
-    debouncer = Debouncer(store=store, payloads=payloads, clock=clock)
     return Submit(
         store=store,
-        payloads=payloads,
+        payloads=owing(payloads),
         job_types=TYPES,
         clock=clock,
         new_id=fresh_token,
         insert_once=insert_once,
-        debounce=debouncer.accept,
+        debounce=Debouncer(store=store, payloads=owing(payloads), clock=clock).accept,
     )
 
 
@@ -378,12 +378,12 @@ def test_an_admission_that_defers_the_job_moves_the_end_of_its_burst(
     late = NOW + timedelta(hours=1)
     submit = Submit(
         store=store,
-        payloads=payloads,
+        payloads=owing(payloads),
         job_types=TYPES,
         clock=clock,
         new_id=fresh_token,
         admit=lambda job: replace(job, state=State.SCHEDULED, due=late, run_at=late),
-        debounce=Debouncer(store=store, payloads=payloads, clock=clock).accept,
+        debounce=Debouncer(store=store, payloads=owing(payloads), clock=clock).accept,
     )
 
     job = submit(debounced(1), tenant=TENANT, trace="t").job

@@ -9,6 +9,7 @@ from botocore.exceptions import ClientError
 
 from tests.support.builders import LEASE, NOW, TENANT, a_job_type, claimed, reference_to, stored, types_of
 from tests.support.group_jobs import items
+from tests.support.in_memory_owed_work import owing
 from tests.support.job_tables import Table
 from tests.support.single_job import INVOCATION, Clock, carried_out, tools
 from tidemill.application.attempt import Attempt
@@ -49,7 +50,12 @@ def carry(store: DynamoJobStore, table: Table, clock: Clock, queued: Job) -> Cal
         payloads = DynamoPayloads(table.client, table=table.name, bucket=_no_bucket, new_token=new_token)
         types = types_of(a_job_type(handler))
         submit = Submit(
-            store=store, payloads=payloads, job_types=types, clock=clock, new_id=new_token, insert_once=insert_once
+            store=store,
+            payloads=owing(payloads),
+            job_types=types,
+            clock=clock,
+            new_id=new_token,
+            insert_once=insert_once,
         )
         with_payloads = replace(tools(store, types, clock), payloads=payloads, submit=submit)
         attempt = Attempt(reference_to(queued), with_payloads, deadline=NOW + INVOCATION)

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import count
-from typing import Any, cast
 
 import pytest
 
@@ -229,11 +228,9 @@ def _changed_before_a_migration(world: World) -> str:
 
 CALLERS = [
     _replayed,
-    _met_a_transaction,
     _superseded_at_once,
     _undone_at_once,
     _backfilled_at_once,
-    _debounced_at_once,
     _redriven_by_another,
     _settled_with_a_follow_up_that_existed,
     _settled_otherwise,
@@ -252,10 +249,29 @@ def test_a_caller_owes_the_payload_that_it_cannot_delete_and_wake_deletes_it(
     assert (work.kind, work.tenant, work.payload_at) == (Kind.DELETE_PAYLOAD, TENANT, location)
     assert owed.error == "StoreUnavailableError: reduce your request rate"
     world.files.error = None
-    OwedRunner(owed=world.owed, store=cast("Any", None), payloads=world.files, clock=world.clock).run_pending(
+    OwedRunner(owed=world.owed, store=world.store, payloads=world.files, clock=world.clock).run_pending(lambda: True)
+    assert (world.files.deleted, world.owed.stored) == ([location], {})
+
+
+@pytest.mark.parametrize("applied", [False, True])
+@pytest.mark.parametrize("caller", [_met_a_transaction, _debounced_at_once], ids=["insert", "burst"])
+def test_a_payload_whose_job_may_be_written_yet_is_deleted_in_a_minute_unless_it_is(
+    world: World, caller: Callable[[World], str], *, applied: bool
+) -> None:
+    """The network holds up the first send, and its repeat meets another transaction."""
+    world.files.error = None
+    location = caller(world)
+    ((work, owed),) = world.owed.stored.items()
+    assert timedelta(minutes=1) <= owed.next_try - NOW < timedelta(minutes=2)
+    if applied:
+        world.store.insert_if_absent = DynamoJobStore.insert_if_absent.__get__(world.store)  # type: ignore[method-assign]
+        world.store.insert_if_absent(a_job(id=work.name, payload=None, payload_at=location))
+
+    OwedRunner(owed=world.owed, store=world.store, payloads=world.files, clock=lambda: owed.next_try).run_pending(
         lambda: True
     )
-    assert (world.files.deleted, world.owed.stored) == ([location], {})
+
+    assert (world.files.deleted, world.owed.stored) == ([] if applied else [location], {})
 
 
 @pytest.mark.parametrize("caller", CALLERS[:-2], ids=lambda caller: caller.__name__.strip("_"))

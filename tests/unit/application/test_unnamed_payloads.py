@@ -33,6 +33,8 @@ class RecordedPayloads:
     def __init__(self) -> None:
         self.stored: list[str] = []
         self.deleted: list[str | None] = []
+        #: Those to delete unless a document names them.
+        self.later: list[str | None] = []
         self.during: Callable[[], object] = _nothing
 
     def stays_inline(self, job: Job) -> bool:
@@ -51,6 +53,9 @@ class RecordedPayloads:
     def delete(self, tenant: str, job_id: str, location: str | None) -> None:
         del tenant, job_id
         self.deleted.append(location)
+
+    def delete_later(self, job: Job) -> None:
+        self.later.append(job.payload_at)
 
 
 @pytest.fixture
@@ -164,7 +169,7 @@ def _conflict(*_arguments: object, **_named: object) -> Job:
     raise TransactionConflictError("others were faster")
 
 
-def test_the_payload_of_a_correction_that_meets_another_transaction_goes(
+def test_the_payload_of_a_correction_that_meets_another_transaction_goes_later(
     store: DynamoJobStore, superseder: Superseder, payloads: RecordedPayloads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     earlier = store.insert_if_absent(a_job())
@@ -173,10 +178,10 @@ def test_the_payload_of_a_correction_that_meets_another_transaction_goes(
     with pytest.raises(TransactionConflictError):
         superseder.accept(a_job(supersedes=earlier.id))
 
-    assert payloads.deleted == ["file/0"]
+    assert (payloads.deleted, payloads.later) == ([], ["file/0"])
 
 
-def test_the_payload_of_an_undo_that_meets_another_transaction_goes(
+def test_the_payload_of_an_undo_that_meets_another_transaction_goes_later(
     store: DynamoJobStore, payloads: RecordedPayloads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done = succeeded(store)
@@ -191,10 +196,10 @@ def test_the_payload_of_an_undo_that_meets_another_transaction_goes(
     with pytest.raises(TransactionConflictError):
         superseder.ready(correction)
 
-    assert payloads.deleted == ["file/1", "file/2"]
+    assert (payloads.deleted, payloads.later) == ([], ["file/1", "file/2"])
 
 
-def test_the_payload_of_a_backfill_that_meets_another_transaction_goes(
+def test_the_payload_of_a_backfill_that_meets_another_transaction_goes_later(
     store: DynamoJobStore, payloads: RecordedPayloads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done = succeeded(store)
@@ -203,7 +208,7 @@ def test_the_payload_of_a_backfill_that_meets_another_transaction_goes(
     with pytest.raises(TransactionConflictError):
         Backfiller(store=store, payloads=payloads, clock=a_clock()).backfill(done, "geo")
 
-    assert payloads.deleted == ["file/0"]
+    assert (payloads.deleted, payloads.later) == ([], ["file/0"])
 
 
 def test_a_correction_may_run_at_once_if_another_delivery_has_undone_the_effect_meanwhile(

@@ -18,6 +18,7 @@ from tests.support.builders import (
     types_of,
 )
 from tests.support.faulty_client import FaultyClient
+from tests.support.in_memory_owed_work import owing
 from tests.support.job_tables import Table
 from tests.support.single_job import Clock
 from tidemill.application.submit import Submit
@@ -49,7 +50,12 @@ def test_a_job_of_10_kilobytes_costs_14_writes_where_its_payload_inside_would_co
     store = DynamoJobStore(client, table=table.name, retention=RETENTION, indexes=Indexes(listed=True))  # type: ignore[arg-type]
     types = types_of(a_job_type())
     submit = Submit(
-        store=store, payloads=payloads, job_types=types, clock=Clock(), new_id=fresh_token, insert_once=insert_once
+        store=store,
+        payloads=owing(payloads),
+        job_types=types,
+        clock=Clock(),
+        new_id=fresh_token,
+        insert_once=insert_once,
     )
     sizes: list[int] = []
 
