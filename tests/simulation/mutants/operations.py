@@ -210,8 +210,8 @@ OPERATION: Final = (
     Mutant(
         "wake releases no parked job",
         modules.RELEASE,
-        "lines = sorted(self._limits.lines(part.at(self._clock())), key=lambda _: draw())",
-        "lines = sorted([*self._limits.lines(part.at(self._clock()))][:0], key=lambda _: draw())",
+        "            while lines and in_time():\n",
+        "            while lines and not in_time():\n",
     ),
     Mutant(
         "a job is parked before its line is listed",

@@ -113,8 +113,8 @@ MUTANTS: Final = (
         Mutant(
             "wake releases from a line until it has no more",
             modules.RELEASE,
-            "released = [] if too_late else release(line)\n",
-            "released = [] if too_late else release(line)\n"
+            "            released = release(line)\n",
+            "            released = release(line)\n"
             "            while in_time() and (more := release(line)):\n"
             "                released = [*released, *more]\n",
         ),
