@@ -62,7 +62,7 @@ OUTSIDE: Final = (
     Mutant(
         "publish passes over what it cannot read",
         modules.STREAM,
-        '            batch.unreadable.append(UnreadableChange(sequence, *split_key(images["Keys"]), error))',
+        '            batch.unreadable.append(UnreadableChange(sequence, *split_key(images["Keys"]), error, payload_at))',
         "            continue",
     ),
     Mutant(
