@@ -62,8 +62,8 @@ OUTSIDE: Final = (
     Mutant(
         "publish passes over what it cannot read",
         modules.STREAM,
-        '            batch.unreadable.append(UnreadableChange(sequence, *split_key(images["Keys"]), error, payload_at))',
-        "            continue",
+        'batch.unreadable.append(UnreadableChange(sequence, *split_key(images["Keys"]), error, payload_at))',
+        "continue",
     ),
     Mutant(
         "reconcile does not report unreadable items",
