@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from tests.simulation.actors.callers import TENANTS
 from tests.simulation.checks.batches import KINDS, BatchChecks
-from tests.simulation.checks.violation import maps_of, require_in_task, state_of
+from tests.simulation.checks.violation import maps_of, require_in_task, state_of, text_of
+from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.world import World
 from tidemill import composition
 from tidemill.application.batches import cancel_batch, close_batch, open_batch
@@ -27,7 +28,7 @@ from tidemill.domain.errors import (
     TidemillError,
 )
 from tidemill.domain.job import Job
-from tidemill.domain.states import FINAL_STATES
+from tidemill.domain.states import FINAL_STATES, State
 from tidemill.domain.submission import Submission
 from tidemill.system import clock
 
@@ -39,6 +40,10 @@ _WITHIN_MS: Final = (50, 5_000, 60_000)
 _PAUSE_MS: Final = (10, 60_000)
 _NESTED: Final = 0.3
 _CANCELLED: Final = 0.2
+_CANCELLED_WHILE_IT_RUNS: Final = 0.2
+#: Of its runs after the close, the share in which it is cancelled, and how long such a run takes.
+_AT_ONCE: Final = 0.5
+_LAST_RUN_MS: Final = 400
 _TWICE: Final = 0.3
 _LATE: Final = 0.3
 #: The owner redrives a dead batch at random times, once most of its jobs can succeed.
@@ -61,6 +66,10 @@ _SUSPENDED: Final = 0.2
 _SUSPENDED_MS: Final = 30_000
 
 _Close = Callable[[Control, str, str], Job | None]
+
+
+def _id_of(tenant: str, name: str) -> str:
+    return keyed_job_id(tenant, f"batch/{name}")
 
 
 def _close_now(control: Control, tenant: str, batch_id: str) -> Job | None:
@@ -88,6 +97,9 @@ class BatchOpeners:
         self._world = world
         self._random = Random(f"batches {world.seed}")
         self._checks = checks
+        #: By key, tenant and name of each batch to be cancelled while it runs, after its close.
+        self._to_cancel: dict[str, tuple[str, str]] = {}
+        world.jobs.watchers.append(self._changed)
 
     def plan(self) -> None:
         random, scheduler = self._random, self._world.scheduler
@@ -100,11 +112,27 @@ class BatchOpeners:
             close_ms = scheduler.now_ms + random.randint(0, random.choice(_WITHIN_MS))
             self._in_process(scheduler.now_ms, name, partial(self._use, tenant, name, inside, close_ms))
             act = cancel_batch if random.random() < _CANCELLED else _close_now
+            if act is _close_now and random.random() < _CANCELLED_WHILE_IT_RUNS:
+                self._to_cancel[f"{tenant}#{_id_of(tenant, name)}"] = (tenant, name)
             scheduler.at(close_ms, self._begin_to_close, tenant, name, act)
             outer = name
             for _ in range(_REDRIVES if random.random() < _REDRIVEN else 0):
                 at_ms = close_ms + random.randint(_REPAIRED_MINUTES * 60_000, _REDRIVEN_MS)
                 self._in_process(at_ms, name, partial(self._redrive, tenant, name))
+
+    def _changed(self, record: Record) -> None:
+        """The run that begins may be the last, and end the batch by what it read before the cancel."""
+        key, after = record.keys["pk"]["S"], record.after or {}
+        begins = key in self._to_cancel and text_of(after, "owner") != text_of(record.before, "owner")
+        if (
+            begins
+            and state_of(after) is State.RUNNING
+            and maps_of(after, "signals")
+            and self._random.random() < _AT_ONCE
+        ):
+            tenant, name = self._to_cancel.pop(key)
+            at_ms = self._world.scheduler.now_ms + self._random.randint(0, _LAST_RUN_MS)
+            self._in_process(at_ms, name, partial(self._close, tenant, _id_of(tenant, name), name, cancel_batch))
 
     def _in_process(self, at_ms: int, name: str, act: Callable[[], None]) -> None:
         def begin() -> None:
@@ -117,7 +145,7 @@ class BatchOpeners:
 
         A dead one cannot be closed. After a redrive, it waits for the close.
         """
-        world, batch_id = self._world, keyed_job_id(tenant, f"batch/{name}")
+        world, batch_id = self._world, _id_of(tenant, name)
         item = world.jobs.items.get((f"{tenant}#{batch_id}",))
         if tries and not (item and (maps_of(item, "signals") or state_of(item) in FINAL_STATES)):
             self._in_process(world.scheduler.now_ms, name, partial(self._close, tenant, batch_id, name, close))
@@ -203,7 +231,7 @@ class BatchOpeners:
     def _redrive(self, tenant: str, name: str) -> None:
         def act() -> None:
             with suppress(NotAllowedNowError):
-                composition.control().redrive(tenant, keyed_job_id(tenant, f"batch/{name}"))
+                composition.control().redrive(tenant, _id_of(tenant, name))
 
         self._done(name, act)
 
