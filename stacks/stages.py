@@ -31,6 +31,7 @@ def _local() -> StageConfig:
         python_version=HOST_PYTHON,
         architecture=Architecture.ARM64 if platform.machine() in {"arm64", "aarch64"} else Architecture.X86_64,
         wheels_of_host=True,
+        callers_by_name=True,
         short_timeouts=True,
         metric_math=False,
         job_packages=(*JOB_PACKAGES, "functions.demo_jobs"),

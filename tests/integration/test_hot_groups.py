@@ -13,9 +13,14 @@ from tidemill.dynamodb import groups
 from tidemill.dynamodb.job_store import DynamoJobStore
 
 
-@pytest.mark.parametrize("payload", [{"n": 1}, {"n": 10**500}], ids=["small", "stored apart"])
-def test_a_submission_to_a_group_that_always_changes_is_a_503_and_stores_nothing(
-    mill: Mill, monkeypatch: pytest.MonkeyPatch, payload: Any
+@pytest.mark.parametrize(
+    ("payload", "kept"),
+    # A payload stays for a while, with its owed deletion: a send that is held up may write the job yet.
+    [({"n": 1}, 0), ({"n": 10**500}, 2)],
+    ids=["small", "stored apart"],
+)
+def test_a_submission_to_a_group_that_always_changes_is_a_503_and_stores_no_job(
+    mill: Mill, monkeypatch: pytest.MonkeyPatch, payload: Any, kept: int
 ) -> None:
     body = {"type": "test.scripted", "group": "parcels", "payload": payload}
     others = DynamoJobStore(mill.table.client, table=mill.table.name, retention=RETENTION)
@@ -34,7 +39,7 @@ def test_a_submission_to_a_group_that_always_changes_is_a_503_and_stores_nothing
     assert answer.headers["Retry-After"] == "1"
     assert entered
     # The others, the head and the tail, and a position for each that waits.
-    assert mill.stored() == 2 * len(entered) + (1 if len(entered) > 1 else 0)
+    assert mill.stored() == 2 * len(entered) + (1 if len(entered) > 1 else 0) + kept
 
     mill.client.watch = lambda _applied: None
     again = mill.post_text(json.dumps(body), key="a-key")

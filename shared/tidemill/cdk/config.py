@@ -99,6 +99,8 @@ class StageConfig:
     bytecode_required: bool = False
     #: Install wheels for this host, not for Lambda: the embedded AWS runs functions on the host.
     wheels_of_host: bool = False
+    #: An API names a role by its name, as the embedded AWS does, and not by its unique id.
+    callers_by_name: bool = False
     #: Whether alarms may compute a metric from others, and whether composites may combine alarms. The embedded AWS can
     #: do neither.
     metric_math: bool = True

@@ -115,6 +115,10 @@ class JobFunction(Construct):
         """The unique id of its role, by which an API names it as a caller."""
         return cast(iam.CfnRole, self._role.node.default_child).attr_role_id
 
+    @property
+    def role_name(self) -> str:
+        return self._role.role_name
+
     def allow(
         self, actions: Sequence[str], resources: Sequence[str], *, only_if: Mapping[str, Any] | None = None
     ) -> None:

@@ -91,7 +91,10 @@ class ScheduledFunctions:
         """The tenant of the canaries, as the API names a caller; None without canaries."""
         if self.canary is None:
             return None
-        return names.CANARY_TENANT if self._config.jwt_issuer else f"{Aws.ACCOUNT_ID}:{self.canary.role_id}"
+        if self._config.jwt_issuer:
+            return names.CANARY_TENANT
+        role = self.canary.role_name if self._config.callers_by_name else self.canary.role_id
+        return f"{Aws.ACCOUNT_ID}:{role}"
 
     def compare_with_template(self) -> None:
         """Let reconcile compare the resources of the stack with the template, also those that the app adds to it."""

@@ -38,6 +38,7 @@ class Store:
         self.joined: list[tuple[Job, dict[str, Any]]] = []
         self.put: list[str | None] = []
         self.deleted: list[str | None] = []
+        self.later: list[str | None] = []
 
     def job_of_burst(self, tenant: str, name: str) -> str | None:
         assert (tenant, name) == ("t", BURST.name)
@@ -69,6 +70,9 @@ class Store:
     def delete(self, tenant: str, job_id: str, location: str | None) -> None:
         assert tenant == "t"
         self.deleted.append(location)
+
+    def delete_later(self, job: Job) -> None:
+        self.later.append(job.payload_at)
 
 
 def accepted(store: Store, job: Job) -> Any:
@@ -169,11 +173,11 @@ def test_a_submission_whose_burst_another_began_looks_again() -> None:
     assert (store.looks, store.deleted, len(store.begun)) == (2, ["at-1"], 1)
 
 
-def test_a_submission_in_conflict_deletes_its_payload_and_is_refused() -> None:
+def test_a_submission_in_conflict_deletes_its_payload_later_and_is_refused() -> None:
     store = Store(None, TransactionConflictError("busy"))
     with pytest.raises(TransactionConflictError):
         accepted(store, JOB)
-    assert (store.looks, store.deleted, store.begun) == (1, ["at-1"], [])
+    assert (store.looks, store.deleted, store.later, store.begun) == (1, [], ["at-1"], [])
 
 
 @pytest.mark.parametrize(("times", "taken"), [(11, True), (12, False)])
