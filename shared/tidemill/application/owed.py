@@ -17,6 +17,7 @@ from typing import Final, Protocol
 
 from tidemill.application.nudge import Nudger
 from tidemill.application.ports import WHOLE, Clock, OwedStore, Part, Payloads
+from tidemill.application.unnamed_payloads import names_payload
 from tidemill.domain.errors import StoreUnavailableError, WriteRefusedError, error_text
 from tidemill.domain.job import Job
 from tidemill.domain.states import TRANSITIONS, State, Write
@@ -184,8 +185,7 @@ class OwedRunner:
 
     def _delete_unnamed(self, work: Work) -> None:
         """The write of the job may have been applied after its caller gave up: see `WriterPayloads.delete_later`."""
-        job = self._store.get(work.tenant, work.name)
-        if job is None or job.payload_at != work.payload_at:
+        if not names_payload(self._store.get(work.tenant, work.name), work.payload_at):
             self._payloads.delete(work.tenant, work.name, work.payload_at)
 
     def _dispatch(self, owed: Owed) -> _Try:

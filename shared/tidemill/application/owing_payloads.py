@@ -22,7 +22,7 @@ _ARRIVES_WITHIN: Final = timedelta(minutes=1)
 
 
 class OwingPayloads:
-    """`WriterPayloads` over others. `owed` is called when a deletion has failed."""
+    """`WriterPayloads` over others. `owed` is called when a deletion has failed, or is for later."""
 
     def __init__(self, payloads: Payloads, *, owed: "Callable[[], OwedWork]", clock: Clock) -> None:
         self._payloads = payloads
@@ -47,22 +47,21 @@ class OwingPayloads:
         try:
             self._payloads.delete(tenant, job_id, location)
         except Exception as failed:  # noqa: BLE001 - also a denied call: it is reported when it stays denied
-            self._owe(tenant, job_id, location, failed)
+            try:
+                self._owe(tenant, job_id, location, since=self._clock(), error=error_text(failed))
+            except Exception:  # noqa: BLE001 - the caller knows what the failure of its deletion means
+                raise failed from None
 
     def delete_later(self, job: Job) -> None:
-        from tidemill.application.owed import Kind, Work  # noqa: PLC0415 - as below
-
         if job.payload_at is None:
             return
-        work = Work(kind=Kind.DELETE_PAYLOAD, tenant=job.tenant, name=job.id, payload_at=job.payload_at)
+        since = self._clock() + _ARRIVES_WITHIN
+        # The caller has an error of its own to report.
         with suppress(Exception):
-            self._owed().owe(work, now=self._clock() + _ARRIVES_WITHIN, error="the write of its job was not answered")
+            self._owe(job.tenant, job.id, job.payload_at, since=since, error="the write of its job was not answered")
 
-    def _owe(self, tenant: str, job_id: str, location: str | None, failed: Exception) -> None:
+    def _owe(self, tenant: str, job_id: str, location: str | None, *, since: datetime, error: str) -> None:
         from tidemill.application.owed import Kind, Work  # noqa: PLC0415 - seldom, and imports are most of a cold start
 
         work = Work(kind=Kind.DELETE_PAYLOAD, tenant=tenant, name=job_id, payload_at=location)
-        try:
-            self._owed().owe(work, now=self._clock(), error=error_text(failed))
-        except Exception:  # noqa: BLE001 - the caller knows what the failure of its deletion means
-            raise failed from None
+        self._owed().owe(work, now=since, error=error)

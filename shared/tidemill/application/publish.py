@@ -240,10 +240,9 @@ class Publisher:
             return self._hand_over(sequence, PublishStep.PARK, work, error_text(error))
 
     def _unreadable(self, change: UnreadableChange) -> FailedStep:
-        work = Work(kind=Kind.DISPATCH, tenant=change.tenant, name=change.job_id)
-        if change.payload_at:
-            # Nothing else finds a file before the bucket's rule of age.
-            work = replace(work, kind=Kind.DELETE_PAYLOAD, payload_at=change.payload_at)
+        # Nothing else finds the file of a deleted job before the bucket's rule of age.
+        kind = Kind.DELETE_PAYLOAD if change.payload_at else Kind.DISPATCH
+        work = Work(kind=kind, tenant=change.tenant, name=change.job_id, payload_at=change.payload_at)
         return self._hand_over(change.sequence, PublishStep.READ, work, error_text(change.error))
 
     def _refused(self, sequence: str, message: Dispatch, refusal: Refusal) -> FailedStep:

@@ -19,7 +19,7 @@ from typing import Final, Protocol
 
 from tidemill.application.attempt_context import AttemptContext
 from tidemill.application.attempt_report import Ending, Report, RunObserver
-from tidemill.application.unnamed_payloads import is_named
+from tidemill.application.unnamed_payloads import names_payload
 from tidemill.domain.claim_verdict import judge, put_back_time
 from tidemill.domain.errors import (
     EffectRefusedError,
@@ -116,7 +116,9 @@ class Settler:
             if current is None or not job.settled_in(current):
                 # An earlier send of its settle may be applied yet.
                 return
-            self._delete_payloads([each for each in stored if not is_named(each, store.get(each.tenant, each.id))])
+            self._delete_payloads(
+                [each for each in stored if not names_payload(store.get(each.tenant, each.id), each.payload_at)]
+            )
 
     def _delete_payloads(self, jobs: Sequence[Job]) -> None:
         """Best effort: no document names them, and no failure here may change a result that is settled already.

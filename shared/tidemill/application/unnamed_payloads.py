@@ -8,9 +8,9 @@ from tidemill.domain.errors import TidemillError, TransactionConflictError
 from tidemill.domain.job import Job
 
 
-def is_named(stored: Job, written: Job | None) -> bool:
-    """Whether the document `written` names the payload of `stored`: it may be of an earlier job under the same key."""
-    return written is not None and written.payload_at == stored.payload_at
+def names_payload(written: Job | None, payload_at: str | None) -> bool:
+    """Whether the document `written` names this payload: it may be of another job under the same key."""
+    return written is not None and written.payload_at == payload_at
 
 
 def delete_unnamed(stored: Job | None, written: Job | None, payloads: Payloads) -> None:
@@ -19,7 +19,7 @@ def delete_unnamed(stored: Job | None, written: Job | None, payloads: Payloads) 
     A write may be refused although an earlier send of it was applied. If the payload can neither be deleted now nor
     owed, reconcile deletes an item, and the lifecycle of the bucket a file.
     """
-    if stored is None or is_named(stored, written):
+    if stored is None or names_payload(written, stored.payload_at):
         return
     with suppress(TidemillError):
         payloads.delete(stored.tenant, stored.id, stored.payload_at)

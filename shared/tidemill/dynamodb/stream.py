@@ -10,7 +10,7 @@ from tidemill.domain.changes import Change
 from tidemill.domain.errors import MalformedDocumentError
 from tidemill.domain.job import Job
 from tidemill.dynamodb.document import decode, split_key
-from tidemill.names import DISPATCHED_STATES, Lane
+from tidemill.names import DISPATCHED_STATES, PAYLOAD_LOCATION_ATTRIBUTE, Lane
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ def read(event: Mapping[str, Any], *, lanes: Collection[Lane]) -> Batch:
             batch.changes.append(Change(sequence, before, after))
         except MalformedDocumentError as error:
             removed: Item = {} if "NewImage" in images else images.get("OldImage", {})
-            payload_at = removed.get("payload_at", {}).get("S")
+            payload_at = removed.get(PAYLOAD_LOCATION_ATTRIBUTE, {}).get("S")
             batch.unreadable.append(UnreadableChange(sequence, *split_key(images["Keys"]), error, payload_at))
     return batch
 

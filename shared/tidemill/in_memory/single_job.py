@@ -211,7 +211,7 @@ class Unlimited:
 class _NoTable:
     """The client of DynamoDB, as far as it refuses entries of a transaction before it sends them."""
 
-    def transact_write_items(self, *, TransactItems: Sequence[Any], ClientRequestToken: str) -> None:  # noqa: ARG002, N803
+    def transact_write_items(self, *, TransactItems: Sequence[Any], **_: str) -> None:  # noqa: N803 - of the API
         for entry in TransactItems:
             (kind,) = entry.keys()
             if kind not in _KINDS:

@@ -160,8 +160,8 @@ OPERATION: Final = (
     Mutant(
         "only publish owes the deletion of a payload",
         modules.OWING_PAYLOADS,
-        "            self._owe(tenant, job_id, location, failed)\n",
-        "            raise\n",
+        "                self._owe(tenant, job_id, location, since=self._clock(), error=error_text(failed))\n",
+        "                raise\n",
     ),
     # Limits.
     Mutant(
@@ -257,8 +257,8 @@ OPERATION: Final = (
     Mutant(
         "an owed deletion does not look at the document",
         modules.OWED,
-        "if job is None or job.payload_at != work.payload_at:",
-        "if job is None or job.id:",
+        "if not names_payload(self._store.get(work.tenant, work.name), work.payload_at):",
+        "if self._store.get(work.tenant, work.name) or work.name:",
     ),
     Mutant(
         "payloads stay when their jobs go",
