@@ -264,6 +264,18 @@ def test_release_gives_the_attempt_back_and_requests_another_dispatch_at_once(st
     assert released.errors == ()
 
 
+def test_a_run_that_was_given_back_can_not_be_settled(store: JobStore) -> None:
+    """As when the answers to the release were lost."""
+    running = brought_to(store, State.RUNNING)
+    store.release(running, now=NOW, due=NOW + LEASE)
+
+    with pytest.raises(WriteRefusedError) as refused:
+        store.settle(running, SETTLEMENTS[State.RETRYING], now=NOW)
+
+    assert refused.value.current == stored(store, running)
+    store.release(running, now=NOW, due=NOW + LEASE)
+
+
 def test_release_is_rejected_when_the_lease_was_taken_over(store: JobStore, table: Table) -> None:
     first = brought_to(store, State.RUNNING)
     claimed(store, first, token="another", now=NOW + LEASE)

@@ -19,6 +19,7 @@ from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import Job
 from tidemill.domain.limits import Rate
 from tidemill.domain.setting import Setting
+from tidemill.domain.spans import is_within
 
 #: How long an environment uses what it has read. A worker that has just failed knows more at once; another one may
 #: begin a run for so long after a breaker opened or closed.
@@ -213,8 +214,7 @@ class Breakers:
 
     def _fresh(self, name: str) -> Breaker | None:
         now, known = self._clock(), self._known.get(name)
-        # A clock that was set back must not keep the value for ever.
-        return known.breaker if known and timedelta(0) <= now - known.read_at < CACHED_FOR else None
+        return known.breaker if known and is_within(CACHED_FOR, since=known.read_at, now=now) else None
 
     def _read_or_known(self, name: str, *, consistent: bool) -> Breaker:
         try:

@@ -12,6 +12,7 @@ from tidemill.domain.limits import Rate
 from tidemill.domain.pauses import Drain
 from tidemill.domain.runtime_configuration import NOTHING_SET, Change, RuntimeConfiguration, drain_of
 from tidemill.domain.setting import Setting
+from tidemill.domain.spans import is_within
 
 #: How long an execution environment uses what it has read.
 CACHED_FOR: Final = timedelta(seconds=5)
@@ -95,8 +96,7 @@ class CachedConfiguration:
         return self._known_at is not None and self._known_at == self._read_at
 
     def _fresh(self) -> bool:
-        # A clock that was set back must not keep the value for ever.
-        return self._read_at is not None and timedelta(0) <= self._clock() - self._read_at < self._lasts
+        return self._read_at is not None and is_within(self._lasts, since=self._read_at, now=self._clock())
 
     def _read_again(self) -> None:
         began = self._clock()
@@ -106,7 +106,7 @@ class CachedConfiguration:
         except Exception as error:  # noqa: BLE001 - a wrong document or a denied read must not stop the jobs
             self._failed(error)
             self._read_at = self._clock()
-            if self._known_at is None or not timedelta(0) <= self._read_at - self._known_at < STALE_AFTER:
+            if self._known_at is None or not is_within(STALE_AFTER, since=self._known_at, now=self._read_at):
                 self._known = replace(self._known, stale=True)
 
 

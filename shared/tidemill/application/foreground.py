@@ -9,6 +9,7 @@ from tidemill.application.configuration import CACHED_FOR, CurrentConfiguration
 from tidemill.application.ports import Clock
 from tidemill.domain.governor import WINDOW, Governed, Starts, in_force, minute_begins, next_level
 from tidemill.domain.job import Job
+from tidemill.domain.spans import is_within
 from tidemill.domain.strain import NO_STRAIN
 from tidemill.domain.time_constants import EPOCH
 
@@ -60,8 +61,7 @@ class Governor:
             return NO_STRAIN
         with self._reading:
             now = self._clock()
-            # A clock that was set back must not keep the value for ever.
-            if not timedelta(0) <= now - self._read_at < CACHED_FOR:
+            if not is_within(CACHED_FOR, since=self._read_at, now=now):
                 try:
                     self._known, self._read_at = self._store.read(), now
                 except Exception:  # noqa: BLE001 - what governs the strain must not stop a job
@@ -134,7 +134,7 @@ class Foreground:
         strained = self._governor.level() > NO_STRAIN
         with self._lock:
             now = self._clock()
-            if not timedelta(0) <= now - self._counted_from < WINDOW:
+            if not is_within(WINDOW, since=self._counted_from, now=now):
                 self._starts, self._counted_from = Starts(), now
             self._starts += Starts(late=int(late), total=1)
             waits = timedelta(0) < self._reports_at - now <= LONGEST_BETWEEN_REPORTS

@@ -166,10 +166,12 @@ class Settler:
         return self._observed(Report(ending=Ending.RELEASED, job=job, error=str(conflict)))
 
     def _refused(self, job: Job, current: Job | None, now: datetime) -> Report:
-        """That of the earlier settle that has ended the run; else another worker took the job over.
+        """That of the earlier settle or release that has ended the run; else another worker took the job over.
 
         That worker may have this very message, which stays until it settles.
         """
+        if current and job.released_in(current):
+            return self._observed(Report(ending=Ending.RELEASED, job=job))
         for outcome, written, settled_at in self._unanswered:
             if current and job.settled_in(current) and current.state is written.state:
                 return self._observed(_report(job, outcome, written, settled_at, existed=()))

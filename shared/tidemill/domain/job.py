@@ -358,5 +358,10 @@ class Job:
         return self.owner is not None and current.last_owner == self.owner
 
     def settled_as(self, state: State, current: "Job") -> bool:
-        """As `settled_in`, unless an earlier settle, whose answers were lost, has written another end of the run."""
-        return self.settled_in(current) and current.state not in {State.SUCCEEDED, State.DEAD} - {state}
+        """As `settled_in`, unless an earlier write, whose answers were lost, has ended the run in another way."""
+        other = self.released_in(current) or current.state in {State.SUCCEEDED, State.DEAD} - {state}
+        return self.settled_in(current) and not other
+
+    def released_in(self, current: "Job") -> bool:
+        """Whether `current` records that the run that holds this job gave it back because of conflicts."""
+        return self.settled_in(current) and current.releases > self.releases

@@ -117,7 +117,9 @@ class DynamoJobStore(JobReader):
 
     def release(self, job: Job, *, now: datetime, due: datetime, cause: Why = Why.CONFLICT) -> None:
         request = job_writes.release(job, now=now, due=due, cause=cause)
-        self._update(Write.RELEASE, request, mine=partial(job.settled_as, State.RETRYING))
+        # Only releases by conflicts are counted.
+        mine = job.released_in if cause is Why.CONFLICT else partial(job.settled_as, State.RETRYING)
+        self._update(Write.RELEASE, request, mine=mine)
 
     def unclaim(self, reference: Reference, *, token: str, now: datetime) -> None:
         request = job_writes.unclaim(reference, token=token, now=now)

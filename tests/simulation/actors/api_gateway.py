@@ -34,12 +34,14 @@ class Answer:
     body: Any
 
 
-@dataclass(frozen=True, slots=True)
-class OpenRequest:
-    """A request that has no response yet."""
+@dataclass(slots=True)
+class Request:
+    """A request to the API."""
 
     tenant: str
     path: str
+    #: None while it has no response.
+    answered_ms: int | None = None
 
 
 def ask(
@@ -54,14 +56,14 @@ def ask(
     query: Mapping[str, str] | None = None,
 ) -> Answer | None:
     """Call this from a task. None if no response arrived in time; the request may have had its effect."""
-    open_request = OpenRequest(tenant, path)
-    world.open_requests.append(open_request)
+    request = Request(tenant, path)
+    world.requests.append(request)
     try:
-        answer = world.functions[function].invoke(_event(world, open_request, method, key=key, body=body, query=query))
+        answer = world.functions[function].invoke(_event(world, request, method, key=key, body=body, query=query))
     except Throttled:
         return None
     finally:
-        world.open_requests.remove(open_request)
+        request.answered_ms = world.scheduler.now_ms
     if isinstance(answer, FunctionError) or world.faults.occurs(Fault.ANSWER_LOST):
         return None
     if answer["statusCode"] == BROKEN:
@@ -89,21 +91,21 @@ def as_json(submission: Submission) -> dict[str, Any]:
 
 def _event(
     world: World,
-    open_request: OpenRequest,
+    request: Request,
     method: str,
     *,
     key: str | None,
     body: Any,
     query: Mapping[str, str] | None,
 ) -> dict[str, Any]:
-    account, _, user = open_request.tenant.partition(":")
+    account, _, user = request.tenant.partition(":")
     now_ms = world.scheduler.now_ms
     event = http_event(
         method,
-        open_request.path,
+        request.path,
         query=urlencode(query or {}),
         body=None if body is None else json.dumps(body),
-        headers={"content-type": "application/json", "traceparent": trace_context(open_request.tenant)}
+        headers={"content-type": "application/json", "traceparent": trace_context(request.tenant)}
         | ({"idempotency-key": key} if key else {}),
         # The caller of a role chooses the session name.
         iam={"accountId": account, "userId": f"{user}:session-{now_ms}"},

@@ -5,7 +5,16 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from tests.simulation.actors.api_gateway import CONFLICT, NOT_FOUND, OK, UNAVAILABLE, UNPROCESSABLE, Answer, ask
+from tests.simulation.actors.api_gateway import (
+    CONFLICT,
+    NOT_FOUND,
+    OK,
+    UNAVAILABLE,
+    UNPROCESSABLE,
+    Answer,
+    Request,
+    ask,
+)
 from tests.simulation.actors.callers import TAGS, TENANTS, PlannedSubmission
 from tests.simulation.actors.probing_operators import EDITABLE, edited
 from tests.simulation.checks.migrations import MIGRATED_TYPE, migrated
@@ -32,6 +41,8 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _ABOUT_NOW_MS: Final = 120_000
 #: Longest lag of an index without that fault.
 _SHORT_LAG_MS: Final = 100
+#: A write that the network holds up arrives by then, after the response.
+_HELD_UP_MS: Final = 10_000
 _MOST_TRIES: Final = 4
 _PAUSE_MS: Final = (10, 20_000)
 _AS_IT_WAS: Final = "responses show jobs as they were"
@@ -81,7 +92,8 @@ class Tenants:
             # Or the job that undoes the requested one.
             about = {job_id, text_of(record.after, "undoes")} - {""}
             requested = any(
-                one.tenant == tenant and any(each in one.path for each in about) for one in world.open_requests
+                one.tenant == tenant and any(each in one.path for each in about) and self._may_write(one)
+                for one in world.requests
             )
             require_in_task(
                 world.scheduler,
@@ -90,6 +102,13 @@ class Tenants:
                 "changed",
                 key,
             )
+
+    def _may_write(self, request: Request) -> bool:
+        """The network may hold up a write of a request that has its response by now."""
+        if request.answered_ms is None:
+            return True
+        since_ms = self._world.scheduler.now_ms - request.answered_ms
+        return bool(self._world.faults.counted[Fault.HELD_UP]) and since_ms <= _HELD_UP_MS
 
     # Requests.
 

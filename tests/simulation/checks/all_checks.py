@@ -97,7 +97,7 @@ class Checks:
         HoldChecks(world)
         HoldWaitChecks(world)
         HistoryChecks(world)
-        EndingChecks(world)
+        EndingChecks(world, self._documents)
         HandlerFieldChecks(world)
         self.passes, self._invocations = PassChecks(world), InvocationChecks(world)
         self._reports = UseCaseReportChecks(world)

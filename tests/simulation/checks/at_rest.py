@@ -225,8 +225,10 @@ class AtRestChecks:
         }
         for token, key in self._documents.lost.items():
             by = self._documents.claimed_by[token]
-            # A worker whose claim got no response takes it back, which is one more call that may fail.
-            most = 1 if token in self._world.begun else 2
+            # A worker whose claim got no response takes it back, which is one more call that may fail. It cannot take
+            # back a claim that the network holds up.
+            held_up = self._world.faults.counted[Fault.HELD_UP]
+            most = 1 if token in self._world.begun or held_up else 2
             excused = self._clocks_far_off or faulty[by] >= most or by in self._world.scheduler.interrupted
             excused = excused or token in outlasted
             require(excused, "a lease expires only after a fault", f"{by} lived and let the lease expire", key)
@@ -270,7 +272,8 @@ class AtRestChecks:
 
         This includes outages of DynamoDB after which publish hands the group over to wake. If only a newer version can
         read the next job, an alarm calls an operator, and this check does not apply. While faults last, any number of
-        tries may fail, so the time counts from the last try of the owed advance that failed.
+        tries may fail, so the time counts from the last try of the owed advance that failed, and from the last call of
+        wake that died.
         """
         if any(self._world.faults.counted[fault] for fault in LOSSES):
             return
@@ -297,7 +300,14 @@ class AtRestChecks:
                 tried_ms = owed_ms.get(owed_advance(tenant, name), 0)
                 late_ms = change.at_ms - max(ended_ms[group], waits_ms[change.key], tried_ms)
                 soon = late_ms <= _GROUP_GOES_ON_WITHIN_MS or f"the group {name} of {tenant}" in self._world.unreadable
+                soon = soon or change.at_ms - self._wake_died_ms(change.at_ms) <= _GROUP_GOES_ON_WITHIN_MS
                 require(soon, "every group goes on", f"it was queued {late_ms // 1000} s late", change.key)
+
+    def _wake_died_ms(self, until_ms: int) -> int:
+        """When the last call of wake until then was killed, or raised an error."""
+        lines = self._world.trace.lines
+        died = (ms for ms, by, what in lines if ms <= until_ms and by.startswith("wake ") and what.startswith("*"))
+        return max(died, default=0)
 
     def no_owed_work_remains(self) -> None:
         for (key,), item in self._world.jobs.items.items():

@@ -3,6 +3,7 @@
 import json
 from typing import Final
 
+from tests.simulation.checks.document_changes import DocumentChangeChecks
 from tests.simulation.checks.joint_calls import BATCHED
 from tests.simulation.checks.table_watch import watch_jobs
 from tests.simulation.checks.violation import (
@@ -35,8 +36,9 @@ _NO_RUN_AFTER: Final = {
 class EndingChecks:
     """Watches the jobs table of one world."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, documents: DocumentChangeChecks) -> None:
         self._world = world
+        self._documents = documents
         watch_jobs(world, changed=[self._run_ended])
 
     def _run_ended(self, key: str, before: Item, after: Item) -> None:
@@ -46,9 +48,12 @@ class EndingChecks:
 
     def endings_have_a_cause(self, key: str, before: Item, after: Item) -> None:
         kind, state, death = text_of(after, "type"), state_of(after), text_of(after, "death")
+        owner = text_of(before, "owner")
+        # A handler that begins late reads the token of the worker that has taken its job over.
+        by = self._documents.claimed_by.get(owner)
         # These handlers are those of the engine, which record no run.
         ran = kind in {EVENT_TYPE, BATCH_TYPE, FLOW_TYPE} or any(
-            run.owner == before["owner"]["S"] and run.key == key for run in self._world.runs
+            (run.owner, run.by, run.key) == (owner, by, key) for run in self._world.runs
         )
         caused = True
         if state is State.SUCCEEDED:

@@ -38,6 +38,8 @@ class GovernorChecks:
         self._seen: set[tuple[int, int]] = set()
         #: Of the last report of late starts, of the last write, and when the faults ended.
         self._troubled_ms = self._written_ms = self._quiet_ms = 0
+        #: When a level may have expired, and when it was written again.
+        self._expiries: list[tuple[int, int]] = []
         #: When the minute was calm last.
         self._calm_ms = 0
         watch_items(world, self._changed)
@@ -46,6 +48,7 @@ class GovernorChecks:
         if key != _ITEM or record.after is None:
             return
         now_ms = self._world.scheduler.now_ms
+        self._expiries.append((self._expires_ms(), now_ms))
         idle_ms, self._written_ms = now_ms - self._written_ms, now_ms
         self._seen.add((number_of(record.before, "late"), number_of(record.before, "total")))
         late, total = number_of(record.before, "minute_late"), number_of(record.before, "minute_total")
@@ -95,13 +98,19 @@ class GovernorChecks:
         self._require(total == counted and 0 <= late <= total, f"a minute counted {total} of {counted} starts")
 
     def levels(self, from_ms: int, to_ms: int) -> set[int]:
-        """Those that the table had within that time."""
+        """Those that the table had within that time, and none if its level may have expired."""
         ends = [at_ms for at_ms, _ in self.changes[1:]] + [to_ms + 1]
+        expiries = [*self._expiries, (self._expires_ms(), to_ms + 1)]
+        expired = any(at_ms <= to_ms and from_ms <= written_ms > at_ms for at_ms, written_ms in expiries)
         return {
             level
             for (begins_ms, level), ends_ms in zip(self.changes, ends, strict=True)
             if begins_ms <= to_ms and ends_ms >= from_ms
-        }
+        } | ({0} if expired else set())
+
+    def _expires_ms(self) -> int:
+        """At the earliest, unless it is written until then. A report of starts does not begin another window."""
+        return self._written_ms - _RISES_AFTER_MS + _EXPIRES_AFTER_MS - self._skews_ms
 
     def quiet_begins(self) -> None:
         self._quiet_ms = self._world.scheduler.now_ms

@@ -6,9 +6,9 @@ from datetime import timedelta
 from typing import Final
 
 from tests.simulation.checks.adaptive_limits import slots_in
+from tests.simulation.checks.newer_documents import is_newer
 from tests.simulation.checks.table_watch import watch_items
 from tests.simulation.checks.violation import Item, capped, number_of, require, state_of, text_of, waits_alone
-from tests.simulation.world.code_versions import PRESENT
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import LOSSES, Fault
 from tests.simulation.world.lambda_environments import FAR_OFF_MS
@@ -104,7 +104,7 @@ class ParkedJobChecks:
             slots = slots_in(before)
             # The slot is free from the time at which fewer than all are taken.
             free_ms = max(self._written_ms[key], ends[slots - 1] if len(ends) >= slots else 0)
-            readable = [item for item in self._parked[key].values() if not _newer(item)]
+            readable = [item for item in self._parked[key].values() if not is_newer(item)]
             since = [int(item["wait"]["M"]["since"]["N"]) for item in readable]
             # Wake frees a reservation whose job did not come in time, such as behind a long run, and the slot of a run
             # whose worker was killed.
@@ -149,7 +149,7 @@ class ParkedJobChecks:
         soon = waited_ms < LONGEST_PARKED // _MILLISECOND - FAR_OFF_MS or self._clocks_far_off
         # An operator may forget a pause until the faults have stopped, and a deployment may leave a job file broken.
         soon = soon or released["wait"]["M"]["cause"]["S"] in {Cause.PAUSE, Cause.TYPE}
-        soon = soon or _newer(released)
+        soon = soon or is_newer(released)
         require(soon, "no parked job stands still", f"it waited for {waited_ms // 1000} s", key)
 
     def jobs_are_released_in_order(self, key: str, released: Item) -> None:
@@ -170,7 +170,8 @@ class ParkedJobChecks:
         require(by_ttl, check, "it was deleted", key)
         require(all(until <= now_ms for until in _held(before).values()), check, "a slot was taken", key)
         require(number_of(before, ARRIVAL) // 1000 <= now_ms, check, "its rate was in use", key)
-        require(not self._parked[key], check, f"{[*self._parked[key]]} wait", key)
+        waiting = [name for name, item in self._parked[key].items() if not is_newer(item)]
+        require(not waiting, check, f"{waiting} wait", key)
 
     def _limit_items(self) -> Iterator[tuple[str, Item]]:
         for (key,), item in self._world.jobs.items.items():
@@ -195,11 +196,6 @@ class ParkedJobChecks:
         counted = self._world.faults.counted
         faulty = bool(self._world.sdk.gave_up or self._world.scheduler.interrupted)
         return faulty or any(counted[fault] for fault in _SLOW)
-
-
-def _newer(item: Item) -> bool:
-    """After a rollback, only the newer version can read it, once it is deployed again."""
-    return number_of(item, "schema") > PRESENT.document_schema
 
 
 def _in_line(item: Item | None) -> bool:

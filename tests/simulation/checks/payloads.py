@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from tests.simulation.checks.violation import number_of, require, require_in_task, text_of
+from tests.simulation.checks.newer_documents import is_newer
+from tests.simulation.checks.violation import require, require_in_task, text_of
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import LOSSES, Fault
 from tests.simulation.world.world import World
 from tidemill.application.attempt_report import Ending
-from tidemill.dynamodb.document import SCHEMA_VERSION
 from tidemill.names import FLOW_TYPE, PAYLOADS_PREFIX
 
 #: Prefixes of an item and a file, as `tidemill.dynamodb.payloads` writes them.
@@ -102,7 +102,7 @@ class PayloadChecks:
 
     def _changed(self, record: Record) -> None:
         key, after = record.keys["pk"]["S"], record.after
-        if after is not None and number_of(after, "schema") > SCHEMA_VERSION:
+        if after is not None and is_newer(after):
             self._newer.add(key)
         if after is not None and "payload_at" in after:
             self._named[text_of(after, "payload_at")] = key

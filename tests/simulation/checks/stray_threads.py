@@ -5,6 +5,7 @@ from typing import Final
 
 from tests.simulation.checks.document_changes import DocumentChangeChecks
 from tests.simulation.checks.messages import permits_deletion, reference_in
+from tests.simulation.checks.newer_documents import is_newer
 from tests.simulation.checks.violation import number_of, require, require_in_task
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import FAR_OFF_MS
@@ -43,6 +44,8 @@ class StrayThreadChecks:
                 continue
             if counted[Fault.NEWER_MESSAGE] and json.loads(message.body)["schema"] > SCHEMA_VERSION:
                 continue  # it was put back for the newer version, if this process was of the older one
+            if is_newer(item or {}):
+                continue  # so was the message of a document that only the newer version can read
             latest_ms = max(number_of(item, "due"), world.scheduler.now_ms) + late_ms
             what = f"a message that stays is hidden for {message.visible_ms - world.scheduler.now_ms} ms"
             require_in_task(world.scheduler, message.visible_ms <= latest_ms, _CHECK, what, key)

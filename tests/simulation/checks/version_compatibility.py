@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
+from tests.simulation.checks.newer_documents import is_newer
 from tests.simulation.checks.table_watch import watch_items, watch_jobs
 from tests.simulation.checks.violation import Item, group_of, map_of, number_of, require, state_of, tenant_of, text_of
-from tests.simulation.world.code_versions import MARK, PRESENT, Code, job_type
+from tests.simulation.world.code_versions import MARK, Code, job_type
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.world import World
 from tidemill.domain.errors import InvalidPayloadError, UnknownJobTypeError
@@ -93,8 +94,8 @@ class VersionCompatibilityChecks:
 
     def _found_held(self) -> set[str]:
         jobs = dict(self._jobs())
-        groups = {_group(key, item) for key, item in jobs.items() if _newer(item)} - {None}
-        held = {key for key, item in jobs.items() if _newer(item) or _group(key, item) in groups}
+        groups = {_group(key, item) for key, item in jobs.items() if is_newer(item)} - {None}
+        held = {key for key, item in jobs.items() if is_newer(item) or _group(key, item) in groups}
         while outer := {one for key in held for one in _outer(key, jobs.get(key, {}))} - held:
             held |= outer
         return held
@@ -102,7 +103,7 @@ class VersionCompatibilityChecks:
     def _unreported(self) -> Iterator[str]:
         """Live jobs with a due time that this version cannot read and reconcile has not reported."""
         for key, item in self._jobs():
-            if "due" in item and _newer(item) and key not in self._world.unreadable:
+            if "due" in item and is_newer(item) and key not in self._world.unreadable:
                 yield key
 
     def _jobs(self) -> Iterator[tuple[str, Item]]:
@@ -127,10 +128,6 @@ def _require_policy(world: World, key: str, item: Item) -> None:
     over = number_of(item, "attempt") - fewest
     least = {DeathReason.EXHAUSTED.value: 0, DeathReason.CRASHED.value: 1}.get(text_of(item, "death"), over)
     require(over >= least, "deaths follow the policy", f"{text_of(item, 'death')}, attempts left: {-over}", key)
-
-
-def _newer(item: Item) -> bool:
-    return number_of(item, "schema") > PRESENT.document_schema
 
 
 def _outer(key: str, item: Item) -> list[str]:

@@ -86,8 +86,8 @@ class World:
         self.begun: set[str] = set()
         #: By type, each number of attempts that an operator may have set.
         self.overridden_attempts: dict[str, set[int]] = defaultdict(set)
-        #: HTTP requests without a response yet.
-        self.open_requests: list[Any] = []
+        #: HTTP requests, also those that have a response.
+        self.requests: list[Any] = []
         #: Called with each run when its handler ends.
         self.run_end_watchers: list[Callable[[Any], None]] = []
         #: Reports of workers: (milliseconds, process, report).

@@ -23,11 +23,11 @@ from tests.support.builders import (
     types_of,
 )
 from tests.support.in_memory_owed_work import InMemoryOwedWork
+from tests.support.settling import RUNNING as RUN
+from tests.support.settling import World as Settling
 from tests.unit.application.test_migration import Migrating, Stored
 from tests.unit.application.test_migration import Table as MigratedTable
 from tests.unit.application.test_settle import MADE, TWO
-from tests.unit.application.test_settle import RUNNING as RUN
-from tests.unit.application.test_settle import World as Settling
 from tidemill.application.backfill import Backfiller
 from tidemill.application.debouncing import Debouncer
 from tidemill.application.owed import Kind, OwedRunner, Work

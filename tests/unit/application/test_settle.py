@@ -1,21 +1,20 @@
 """`Settler` in memory: what it does after each answer of the store, and the report on each outcome."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
-from tests.support.builders import A_SIGNAL, A_WAIT, NOW, SECOND, a_job, a_job_type, reference_to, types_of
-from tests.support.one_job import Dropped
+from tests.support.builders import A_SIGNAL, A_WAIT, NOW, SECOND, a_job, types_of
+from tests.support.settling import RUNNING, World
 from tests.support.single_job import Clock, tools
-from tidemill.application.attempt_report import Ending, Report, Unobserved
+from tidemill.application.attempt_report import Ending
 from tidemill.application.settle import (
     LONGEST_RELEASE_SECONDS,
     MOST_RELEASES,
     SETTLE_TRIES,
-    Settler,
 )
 from tidemill.domain.claim_verdict import AHEAD_DELAY, ClaimVerdict, put_back_time
 from tidemill.domain.errors import (
@@ -28,7 +27,6 @@ from tidemill.domain.errors import (
 )
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import DeathReason, Job
-from tidemill.domain.job_message import Reference
 from tidemill.domain.outcomes import (
     Awaits,
     Continued,
@@ -37,7 +35,6 @@ from tidemill.domain.outcomes import (
     Held,
     Outcome,
     Parked,
-    Settlement,
     Snoozed,
     Stopped,
     Succeeded,
@@ -49,61 +46,8 @@ from tidemill.in_memory.single_job import OneJob
 from tidemill.names import FLOW_TYPE
 
 LATER = NOW + 7 * SECOND
-RUNNING = a_job(id="job", state=State.RUNNING, attempt=1, owner="mine", generation=4)
 CONFLICT = TransactionConflictError("busy")
 DOWN = StoreUnavailableError("down")
-
-
-class Observer(Unobserved):
-    def __init__(self) -> None:
-        self.reports: list[tuple[Reference | None, Report]] = []
-
-    def ended(self, reference: Reference | None, report: Report) -> None:
-        self.reports.append((reference, report))
-
-
-class Undeletable(Dropped):
-    def delete(self, tenant: str, job_id: str, location: str | None) -> None:
-        super().delete(tenant, job_id, location)
-        raise OSError("no failure of a delete counts")
-
-
-class World:
-    """A settler whose writes get these answers in turn: an error, or the follow-up jobs that existed."""
-
-    def __init__(self, *answers: Exception | Sequence[Job], job: Job = RUNNING, current: Job | None = None) -> None:
-        self.job = job
-        self.answers = list(answers)
-        self.written: list[Settlement] = []
-        self.pauses: list[float] = []
-        self.released: list[tuple[datetime, datetime]] = []
-        self.observer, self.payloads = Observer(), Undeletable()
-        self.store = OneJob(current or job)
-        self.refuse_release: WriteRefusedError | None = None
-        self.store.release = self._release  # type: ignore[method-assign, assignment]
-        context = tools(self.store, types_of(a_job_type()), Clock())  # type: ignore[arg-type]  # it needs less
-        context = replace(context, pause=self.pauses.append, payloads=self.payloads)
-        self.settler = Settler(reference_to(job), context, self.observer, settle=self._settle)
-
-    def _settle(self, job: Job, settlement: Settlement, *, now: datetime, alone: Any) -> Sequence[Job]:
-        assert (job, now, alone) == (self.job, NOW, self.store.settle)
-        self.written.append(settlement)
-        answer = self.answers.pop(0)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    def _release(self, job: Job, *, now: datetime, due: datetime) -> None:
-        assert job == self.job
-        if self.refuse_release:
-            raise self.refuse_release
-        self.released.append((now, due))
-
-    def settle(self, outcome: Outcome, policy: RetryPolicy | None = None) -> Report:
-        report = self.settler.settle(self.job, outcome, policy or RetryPolicy())
-        assert self.observer.reports == [(reference_to(self.job), report)]
-        assert self.answers == []
-        return report
 
 
 FAILED = Failed(error_class="OSError", message="no", cause=OSError("no"))
@@ -193,11 +137,12 @@ def test_conflicts_that_never_end_count_as_a_failure_of_the_job() -> None:
 
 def test_a_run_that_was_taken_over_is_not_given_back() -> None:
     world = World(*[CONFLICT] * SETTLE_TRIES)
-    world.refuse_release = WriteRefusedError("release", replace(RUNNING, owner="other", due=LATER))
+    world.release_error = WriteRefusedError("release", replace(RUNNING, owner="other", due=LATER))
     report = world.settle(Succeeded())
     assert (report.ending, report.verdict, report.put_back_until) == (Ending.FENCED, ClaimVerdict.LEASED, LATER)
 
 
+RELEASED = replace(RUNNING, state=State.RETRYING, owner=None, last_owner=RUNNING.owner, releases=1)
 ENDED = replace(RUNNING, state=State.SUCCEEDED, owner=None, last_owner=RUNNING.owner)
 
 
@@ -213,8 +158,19 @@ def test_a_run_whose_success_was_written_without_an_answer_has_not_timed_out() -
 
 def test_a_run_whose_success_was_written_before_a_conflict_is_not_given_back() -> None:
     world = World(DOWN, *[CONFLICT] * (SETTLE_TRIES - 1))
-    world.refuse_release = WriteRefusedError("release", ENDED)
+    world.release_error = WriteRefusedError("release", ENDED)
     assert world.settle(Succeeded(result="1")).ending is Ending.SUCCEEDED
+
+
+def test_a_run_that_was_given_back_without_an_answer_has_not_failed() -> None:
+    world = World(*[CONFLICT] * SETTLE_TRIES, WriteRefusedError("settle", RELEASED))
+    world.release_error = DOWN
+    with pytest.raises(StoreUnavailableError):
+        world.settler.settle(world.job, Succeeded(result="1"), RetryPolicy())
+
+    report = world.settle(FAILED)
+
+    assert (report.ending, report.error, report.job_is_terminal) == (Ending.RELEASED, None, False)
 
 
 @pytest.mark.parametrize(

@@ -117,6 +117,18 @@ def test_the_end_of_a_run_is_known_by_its_owner() -> None:
     assert not a_job().settled_in(a_job())
 
 
+def test_a_release_is_not_another_end_of_the_run() -> None:
+    run = a_job(owner="one", releases=1)
+    released = a_job(state=State.RETRYING, last_owner="one", releases=2)
+    settled = replace(released, releases=1)
+
+    assert run.released_in(released)
+    assert not run.settled_as(State.RETRYING, released)
+    assert not run.released_in(settled)
+    assert run.settled_as(State.RETRYING, settled)
+    assert not run.released_in(replace(released, last_owner="two"))
+
+
 @pytest.mark.parametrize("state", list(State))
 def test_only_a_run_that_was_asked_to_end_ends_by_itself(state: State) -> None:
     assert a_job(state=state, cancel_requested_at=NOW).run_ends is (state is State.RUNNING)
