@@ -29,7 +29,7 @@ from tidemill.application.explain import explain
 from tidemill.application.explanation import Facts
 from tidemill.application.job_ids import keyed_job_id
 from tidemill.batch import job
-from tidemill.domain import batches
+from tidemill.domain import batches, whole_cancels
 from tidemill.domain.batches import Look
 from tidemill.domain.errors import TransactionConflictError
 from tidemill.domain.job import Job
@@ -44,7 +44,7 @@ from tidemill.names import BATCH_PACKAGE, Env
 def _batch_type(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(Env.JOB_PACKAGES, f"tests.support.jobs,{BATCH_PACKAGE}")
     monkeypatch.setattr(batches, "_LONGEST_PAUSE", timedelta(0))
-    monkeypatch.setattr(job, "_BETWEEN_CANCELS", timedelta(0))
+    monkeypatch.setattr(whole_cancels, "_LONGEST_PAUSE", timedelta(0))
     forget()
 
 
@@ -134,7 +134,8 @@ def test_a_cancel_reaches_each_inner_batch_although_each_run_has_time_for_one(
     mill: Mill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(job, "_RESERVE", timedelta(days=1))
-    monkeypatch.setattr(job, "_BETWEEN_CANCELS", timedelta(hours=1))
+    monkeypatch.setattr(whole_cancels, "_SHORTEST_PAUSE", timedelta(hours=1))
+    monkeypatch.setattr(whole_cancels, "_LONGEST_PAUSE", timedelta(hours=1))
     outer = an_open_batch()
     inners = [str(opened({**CALLBACKS, "batch": outer}).body["id"]) for _ in range(3)]
     for inner in inners:
@@ -151,7 +152,7 @@ def test_a_cancel_reaches_each_inner_batch_although_each_run_has_time_for_one(
         mill.late += timedelta(hours=1)
         mill.wake()
 
-    assert all(batches.is_cancelled(mill.job(inner)) for inner in inners)
+    assert all(whole_cancels.is_cancelled(mill.job(inner)) for inner in inners)
 
 
 def test_a_cancel_ends_a_job_that_died_after_it_was_asked_to_end(mill: Mill) -> None:

@@ -17,7 +17,7 @@ from tidemill.application.job_types import JobTypes
 from tidemill.batch import job
 from tidemill.batch.job import run_batch
 from tidemill.client import Accepted, Batch, BatchRefusedError, Tidemill
-from tidemill.domain import batches
+from tidemill.domain import batches, whole_cancels
 from tidemill.domain.errors import PermanentJobError, TransactionConflictError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
@@ -39,7 +39,7 @@ def _batches(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(Env.JOB_PACKAGES, f"tests.support.jobs,{BATCH_PACKAGE}")
     # The queues of moto keep the machine's time.
     monkeypatch.setattr(batches, "_LONGEST_PAUSE", timedelta(0))
-    monkeypatch.setattr(job, "_BETWEEN_CANCELS", timedelta(0))
+    monkeypatch.setattr(whole_cancels, "_LONGEST_PAUSE", timedelta(0))
     forget()
 
 

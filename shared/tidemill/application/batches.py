@@ -9,7 +9,7 @@ from tidemill.application.control import Control
 from tidemill.application.job_types import JobType
 from tidemill.application.submit import Accepted, Submit
 from tidemill.application.validation import require_key_type, require_types
-from tidemill.domain.batches import CANCELLED, CLOSED, Batch, Opening, closed_at, is_batch
+from tidemill.domain.batches import CLOSED, Batch, Opening, closed_at, is_batch
 from tidemill.domain.errors import (
     Fault,
     InvalidPayloadError,
@@ -20,6 +20,7 @@ from tidemill.domain.errors import (
 from tidemill.domain.job import Job
 from tidemill.domain.submission import Submission
 from tidemill.domain.time_constants import SECOND
+from tidemill.domain.whole_cancels import CANCELLED
 from tidemill.names import BATCH_TYPE
 
 #: What a callback and a node of a flow may not have: each is submitted once, when others have ended.

@@ -7,8 +7,9 @@ from shlex import quote
 
 from tidemill.application.time_text import moment
 from tidemill.domain.batches import closed_at, is_batch
-from tidemill.domain.flows import cancelled_at, is_flow
+from tidemill.domain.flows import is_flow
 from tidemill.domain.job import Job
+from tidemill.domain.whole_cancels import cancelled_at
 
 
 def look_ahead(job: Job, now: datetime) -> str | None:

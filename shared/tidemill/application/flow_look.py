@@ -18,9 +18,10 @@ from tidemill.application.group_turns import in_turn
 from tidemill.domain.errors import StoreUnavailableError, WriteRefusedError
 from tidemill.domain.flow_cursor import ALL_ENDED, Cursor
 from tidemill.domain.flow_graph import LAST, Graph
-from tidemill.domain.flows import NodeVerdict, OnFailure, Resolution, is_cancelled, through, verdict
+from tidemill.domain.flows import NodeVerdict, OnFailure, Resolution, through, verdict
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
+from tidemill.domain.whole_cancels import is_cancelled
 
 _AT_ONCE: Final = 8
 _READ_AT_ONCE: Final = 100

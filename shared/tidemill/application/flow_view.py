@@ -7,8 +7,9 @@ from typing import Any, Final
 from tidemill.application.flow_graphs import edges_of
 from tidemill.application.flow_nodes import NodeDocuments, waits_for
 from tidemill.application.job_view import time_text
-from tidemill.domain.flows import OnFailure, cancelled_at
+from tidemill.domain.flows import OnFailure
 from tidemill.domain.job import Job
+from tidemill.domain.whole_cancels import cancelled_at
 
 #: The parents that a node is shown to wait for.
 _MOST_SHOWN: Final = 5

@@ -25,7 +25,6 @@ from tidemill.domain.errors import (
 from tidemill.domain.flow_graph import graph_faults
 from tidemill.domain.flow_place import NODE_GROUP
 from tidemill.domain.flows import (
-    CANCELLED,
     LARGEST_FLOW_BYTES,
     MOST_ADDED,
     MOST_ADDITIONS,
@@ -41,6 +40,7 @@ from tidemill.domain.flows import (
 )
 from tidemill.domain.job import Job
 from tidemill.domain.time_constants import SECOND
+from tidemill.domain.whole_cancels import CANCELLED
 from tidemill.names import FLOW_TYPE, LARGEST_BODY_BYTES
 
 #: How often an addition is tried while others add nodes, and the ceiling of the random pause after a try. It doubles up

@@ -20,7 +20,6 @@ from tidemill.domain.batches import (
     Callback,
     Look,
     closed_at,
-    is_cancelled,
     is_cancelling,
     pause,
     to_redrive,
@@ -28,6 +27,7 @@ from tidemill.domain.batches import (
 from tidemill.domain.job import Job
 from tidemill.domain.retry import LARGEST_MAX_HOPS
 from tidemill.domain.states import FINAL_STATES, State
+from tidemill.domain.whole_cancels import is_cancelled, pause_of_cancelled
 from tidemill.names import BATCH_TYPE, LARGEST_MAX_ATTEMPTS
 from tidemill.system import clock
 
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 _WHILE_OPEN: Final = timedelta(hours=1)
 #: Of a batch that was closed while a job joined.
 _BETWEEN_CLOSES: Final = timedelta(seconds=1)
-#: Of a batch that was cancelled: between two looks, while members end.
-_BETWEEN_CANCELS: Final = timedelta(seconds=5)
 #: The share of a run after which its look reads no further page. The run notes which members of
 #: the others have ended, so the next look has less to read.
 _SHARE_OF_LOOK: Final = 0.5
@@ -128,7 +126,7 @@ def _cancelled(members: "BatchMembers", batch: Job, look: Look, waited: Waited, 
     # The time may be too short for all, so begin with those that were not reached before.
     unasked = (job for job in unfinished if not (job.run_ends or is_cancelling(job)))
     members.cancel(batch, unasked, until=run.deadline - _RESERVE)
-    return Continue(waited.model_dump(mode="json"), after=_BETWEEN_CANCELS)
+    return Continue(waited.model_dump(mode="json"), after=pause_of_cancelled(batch, now=look.at))
 
 
 def _ended(opened: OpenedBatch, batch: Job, look: Look, waited: Waited) -> Done | BatchFailed:

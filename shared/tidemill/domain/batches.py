@@ -15,6 +15,7 @@ from tidemill.domain.job import Job
 from tidemill.domain.return_values import GiveUp
 from tidemill.domain.states import FINAL_STATES, State
 from tidemill.domain.submission import Submission
+from tidemill.domain.whole_cancels import CANCELLED
 from tidemill.names import BATCH_TYPE
 
 #: Jobs of one batch.
@@ -26,9 +27,8 @@ PAGES: Final = 32
 MOST_ON_PAGE: Final = 420
 #: A batch that is not closed by then closes by itself.
 LONGEST_OPEN: Final = timedelta(days=30)
-#: The names of the signals that close a batch, and that cancel it as a whole. The second is followed by the first.
+#: The name of the signal that closes a batch. It follows the one that cancels the batch as a whole.
 CLOSED: Final = "closed"
-CANCELLED: Final = "cancelled"
 ON_SUCCESS: Final = "on_success"
 ON_FAILURE: Final = "on_failure"
 ON_COMPLETE: Final = "on_complete"
@@ -178,11 +178,6 @@ def closed_at(batch: Job, *, now: datetime) -> datetime | None:
         return signal.at
     by_itself = batch.created_at + LONGEST_OPEN
     return by_itself if by_itself <= now else None
-
-
-def is_cancelled(batch: Job) -> bool:
-    """As a whole, with its members."""
-    return any(signal.name == CANCELLED for signal in batch.signals)
 
 
 def is_batch(job: Job) -> bool:

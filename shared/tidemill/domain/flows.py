@@ -17,6 +17,7 @@ from tidemill.domain.flow_place import Mark
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
+from tidemill.domain.whole_cancels import is_cancelled
 from tidemill.names import FLOW_TYPE
 
 #: Nodes and edges of one flow, those included that were added.
@@ -34,9 +35,8 @@ NODES_KEPT: Final = LONGEST_FLOW + timedelta(days=30)
 #: Of the name of a node. It is part of no key and no attribute name.
 NAME_PATTERN: Final = r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}"
 _NAME: Final = re.compile(NAME_PATTERN)
-#: The name of the signal that cancels a flow as a whole, and of the one for which it waits. Nothing sends the latter: a
-#: flow is asked to look by its own write, which may come any number of times.
-CANCELLED: Final = "cancelled"
+#: The name of the signal for which a flow waits. Nothing sends it: a flow is asked to look by its own write, which may
+#: come any number of times.
 LOOK: Final = "look"
 #: Between two looks of a flow that nothing asked to look. The shortest is above the longest delay of a lane.
 _SHORTEST_PAUSE: Final = timedelta(minutes=16)
@@ -129,16 +129,6 @@ def is_node_name(name: str) -> bool:
 
 def is_flow(job: Job) -> bool:
     return job.type == FLOW_TYPE
-
-
-def cancelled_at(flow: Job) -> datetime | None:
-    """When it was cancelled as a whole, with its nodes."""
-    return next((signal.at for signal in flow.signals if signal.name == CANCELLED), None)
-
-
-def is_cancelled(flow: Job) -> bool:
-    """As a whole, with its nodes."""
-    return cancelled_at(flow) is not None
 
 
 def starts_nodes(flow: Job | None) -> bool:

@@ -5,23 +5,21 @@ it repairs what was lost. A redrive of the flow redrives the dead nodes because 
 """
 
 from contextlib import suppress
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel
 
 from tidemill import Cancelled, Continue, Done, GiveUp, Run, WaitFor, job_type
 from tidemill.domain.errors import TransactionConflictError
-from tidemill.domain.flows import LONGEST_FLOW, LOOK, NODES_KEPT, began_at, is_cancelled, over_age, pause
+from tidemill.domain.flows import LONGEST_FLOW, LOOK, NODES_KEPT, began_at, over_age, pause
 from tidemill.domain.retry import LARGEST_MAX_HOPS
+from tidemill.domain.whole_cancels import is_cancelled, pause_of_cancelled
 from tidemill.names import FLOW_TYPE, LARGEST_MAX_ATTEMPTS
 from tidemill.system import clock
 
 if TYPE_CHECKING:
     from tidemill.application.flow_look import Looked
 
-#: Of a flow that was cancelled: between two looks, while nodes end.
-_BETWEEN_CANCELS: Final = timedelta(seconds=5)
 #: The share of the time of a run in which it begins to start, cancel and redrive nodes.
 _SHARE: Final = 0.7
 #: The failed nodes that the reason of a death names.
@@ -57,7 +55,7 @@ def run_flow(_flow: StartedFlow, run: Run) -> WaitFor | Continue | Done | GiveUp
     ends_at = clock.now() + (run.deadline - clock.now()) * _SHARE
     looked = look(flow, lambda: clock.now() < ends_at)
     if is_cancelled(flow):
-        return Cancelled() if looked.final else Continue(None, after=_BETWEEN_CANCELS)
+        return Cancelled() if looked.final else Continue(None, after=pause_of_cancelled(flow, now=clock.now()))
     # While nodes are added, others write the flow, too. Then the next look shows the progress.
     with suppress(TransactionConflictError):
         run.checkpoint(done=looked.ended, total=len(looked.resolutions))

@@ -23,7 +23,6 @@ from tests.simulation.world.lambda_environments import FAR_OFF_MS, LARGEST_SKEW_
 from tests.simulation.world.world import World
 from tidemill.domain.batches import (
     CALLBACKS,
-    CANCELLED,
     MISSING,
     ON_COMPLETE,
     ON_FAILURE,
@@ -31,6 +30,7 @@ from tidemill.domain.batches import (
     BatchFailed,
 )
 from tidemill.domain.states import FINAL_STATES, TERMINAL, State
+from tidemill.domain.whole_cancels import CANCELLED
 from tidemill.names import BATCH_TYPE
 
 KINDS: Final = CALLBACKS

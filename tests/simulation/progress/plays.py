@@ -22,6 +22,7 @@ from tidemill.domain.flows import LONGEST_FLOW
 from tidemill.domain.retry import LARGEST_MAX_HOPS
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
+from tidemill.domain.whole_cancels import is_cancelled
 from tidemill.dynamodb import document
 from tidemill.dynamodb.group_items import head_key
 from tidemill.dynamodb.owed_items import owed_key
@@ -69,7 +70,7 @@ def inner_batches_that_are_cancelled() -> Stood:
 
 
 def _cancelled(play: Scene, batch: str) -> bool:
-    return batches.is_cancelled(play.job(batch))
+    return is_cancelled(play.job(batch))
 
 
 def nodes_behind_many_busy_groups() -> Stood:

@@ -11,7 +11,7 @@ from tests.support.builders import NOW, SECOND, a_job
 from tests.support.in_memory_jobs import InMemoryJobs
 from tidemill.application.batch_members import BatchMembers
 from tidemill.application.ports import Unreadable
-from tidemill.domain.batches import CANCELLED, CLOSED, Page
+from tidemill.domain.batches import CLOSED, Page
 from tidemill.domain.errors import (
     MalformedDocumentError,
     SignalRefusedError,
@@ -21,6 +21,7 @@ from tidemill.domain.errors import (
 )
 from tidemill.domain.job import Job, Redrive
 from tidemill.domain.states import State
+from tidemill.domain.whole_cancels import CANCELLED
 from tidemill.names import BATCH_TYPE
 
 BATCH = a_job(id="b", tenant="t", type=BATCH_TYPE)

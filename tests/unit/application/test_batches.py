@@ -11,7 +11,7 @@ from tests.support.builders import NOW, SECOND, a_job, a_job_type
 from tests.support.in_memory_jobs import InMemoryJobs
 from tidemill.application.batches import cancel_batch, close_batch, open_batch
 from tidemill.application.job_ids import keyed_job_id
-from tidemill.domain.batches import CANCELLED, CLOSED, LONGEST_OPEN, Batch
+from tidemill.domain.batches import CLOSED, LONGEST_OPEN, Batch
 from tidemill.domain.errors import (
     Fault,
     InvalidPayloadError,
@@ -25,6 +25,7 @@ from tidemill.domain.signals import Awaited, Signal
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission, Unique
 from tidemill.domain.waiting import Cause
+from tidemill.domain.whole_cancels import CANCELLED
 from tidemill.names import BATCH_TYPE, Lane
 
 

@@ -13,10 +13,11 @@ from tests.support.in_memory_flows import FLOW_ID, InMemoryFlows, a_fan_in, node
 from tidemill.application import flow_advance
 from tidemill.domain.flow_cursor import ALL_ENDED, Cursor
 from tidemill.domain.flow_place import FlowPlace
-from tidemill.domain.flows import CANCELLED, NODES_KEPT
+from tidemill.domain.flows import NODES_KEPT
 from tidemill.domain.job import Job
 from tidemill.domain.signals import Signal
 from tidemill.domain.states import State
+from tidemill.domain.whole_cancels import CANCELLED
 
 
 def before_the_next_move(flows: InMemoryFlows, act: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:

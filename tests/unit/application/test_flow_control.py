@@ -27,11 +27,12 @@ from tidemill.domain.errors import (
     TransactionConflictError,
     WriteRefusedError,
 )
-from tidemill.domain.flows import CANCELLED, MOST_ADDED, MOST_ADDITIONS, Edge, Node
+from tidemill.domain.flows import MOST_ADDED, MOST_ADDITIONS, Edge, Node
 from tidemill.domain.job import Job
 from tidemill.domain.signals import Signal
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
+from tidemill.domain.whole_cancels import CANCELLED
 from tidemill.names import Lane
 
 

@@ -14,10 +14,11 @@ from tidemill.application.ports import Unreadable, ignore_unreadable
 from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError, WriteRefusedError
 from tidemill.domain.flow_cursor import ALL_ENDED, Cursor
 from tidemill.domain.flow_graph import LAST, Graph
-from tidemill.domain.flows import CANCELLED, Edge, OnFailure, Resolution
+from tidemill.domain.flows import Edge, OnFailure, Resolution
 from tidemill.domain.job import Job, Redrive
 from tidemill.domain.signals import Signal
 from tidemill.domain.states import State
+from tidemill.domain.whole_cancels import CANCELLED
 
 
 def after(name: str, rule: str = "fail") -> dict[str, str]:

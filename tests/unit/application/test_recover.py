@@ -24,11 +24,11 @@ from tidemill.application.recover import (
 )
 from tidemill.domain.errors import MalformedDocumentError, WriteRefusedError
 from tidemill.domain.flow_place import FlowPlace, Mark
-from tidemill.domain.flows import CANCELLED
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import Job
 from tidemill.domain.signals import Signal
 from tidemill.domain.states import State
+from tidemill.domain.whole_cancels import CANCELLED
 from tidemill.names import FLOW_TYPE
 
 LATER = NOW + 5 * SECOND

@@ -11,7 +11,6 @@ from tests.support.builders import NOW, SECOND, a_job
 from tidemill.domain import batches
 from tidemill.domain.batches import (
     CALLBACKS,
-    CANCELLED,
     CLOSED,
     LONGEST_OPEN,
     MISSING,
@@ -22,7 +21,6 @@ from tidemill.domain.batches import (
     Page,
     closed_at,
     is_batch,
-    is_cancelled,
     is_cancelling,
     page_number,
     pause,
@@ -32,6 +30,7 @@ from tidemill.domain.job import Job, Redrive
 from tidemill.domain.signals import Signal
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
+from tidemill.domain.whole_cancels import CANCELLED, is_cancelled
 from tidemill.names import BATCH_TYPE
 
 MINUTE = timedelta(minutes=1)

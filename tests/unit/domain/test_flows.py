@@ -13,13 +13,11 @@ from tidemill.domain.flow_cursor import ALL_ENDED, Cursor
 from tidemill.domain.flow_graph import LAST
 from tidemill.domain.flow_place import FlowPlace, Mark
 from tidemill.domain.flows import (
-    CANCELLED,
     Edge,
     Node,
     NodeVerdict,
     OnFailure,
     Resolution,
-    cancelled_at,
     is_flow,
     is_node_name,
     pause,
@@ -32,6 +30,7 @@ from tidemill.domain.job import Job, Redrive
 from tidemill.domain.signals import Signal
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
+from tidemill.domain.whole_cancels import CANCELLED, cancelled_at
 from tidemill.names import FLOW_TYPE
 
 PLACE = FlowPlace(id="f", node="a")

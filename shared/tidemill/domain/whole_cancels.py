@@ -1,0 +1,30 @@
+"""The cancel of a batch or a flow as a whole, with its jobs.
+
+Its own job gets a signal, and looks again and again until the others have ended.
+"""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from tidemill.domain.job import Job
+
+#: The name of the signal.
+CANCELLED: Final = "cancelled"
+_SHORTEST_PAUSE: Final = timedelta(seconds=5)
+_LONGEST_PAUSE: Final = timedelta(minutes=15)
+#: So much of the time since the cancel passes between two looks.
+_PAUSE_SHARE: Final = 4
+
+
+def cancelled_at(whole: Job) -> datetime | None:
+    return next((signal.at for signal in whole.signals if signal.name == CANCELLED), None)
+
+
+def is_cancelled(whole: Job) -> bool:
+    return cancelled_at(whole) is not None
+
+
+def pause_of_cancelled(whole: Job, *, now: datetime) -> timedelta:
+    """The time between two looks. It grows, since a job may run for hours, or be readable to another version only."""
+    since = now - (cancelled_at(whole) or now)
+    return min(max(since / _PAUSE_SHARE, _SHORTEST_PAUSE), _LONGEST_PAUSE)
