@@ -36,7 +36,14 @@ VALUES: Final = {
 #: No settings: the form of all, and one that a page adds to an app.
 NO_SETTINGS: Final = {"-c name=value", "-c report_days=7"}
 #: Those of the AWS CLI, beside the members of each operation.
-OPTIONS_OF_AWS: Final = {"--query", "--output"}
+OPTIONS_OF_AWS: Final = {"--query", "--output", "--cli-binary-format"}
+#: Further commands of the AWS CLI, with their options in the documents.
+COMMANDS_OF_AWS: Final = {
+    # https://docs.aws.amazon.com/cli/latest/reference/logs/tail.html
+    ("logs", "tail"): {"--since", "--filter-pattern"},
+    # https://docs.aws.amazon.com/cli/latest/reference/s3/rm.html
+    ("s3", "rm"): {"--recursive"},
+}
 #: A sentence of CONTRIBUTING.md names the layers, of which one is called so.
 CDK: Final = [command for command in commands_of("cdk") if command.words[1].isascii()]
 SETTINGS_OF_TEXT: Final = sorted(
@@ -125,6 +132,9 @@ def _service(name: str) -> ServiceModel:
 @pytest.mark.parametrize("command", commands_of("aws"), ids=str)
 def test_the_service_of_a_command_has_its_action_and_options(command: Command) -> None:
     service, action, *words = command.words[1:]
+    if (own := COMMANDS_OF_AWS.get((service, action))) is not None:
+        assert {word for word in words if word.startswith("--")} <= own
+        return
     if action == "wait":
         session: Any = botocore.session.get_session()
         waiters = session.get_waiter_model(service)
