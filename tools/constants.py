@@ -56,7 +56,7 @@ def _constants(path: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def _comment(lines: list[str], line: int) -> str:
-    """The text above a constant, or after it."""
+    """The comment above a constant."""
     above: list[str] = []
     for text in reversed(lines[: line - 1]):
         if not text.startswith("#"):

@@ -65,7 +65,6 @@ class Model:
     now: float = 0.0
     succeeded: int = 0
     dead: int = 0
-    decreases: int = 0
     _waiting: deque[_Job] = field(default_factory=deque)
     _calls: int = 0
     #: Workers that run a job.
@@ -176,7 +175,6 @@ class Model:
         sample = RunSample(entered=call.entered, taken=call.taken, seconds=self.now - call.began, trouble=trouble)
         change = change_after(BOUNDS, self._adapted, sample, now=BEGINNING + timedelta(seconds=self.now))
         self._adapted = changed(self._adapted, change)
-        self.decreases += change is not None and change.lowered is not None
 
     def _left(self, call: Call, *, in_time: bool) -> None:
         """A call has ended."""

@@ -7,6 +7,7 @@ from typing import Final
 _STEPS: Final = (1, 2, 2.5, 5, 10)
 _SUFFIXES: Final = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 #: Steps of an axis of time, in seconds.
+_MOST_TIME_TICKS: Final = 6
 _TIME_STEPS: Final = (1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1800, 3600)
 
 
@@ -29,7 +30,7 @@ def value_label(value: float) -> str:
 
 def time_ticks(seconds: float) -> list[int]:
     """Three to six round times from 0 until before `seconds`."""
-    step = next((step for step in _TIME_STEPS if seconds / step <= len("ticks") + 1), _TIME_STEPS[-1])
+    step = next((step for step in _TIME_STEPS if seconds / step <= _MOST_TIME_TICKS), _TIME_STEPS[-1])
     return list(range(0, math.floor(seconds) + 1, step))
 
 

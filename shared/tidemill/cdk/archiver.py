@@ -46,6 +46,6 @@ class Archiver(Construct):
         )
         self.function.allow(["sqs:SendMessage"], [self.failures.queue_arn])
         allow_streams(self.function, jobs)
-        self.mapping = stream_mapping(
+        stream_mapping(
             self, self.function, config=config, jobs=jobs, failures=self.failures, patterns=[ARCHIVE_PATTERN]
         )

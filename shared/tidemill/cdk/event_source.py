@@ -97,7 +97,7 @@ class EventSource(Construct):
         )
         cast(lambda_.CfnEventSourceMapping, mapping.node.default_child).function_name = self.function.live.function_arn
         alarms = [*self._alarms(), *function_alarms(f"source-{source}", {source: self.function})]
-        self.added = add_alarms(self, alarms, config=self.config, topics=pipeline.topics)
+        add_alarms(self, alarms, config=self.config, topics=pipeline.topics)
         self._topics = pipeline.topics
 
     def let_send(self, service: str, conditions: dict[str, Any], *, queue: sqs.Queue | None = None) -> None:

@@ -98,7 +98,10 @@ class JobApi:
         query.allow([QUERY], [self._storage.jobs.index_arn(LISTING_INDEX)])
 
     def _control(self) -> JobFunction:
-        """Cancels, redrives and undoes. A redrive, and an undo, may write the order of the group of the job."""
+        """Changes jobs, batches and flows for their tenants.
+
+        A redrive, and an undo, may write the order of the group of the job.
+        """
         control = self._functions.api_function("control", {**self._storage.loading, **self._functions.callers})
         # It reads the nodes that were added to a flow.
         self._storage.allow(control, GET, GET_MANY, PUT, UPDATE)

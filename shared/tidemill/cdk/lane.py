@@ -14,7 +14,6 @@ from tidemill.cdk.dead_letter_queue import dead_letter_queue
 from tidemill.cdk.job_function import JobFunction
 from tidemill.cdk.lane_config import LaneConfig
 
-DEFAULT_LANE: Final[str] = names.Lane.DEFAULT
 #: The actions of an event source mapping on its queue, which the function's role must allow. A worker needs the last
 #: one to put a message back. Reconcile needs the same actions to sort DLQ messages.
 #: https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
@@ -103,7 +102,7 @@ class LaneConstruct(Construct):
     @property
     def function_key(self) -> str:
         """The worker's key in `names.Output.FUNCTIONS`."""
-        return self.worker.verb if self.config.name == DEFAULT_LANE else f"{self.worker.verb}-{self.config.name}"
+        return self.worker.verb if self.config.name == names.Lane.DEFAULT else f"{self.worker.verb}-{self.config.name}"
 
     @property
     def urls(self) -> dict[str, dict[str, str]]:

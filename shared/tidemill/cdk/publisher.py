@@ -45,6 +45,6 @@ class Publisher(Construct):
         queues = [queue.queue_arn for lane in lanes for queue in (lane.queue, lane.dead_letters)]
         self.function.allow(["sqs:SendMessage"], [*queues, self.failures.queue_arn])
         allow_streams(self.function, jobs)
-        self.mapping = stream_mapping(
+        stream_mapping(
             self, self.function, config=config, jobs=jobs, failures=self.failures, patterns=PATTERNS
         )

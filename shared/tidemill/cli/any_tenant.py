@@ -13,6 +13,13 @@ tenant_option = click.option(
 )
 
 
+class NoSuchJobError(CommandError):
+    """The tenant has no such job."""
+
+    def __init__(self, tenant: str, job_id: str) -> None:
+        super().__init__(f"tenant {tenant} has no job {job_id}", remedy="Check both; expired jobs are deleted.")
+
+
 def tenant_of(installation: Installation, job_id: str) -> str:
     """The tenant that has this job. Raises `CommandError` if there is not exactly one."""
     return one_tenant(installation.finder.any_job(job_id, likely=installation.own_tenants()), job_id)
@@ -38,8 +45,8 @@ def one_tenant(found: Found, job_id: str, *, what: str = "job") -> str:
 
 
 def read(installation: Installation, tenant: str, job_id: str) -> Job:
-    """Raises `CommandError` if the tenant has no such job."""
+    """Raises `NoSuchJobError`."""
     job = installation.control.find(tenant, job_id)
     if job is None:
-        raise CommandError(f"tenant {tenant} has no job {job_id}", remedy="Check both; expired jobs are deleted.")
+        raise NoSuchJobError(tenant, job_id)
     return job

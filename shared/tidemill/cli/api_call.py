@@ -11,7 +11,9 @@ from tidemill.cli.errors import CommandError
 
 _RETRY: Final = "Retry in a moment. A submission with the same --key creates no second job."
 _REMEDIES: Final[Mapping[int, str]] = {
-    HTTPStatus.UNAUTHORIZED: "This API requires a bearer token instead of an AWS signature: set TIDEMILL_TOKEN.",
+    HTTPStatus.UNAUTHORIZED: (
+        "This API requires a bearer token instead of an AWS signature: set TIDEMILL_TOKEN to one that has not expired."
+    ),
     HTTPStatus.FORBIDDEN: "The caller needs `execute-api:Invoke` on this API: grant it, or use another --profile.",
     HTTPStatus.TOO_MANY_REQUESTS: _RETRY,
     HTTPStatus.SERVICE_UNAVAILABLE: _RETRY,

@@ -24,9 +24,9 @@ def audit(
     """List the commands of operators that changed or exported jobs.
 
     The newest comes first: redrive, cancel, signal, undo, backfill, replay, purge, export and migrate, of any tenant's
-    jobs, reconcile, dlq sweep, repair of resources, rollback and versions prune, and recover, which the restored table
-    lists. Each entry has the operator as AWS STS verified it, the --reason, the options, the times, and how many were
-    changed.
+    jobs, reconcile, dlq sweep, schedules run, repair of resources, rollback and versions prune, and recover, which the
+    restored table lists. Each entry has the operator as AWS STS verified it, the --reason, the options, the times, and
+    how many were changed.
     A command without an end runs now, or was killed. Entries expire after audit_retention_days of the stage. `tidemill
     config history` lists the changes of the runtime configuration.
     """

@@ -6,6 +6,7 @@ from typing import Final
 import click
 
 from tidemill.application.job_filter import ANY_JOB, JobFilter
+from tidemill.cli.any_tenant import NoSuchJobError
 from tidemill.cli.audit import audited
 from tidemill.cli.bulk_change import BulkChange
 from tidemill.cli.confirm import require_confirmation
@@ -13,7 +14,7 @@ from tidemill.cli.dead_job_report import report
 from tidemill.cli.formatting import JobView
 from tidemill.cli.installation import Installation
 from tidemill.cli.job_filter_options import as_options, job_filter_options, read_units_option, write_pace_options
-from tidemill.cli.own_jobs import NoSuchJobError, change_jobs, change_own_jobs
+from tidemill.cli.own_jobs import change_jobs, change_own_jobs
 from tidemill.cli.parameter_types import reason_text
 from tidemill.cli.scanned_jobs import scanned_jobs
 from tidemill.cli.unreadable_jobs import UnreadableJobs
@@ -34,7 +35,12 @@ _STATES: Final = click.Choice(sorted([*map(str, _LIVE), str(State.DEAD)]))
 )
 @click.option("--dry-run", is_flag=True, help="Operators: print the plan and change nothing.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
-@click.option("--json", "as_json", is_flag=True, help="Print each resulting job, or the result, as a line of JSON.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print each job as a line of JSON; with a filter, the plan or the result as one JSON object.",
+)
 @click.pass_obj
 def cancel(
     installation: Installation,
@@ -100,7 +106,7 @@ def _cancel_by_id(installation: Installation, wanted: JobFilter, *, reason: str,
     def change(job_id: str) -> JobView:
         job = installation.control.cancel(owner, job_id, by=installation.caller, reason=reason)
         if job is None:
-            raise NoSuchJobError(f"tenant {owner} has no job {job_id}")
+            raise NoSuchJobError(owner, job_id)
         cancelled.append(job_id)
         return report(job)
 

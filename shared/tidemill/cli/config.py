@@ -114,8 +114,10 @@ def set_(
     tenant submits over HTTP, and quotas.default those of every other tenant: {"count": 1000, "period_seconds": 60}.
     caps.TENANT and caps.default bound how many jobs of a tenant run at once in each lane, from 1 to 100, and
     weights.TENANT multiplies the default cap. strain.level, from 0 to 3, makes the HTTP API refuse jobs of sheddable
-    types, and slows the lanes bulk and default down. A change acts within 10 seconds, or within 60 where the stage has
-    AppConfig as its source, and deployments keep it. It records who made it, as AWS STS verifies it, and the --reason.
+    types and accept those of deferrable types for later, and slows the lanes bulk and default down. governor with
+    {"off": true} stops the governor, which sets such a level by itself. A change acts within 10 seconds, or within 60
+    where the stage has AppConfig as its source, and deployments keep it. It records who made it, as AWS STS verifies
+    it, and the --reason.
 
     The name of a type that no job has, or of a breaker of which no call has failed, is a warning: before the question,
     or at the end with --yes.

@@ -1,6 +1,5 @@
 """`tidemill dlq list`: the dead jobs of all tenants, read from the job documents."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -13,7 +12,7 @@ from tidemill.cli.errors import report_unreadable
 from tidemill.cli.formatting import age, count
 from tidemill.cli.installation import Installation
 from tidemill.cli.job_filter_options import death_option
-from tidemill.cli.output import ID_WIDTH, MIN_TABLE_WIDTH, console, new_table, plain_table, say, tall_cell
+from tidemill.cli.output import ID_WIDTH, MIN_TABLE_WIDTH, console, new_table, plain_table, say, show_json, tall_cell
 from tidemill.domain.job import DeathReason, Job
 from tidemill.system import clock
 
@@ -37,7 +36,7 @@ def dlq_list(installation: Installation, *, types: tuple[str, ...], deaths: tupl
     jobs = _selected(installation.redriver.dead_jobs(ANY_JOB, unreadable=report_unreadable), selection, dead)
     if as_json:
         for job in jobs:
-            click.echo(json.dumps(report(job), separators=(",", ":")))
+            show_json(report(job), one_line=True)
     # A table is as wide as its widest cell, so it needs all rows. The jobs themselves are let go one by one.
     elif rows := [_row(job, clock.now()) for job in jobs]:
         _show(rows)

@@ -47,7 +47,8 @@ def _of_tenant(installation: Installation, tenant: str, job_id: str) -> Job:
         )
     if job.state is not State.DEAD:
         raise CommandError(
-            f"job {job_id} is {job.state}, not dead", remedy="`tidemill get ID` shows your own jobs in any state."
+            f"job {job_id} is {job.state}, not dead",
+            remedy=f"`tidemill get ID --tenant {tenant}` shows a job in any state.",
         )
     return job
 

@@ -1,6 +1,5 @@
 """`tidemill dlq summary`: the dead jobs of all tenants by type and cause."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from tidemill.cli.dead_job_report import ended_at
 from tidemill.cli.errors import report_unreadable
 from tidemill.cli.formatting import DASH, age, count, timestamp, visible
 from tidemill.cli.installation import Installation
-from tidemill.cli.output import ID_WIDTH, MIN_TABLE_WIDTH, console, new_table, plain_table, say, tall_cell
+from tidemill.cli.output import ID_WIDTH, MIN_TABLE_WIDTH, console, new_table, plain_table, say, show_json, tall_cell
 from tidemill.domain.job import Job
 from tidemill.system import clock
 
@@ -69,7 +68,7 @@ def dlq_summary(installation: Installation, types: tuple[str, ...], *, limit: in
     groups = sorted(_grouped(read[:limit]).items(), key=lambda group: (-group[1].jobs, group[0]))
     if as_json:
         for (type_, error), cause in groups:
-            click.echo(json.dumps(_json(type_, error, cause), separators=(",", ":")))
+            show_json(_json(type_, error, cause), one_line=True)
     elif groups:
         _show([(type_, error, *_cells(cause, clock.now())) for (type_, error), cause in groups])
     else:

@@ -4,8 +4,7 @@ import click
 
 from tidemill.application.explain import explain as explained
 from tidemill.application.job_story import story
-from tidemill.cli.any_tenant import tenant_of, tenant_option
-from tidemill.cli.errors import CommandError
+from tidemill.cli.any_tenant import NoSuchJobError, tenant_of, tenant_option
 from tidemill.cli.formatting import readable_time, timestamp, visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.output import show, show_json, show_prose
@@ -32,7 +31,7 @@ def explain(installation: Installation, job_id: str, tenant: str | None, *, as_j
     tenant = tenant or tenant_of(installation, job_id)
     facts = installation.facts(tenant, job_id)
     if facts is None:
-        raise CommandError(f"tenant {tenant} has no job {job_id}", remedy="Check both; expired jobs are deleted.")
+        raise NoSuchJobError(tenant, job_id)
     job, answer, events = facts.job, explained(facts), story(facts.job)
     if as_json:
         show_json(

@@ -1,6 +1,5 @@
 """`tidemill list`: list the caller's own jobs over the HTTP API, newest first."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -13,10 +12,11 @@ from tidemill.aws.http_client import HttpApi
 from tidemill.cli.api_call import ApiError, call
 from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import timestamp, visible_lines
+from tidemill.cli.given_parameters import given
 from tidemill.cli.installation import Installation
 from tidemill.cli.job_table import show_jobs
 from tidemill.cli.list_any_tenant import Request, list_any_tenant
-from tidemill.cli.output import say
+from tidemill.cli.output import say, show_json
 from tidemill.cli.parameter_types import TIMESTAMP_OR_AGE
 from tidemill.domain.states import State
 from tidemill.names import RECONCILE_READ_UNITS
@@ -25,6 +25,8 @@ from tidemill.system import clock
 _STATES: Final = click.Choice(list(map(str, State)))
 #: The most jobs that one request returns.
 _MAX_PAGE: Final = 100
+#: Parameters that only the jobs of any tenant take.
+_OF_OPERATORS: Final = frozenset({"error", "cursor", "read_units", "most_read_units"})
 #: The default range. The API searches month by month, so a listing without a bound could search empty years.
 _DEFAULT_RANGE: Final = timedelta(days=30)
 
@@ -39,7 +41,8 @@ _DEFAULT_RANGE: Final = timedelta(days=30)
     "--since",
     type=TIMESTAMP_OR_AGE,
     metavar="TIME",
-    help="Only jobs submitted at or after TIME; default: 30 days back, or no bound with --all.",
+    help="Only jobs submitted at or after TIME; default: 30 days back, and no bound with --all, --batch, --event, "
+    "--tenant or --all-tenants.",
 )
 @click.option("--until", type=TIMESTAMP_OR_AGE, metavar="TIME", help="Only jobs submitted before TIME.")
 @click.option(
@@ -103,8 +106,8 @@ def list_(
     far it read, and the cursor with which to go on. With --batch or --event it reads the jobs of that one only, in the
     order of their IDs.
     """
-    _require_one({"--batch": batch, "--event": event})
-    _require_one({"--tenant": tenant, "--all-tenants": all_tenants})
+    _require_at_most_one({"--batch": batch, "--event": event})
+    _require_at_most_one({"--tenant": tenant, "--all-tenants": all_tenants})
     if tenant or all_tenants:
         wanted = JobFilter(
             tenant=tenant,
@@ -128,8 +131,9 @@ def list_(
             ),
         )
         return
-    if error or cursor:
-        raise click.UsageError("--error and --cursor require --tenant or --all-tenants")
+    if of_operators := sorted(given() & _OF_OPERATORS):
+        named = " and ".join(f"--{name.replace('_', '-')}" for name in of_operators)
+        raise click.UsageError(f"without --tenant or --all-tenants, leave out {named}")
     if since is None and not (everything or batch or event):
         since = (until or clock.now()) - _DEFAULT_RANGE
     if since is not None and until is not None and since >= until:
@@ -141,14 +145,14 @@ def list_(
     if as_json:
         for page in pages:
             for job in page:
-                click.echo(json.dumps(job, separators=(",", ":")))
+                show_json(job, one_line=True)
     elif jobs := [job for page in pages for job in page]:
         show_jobs(jobs)
     else:
         say("No matching jobs.")
 
 
-def _require_one(options: Mapping[str, object]) -> None:
+def _require_at_most_one(options: Mapping[str, object]) -> None:
     if all(options.values()):
         raise click.UsageError(f"choose one of {' and '.join(options)}")
 

@@ -1,7 +1,6 @@
 """`tidemill list` for operators: the jobs of any tenant, from an index where one answers, else from a scan."""
 
 import base64
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,7 +17,7 @@ from tidemill.cli.errors import CommandError, report_unreadable, report_unreadab
 from tidemill.cli.formatting import count
 from tidemill.cli.installation import Installation
 from tidemill.cli.job_table import show_jobs
-from tidemill.cli.output import say
+from tidemill.cli.output import say, show_json
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.listing import Wanted
@@ -134,7 +133,7 @@ def _show(jobs: list[Job] | Any, request: Request) -> None:
     views = [{"tenant": job.tenant} | summary(job) | {"error": error_class(job)} for job in jobs]
     if request.as_json:
         for view in views:
-            click.echo(json.dumps(view, separators=(",", ":")))
+            show_json(view, one_line=True)
     elif views:
         show_jobs(views)
     else:

@@ -112,7 +112,9 @@ def _has_ended(installation: Installation, tenant: str | None, job_id: str) -> b
 def _show(lines: Sequence[LogLine], *, as_json: bool) -> None:
     for line in lines:
         if as_json:
-            show_json({"at": timestamp(line.at), "function": line.function, "line": line.fields or line.text})
+            show_json(
+                {"at": timestamp(line.at), "function": line.function, "line": line.fields or line.text}, one_line=True
+            )
         else:
             for text, style in _text(line):
                 show(text, style=style)

@@ -52,8 +52,7 @@ def show_prose(text: str, *, style: str = "", indent: str = "  ") -> None:
 
 def show_json(value: Any, *, one_line: bool = False) -> None:
     """Print one line for a program, or indented and coloured text to a terminal unless `one_line` is asked for."""
-    screen = console()
-    if one_line or not screen.is_terminal:
+    if one_line or not (screen := console()).is_terminal:
         click.echo(json.dumps(value, separators=(",", ":")))
         return
     indented = json.dumps(value, indent=2, ensure_ascii=False)

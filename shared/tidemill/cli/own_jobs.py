@@ -1,28 +1,22 @@
 """Apply one action to several jobs, one request per job: the caller's own over the HTTP API, or those of a tenant."""
 
-import json
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from http import HTTPStatus
 from typing import Final
 
-import click
-
+from tidemill.cli.any_tenant import NoSuchJobError
 from tidemill.cli.api_call import ApiError, call, job_path
 from tidemill.cli.confirm import confirmed, require_confirmation
 from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import JobView, count, state_text, visible, visible_lines
 from tidemill.cli.installation import Installation
-from tidemill.cli.output import say, show
+from tidemill.cli.output import say, show, show_json
 from tidemill.domain.errors import NotAllowedNowError, TidemillError
 
 #: Refusals that concern one job; the next request may succeed.
 _JOB_REFUSALS: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT})
 _PAST_PARTICIPLES: Final = {"cancel": "cancelled", "redrive": "redriven"}
-
-
-class NoSuchJobError(CommandError):
-    """The tenant has no such job."""
 
 
 def change_own_jobs(installation: Installation, ids: Sequence[str], action: str, *, yes: bool, as_json: bool) -> None:
@@ -69,7 +63,7 @@ def _change_each(unique_ids: Sequence[str], action: str, change: Callable[[str],
             say(visible_lines(f"{job_id}  {error}"))
         else:
             if as_json:
-                click.echo(json.dumps(job, separators=(",", ":")))
+                show_json(job, one_line=True)
             else:
                 show(f"{visible(job['id'])}  {state_text(job)}")
     if refused:

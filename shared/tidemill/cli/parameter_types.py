@@ -93,7 +93,7 @@ UNTIL: Final = _Until()
 
 
 def reason_text(_: click.Context, __: click.Parameter, reason: str) -> str:
-    """A callback: the reason of an action, for the audit entry of a job."""
+    """A callback: the reason of a change, for its record."""
     if len(reason) > LONGEST_REASON:
-        raise click.BadParameter(f"has {len(reason)} characters; at most {LONGEST_REASON} are kept")
+        raise click.BadParameter(f"has {len(reason)} characters: shorten it to at most {LONGEST_REASON}")
     return reason

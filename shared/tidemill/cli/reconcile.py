@@ -66,9 +66,9 @@ def reconcile(
 ) -> None:
     """Repair jobs, groups and payloads that nothing else will reach.
 
-    Does the owed work of publish. Processes the dead-letter queues as `tidemill redrive` does. Then continues the open
-    pass over the whole table, or begins one. Dispatches overdue live jobs again (nudges them): a job whose message was
-    lost has no other way to run. A job that waits for its turn on a slow lane is not overdue. Advances groups whose
+    Does the owed work of publish. Processes the dead-letter queues as `tidemill dlq sweep` does. Then continues the
+    open pass over the whole table, or begins one. Dispatches overdue live jobs again (nudges them): a job whose message
+    was lost has no other way to run. A job that waits for its turn on a slow lane is not overdue. Advances groups whose
     head has ended, and deletes payloads that belong to no job.
 
     Safe to repeat, to interrupt and to run at any time. After an interruption the same command, or the scheduled

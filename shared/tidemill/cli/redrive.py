@@ -6,13 +6,13 @@ from itertools import islice
 from typing import Final
 
 import click
-from click.core import ParameterSource
 
 from tidemill.application.job_filter import ANY_JOB, JobFilter
 from tidemill.cli.audit import audited
 from tidemill.cli.confirm import confirmed, require_confirmation
 from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import visible
+from tidemill.cli.given_parameters import given
 from tidemill.cli.installation import Installation
 from tidemill.cli.job_filter_options import as_options, job_filter_options, write_pace_options
 from tidemill.cli.output import say, show, show_json
@@ -96,7 +96,7 @@ def redrive(
     dead or redriven: run the command again, and it continues with those that are still dead.
     """
     if own:
-        if not wanted.ids or _given() - _OF_OWN:
+        if not wanted.ids or given() - _OF_OWN:
             raise click.UsageError("--own requires IDs, and takes no other option than --yes and --json")
         change_own_jobs(installation, list(wanted.ids), "redrive", yes=yes, as_json=as_json)
         return
@@ -133,12 +133,6 @@ def redrive(
         unreadable.raise_for_any()
     if wanted.ids and not plan.jobs:
         raise CommandError("these IDs match no dead job", remedy="`tidemill dlq list` lists the dead jobs.")
-
-
-def _given() -> set[str]:
-    """The parameters that the command line has. The others have their defaults."""
-    context = click.get_current_context()
-    return {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
 
 
 def _check_selection(*, selected: bool, everything: bool) -> None:

@@ -54,10 +54,11 @@ def redrive_with_payload(
             f"the payload does not fit the type {visible(job.type)}: {visible('; '.join(faults))}",
             remedy="Nothing was changed. `tidemill dlq show ID` shows the present payload.",
         )
-    say(visible(f"Redrive {job.id} of the type {job.type} with another payload of {count(len(payload), 'byte')}."))
+    plan = visible(f"Redrive {job.id} of the type {job.type} with another payload of {count(len(payload), 'byte')}.")
     if dry_run:
-        show("Nothing was changed.")
+        show_json({"jobs": 1, "id": job.id, "payload_bytes": len(payload)}) if as_json else show(plan)
         return
+    say(plan)
     if not confirmed("Replace its payload and redrive it?", yes=yes):
         return
     counts = {"written": 0, "skipped": 1}

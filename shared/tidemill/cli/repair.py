@@ -43,8 +43,9 @@ def repair(installation: Installation, *, dry_run: bool, reason: str, yes: bool,
         require_confirmation(yes=yes, alternative=", or --dry-run to see the plan")
     states = repairs.compare(installation.deployment)
     drifted = [state for state in states if state.differences]
-    if not as_json:
-        _show_plan(states, drifted)
+    if not (as_json and (dry_run or yes)):
+        # A plan that is the result goes to stdout, and one to confirm to stderr.
+        _show_plan(states, drifted, stderr=not dry_run)
     restored: list[Restored] = []
     if drifted and not dry_run:
         if not confirmed(f"Restore {count(len(drifted), 'resource')}?", yes=yes):
@@ -66,14 +67,14 @@ def repair(installation: Installation, *, dry_run: bool, reason: str, yes: bool,
     _report_failures(states, restored)
 
 
-def _show_plan(states: Sequence[ResourceState], drifted: Sequence[ResourceState]) -> None:
+def _show_plan(states: Sequence[ResourceState], drifted: Sequence[ResourceState], *, stderr: bool) -> None:
     rows = [
         (state.expected.kind, visible(state.expected.label), each.setting, *map(_shown, (each.found, each.expected)))
         for state in drifted
         for each in state.differences
     ]
     if rows:
-        show_table(("KIND", "RESOURCE", "SETTING", "IS", "SHOULD BE"), rows)
+        show_table(("KIND", "RESOURCE", "SETTING", "IS", "SHOULD BE"), rows, stderr=stderr)
     kept = sum(state.as_expected for state in states)
     say(f"{kept} of {len(states)} resources are as the template says.")
 

@@ -98,7 +98,7 @@ class RestoredTable:
             yield from recoverer.run(self._pages.live)
 
     def missing(self) -> Iterator[Recovered]:
-        """The jobs that only the table in use has. None if it cannot be read."""
+        """The jobs that only the table in use has. Empty if it cannot be read."""
         if self._former_pages is None:
             return iter(())
         since = self.facts.restored_to - _SKEW if self.facts.restored_to else _EVER

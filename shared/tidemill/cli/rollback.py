@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from tidemill.cli.audit import audited
-from tidemill.cli.chosen_functions import chosen_functions
+from tidemill.cli.chosen_functions import chosen_functions, require_no_deployment
 from tidemill.cli.confirm import confirmed, require_confirmation
 from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import DASH, count, readable_time
@@ -51,7 +51,8 @@ def rollback(
     """
     if code and forward:
         raise click.UsageError("--to and --forward exclude each other")
-    require_confirmation(yes=yes or dry_run)
+    require_confirmation(yes=yes or dry_run, alternative=", or --dry-run to see the plan")
+    require_no_deployment(installation)
     moves = [move for move in _plan(installation, functions, code, forward=forward) if move.needed]
     _refuse_another_table(moves)
     result: dict[str, Any] = {"dry_run": dry_run, "moves": [_as_json(move) for move in moves]}
@@ -101,7 +102,10 @@ def _plan(installation: Installation, keys: tuple[str, ...], code: str | None, *
         return rollback_plan.before_last_deployment(functions, withdrawn)
     moves = rollback_plan.before_own_deployment(functions, withdrawn)
     if lacking := set(keys) - {move.function.key for move in moves}:
-        raise CommandError(f"no earlier version to return to: {', '.join(sorted(lacking))}")
+        raise CommandError(
+            f"no earlier version to return to: {', '.join(sorted(lacking))}",
+            remedy="Leave them out, or name a version with --to.",
+        )
     return moves
 
 

@@ -1,21 +1,20 @@
 """`tidemill signal`: give a job the data that it waits for, over the HTTP API or, for operators, in the table."""
 
-import json
 from typing import Any
 from urllib.parse import quote
 
 import click
 
 from tidemill.application.job_filter import JobFilter
+from tidemill.cli.any_tenant import NoSuchJobError
 from tidemill.cli.api_call import call, job_path
 from tidemill.cli.audit import audited
 from tidemill.cli.dead_job_report import report
-from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import JobView, state_text, visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.job_filter_options import as_options
 from tidemill.cli.json_input import decoded
-from tidemill.cli.output import show
+from tidemill.cli.output import show, show_json
 from tidemill.cli.parameter_types import reason_text
 from tidemill.domain.signals import CAME
 from tidemill.domain.states import State
@@ -50,7 +49,7 @@ def signal(
     else:
         job = _signalled_as_operator(installation, tenant, job_id, name, value, reason=reason)
     if as_json:
-        click.echo(json.dumps(job, separators=(",", ":")))
+        show_json(job, one_line=True)
     else:
         show(f"{visible(job['id'])}  {state_text(job)}")
         if not _has_ended_a_wait(job, name):
@@ -72,6 +71,6 @@ def _signalled_as_operator(
     with audited(installation, "signal", options=options, counts=lambda: {"written": len(written)}, reason=reason):
         job = installation.control.signal(tenant, job_id, name, value)
         if job is None:
-            raise CommandError(f"tenant {tenant} has no job {job_id}", remedy="Check both; expired jobs are deleted.")
+            raise NoSuchJobError(tenant, job_id)
         written.append(report(job))
     return written[0]

@@ -25,7 +25,7 @@ def status(installation: Installation, *, as_json: bool) -> None:
 
     SQS reports the numbers of messages, which are approximate. CloudWatch reports ages and flows with a delay of one to
     two minutes; a dash means that it has no recent value. Counts end at a bound, and then say "more than"; they include
-    expired jobs that DynamoDB has not deleted yet. Other types, and all
+    expired jobs that DynamoDB has not deleted yet. The types that the stage does not measure, and all
     tenants, come from samples, each with its size. The command takes the same time with ten jobs and with a million.
 
     The exit code is 0 even if something is stopped, and 1 if a part could not be read; the other parts are shown.

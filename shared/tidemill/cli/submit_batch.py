@@ -13,7 +13,7 @@ from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import count, visible_lines
 from tidemill.cli.installation import Installation
 from tidemill.cli.json_input import decoded, read_text
-from tidemill.cli.output import progress_bar, say
+from tidemill.cli.output import progress_bar, say, show_json
 from tidemill.domain.errors import TidemillError
 from tidemill.names import LARGEST_BATCH, LARGEST_BATCH_BODY_BYTES
 
@@ -21,9 +21,8 @@ _HINT: Final = "--batch"
 _BODY_START, _BODY_END = '{"jobs": [', "]}"
 #: The most that the jobs of one request take, each with a comma.
 _MAX_JOBS_BYTES: Final = LARGEST_BATCH_BODY_BYTES - len(_BODY_START + _BODY_END)
-_REPEAT: Final = (
-    "Correct the refused lines, then run the command again with the same --key: accepted lines create no second jobs."
-)
+_CORRECT: Final = "Correct the refused lines. "
+_REPEAT: Final = "Run the command again with the same --key: accepted lines create no second jobs."
 _REPEAT_UNKEYED: Final = "A repeat may create second jobs of the lines without a key. A --key prevents that."
 
 
@@ -63,7 +62,7 @@ def submit_batch(installation: Installation, name: str, *, key: str | None) -> N
     existing = f", {replayed} of them existed already" if replayed else ""
     summary = f"{accepted} of {count(len(lines), 'job')} accepted{existing}"
     if accepted < len(lines):
-        raise CommandError(summary, remedy=_REPEAT if key else _REPEAT_UNKEYED)
+        raise CommandError(summary, remedy=_CORRECT + (_REPEAT if key else _REPEAT_UNKEYED))
     say(f"{summary}.")
 
 
@@ -116,6 +115,6 @@ def _send(installation: Installation, chunk: Sequence[_Line]) -> Sequence[Any]:
 
 
 def _show(line: _Line, answer: Any) -> None:
-    click.echo(json.dumps({"line": line.number, **answer}, separators=(",", ":")))
+    show_json({"line": line.number, **answer}, one_line=True)
     if "job" not in answer:
         say(visible_lines(f"line {line.number}: {problem_text(answer['status'], answer.get('problem'))}"))

@@ -1,18 +1,16 @@
 """`tidemill undo`: submit the job that undoes another, over the HTTP API or, for operators, in the table."""
 
-import json
-
 import click
 
 from tidemill.application.job_filter import JobFilter
+from tidemill.cli.any_tenant import NoSuchJobError
 from tidemill.cli.api_call import call, job_path
 from tidemill.cli.audit import audited
 from tidemill.cli.dead_job_report import report
-from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import JobView, state_text, visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.job_filter_options import as_options
-from tidemill.cli.output import show
+from tidemill.cli.output import show, show_json
 from tidemill.cli.parameter_types import reason_text
 
 
@@ -39,7 +37,7 @@ def undo(installation: Installation, *, job_id: str, tenant: str | None, reason:
     else:
         job = _undone_as_operator(installation, tenant, job_id, reason=reason)
     if as_json:
-        click.echo(json.dumps(job, separators=(",", ":")))
+        show_json(job, one_line=True)
     else:
         show(f"{visible(job['id'])}  {state_text(job)}")
 
@@ -50,6 +48,6 @@ def _undone_as_operator(installation: Installation, tenant: str, job_id: str, *,
     with audited(installation, "undo", options=options, counts=lambda: {"written": sum(submitted)}, reason=reason):
         accepted = installation.undoer(tenant, job_id, by=installation.caller, reason=reason)
         if accepted is None:
-            raise CommandError(f"tenant {tenant} has no job {job_id}", remedy="Check both; expired jobs are deleted.")
+            raise NoSuchJobError(tenant, job_id)
         submitted.append(not accepted.replayed)
     return report(accepted.job)

@@ -3,7 +3,7 @@
 import click
 
 from tidemill.cli.audit import audited
-from tidemill.cli.chosen_functions import chosen_functions
+from tidemill.cli.chosen_functions import chosen_functions, require_no_deployment
 from tidemill.cli.confirm import confirmed, require_confirmation
 from tidemill.cli.formatting import count
 from tidemill.cli.installation import Installation
@@ -25,7 +25,8 @@ def versions_prune(installation: Installation, *, keep: int, dry_run: bool, yes:
     Each deployment adds a version of each function that it changes, and they share the account's storage for code. The
     deployed version, the one that runs and the newest --keep older ones stay, for `tidemill rollback`.
     """
-    require_confirmation(yes=yes or dry_run)
+    require_confirmation(yes=yes or dry_run, alternative=", or --dry-run to see the plan")
+    require_no_deployment(installation)
     old = [
         (function, version) for function in chosen_functions(installation) for version in surplus(function, keep=keep)
     ]

@@ -28,5 +28,8 @@ def of_tenant(installation: Installation, tenant: str, job_id: str, *, is_one: C
     """The job of a batch or flow. Raises `CommandError` without one."""
     job = read(installation, tenant, job_id)
     if not is_one(job):
-        raise CommandError(f"{job_id} is a job of the type {job.type}, and no {what}", remedy="Use `tidemill get`.")
+        raise CommandError(
+            f"{job_id} is a job of the type {job.type}, and no {what}",
+            remedy=f"Use `tidemill get {job_id} --tenant {tenant}`.",
+        )
     return job

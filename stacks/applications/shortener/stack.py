@@ -15,7 +15,6 @@ from tidemill.cdk.gradual_deployment import GradualDeployment
 from tidemill.cdk.http_api import Api
 from tidemill.cdk.iam_actions import GET, PUT, QUERY, READ_KEY, UPDATE
 from tidemill.cdk.pipeline import Pipeline, function_outputs
-from tidemill.cdk.tags import tag
 
 
 class ShortenerStack(AppStack):
@@ -30,7 +29,6 @@ class ShortenerStack(AppStack):
         trusted_proxy_hops: int,
     ) -> None:
         super().__init__(scope, "Shortener", config=config, description="Tidemill: the worked example, a URL shortener")
-        tag(self, config)
         functions = FunctionFactory(self, config=config, asset=asset)
         links = {Env.LINKS_TABLE.value: tables.links.table_name}
 

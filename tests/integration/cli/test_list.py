@@ -138,6 +138,15 @@ def test_submitted_jobs_are_listed_newest_first_and_by_state(behind: Mill) -> No
     assert json.loads(cancelled)["id"] == ids[1]
 
 
+@pytest.mark.parametrize("option", ["--error=OSError", "--cursor=abc", "--read-units=10", "--most-read-units=10"])
+def test_the_options_of_a_scan_are_for_operators(server: Loopback, option: str) -> None:
+    result = run("list", option)
+
+    name, _, _ = option.partition("=")
+    assert (result.exit_code, server.requests) == (2, [])
+    assert f"without --tenant or --all-tenants, leave out {name}" in " ".join(result.stderr.split())
+
+
 def test_an_unknown_state_is_wrong_usage_and_the_error_lists_the_states(server: Loopback) -> None:
     result = run("list", "--state", "asleep")
     assert result.exit_code == 2

@@ -96,8 +96,18 @@ def test_a_dry_run_compares_the_payload_and_changes_nothing(cloud: Cloud, tick: 
 
     result = run("redrive", job.id, "--payload", "{}", "--dry-run")
 
-    assert (result.exit_code, result.stdout, len(tick.events)) == (0, "Nothing was changed.\n", 1)
+    plan = f"Redrive {job.id} of the type test.job with another payload of 2 bytes.\n"
+    assert (result.exit_code, result.stdout, len(tick.events)) == (0, plan, 1)
     assert stored(cloud.store, job) == job
+
+
+def test_the_plan_of_a_dry_run_is_one_json_object_if_asked_for(cloud: Cloud, tick: Tick) -> None:
+    job = cloud.dead_job()
+
+    result = run("redrive", job.id, "--payload", "{}", "--dry-run", "--json")
+
+    assert json.loads(result.stdout) == {"jobs": 1, "id": job.id, "payload_bytes": 2}
+    assert (stored(cloud.store, job), len(tick.events)) == (job, 1)
 
 
 @pytest.mark.parametrize(

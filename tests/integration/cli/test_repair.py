@@ -174,6 +174,17 @@ def test_without_a_yes_nothing_is_changed(deployed: Cloud) -> None:
     assert run("audit", "--json").stdout == ""
 
 
+@pytest.mark.usefixtures("interactive")
+def test_the_plan_is_shown_before_the_question_also_with_json(deployed: Cloud) -> None:
+    deployed.resources.mappings["uuid-publish"]["State"] = "Disabled"
+
+    result = run("repair", "--json", typed="y\n")
+
+    plan, question = result.stderr.index("SHOULD BE"), result.stderr.index("Restore 1 resource?")
+    assert plan < question
+    assert json.loads(result.stdout)["restored"]
+
+
 def test_without_a_terminal_it_asks_for_yes_or_a_dry_run(deployed: Cloud) -> None:
     deployed.resources.mappings["uuid-publish"]["State"] = "Disabled"
     result = run("repair")

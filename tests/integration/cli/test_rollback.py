@@ -275,6 +275,11 @@ def test_a_deployment_that_goes_on_is_not_disturbed(
     assert functions.calls == {}
 
 
+def test_the_versions_are_shown_also_during_a_deployment(cloud: Cloud, functions: VersionedFunctions) -> None:
+    deploy(cloud, functions, status="UPDATE_IN_PROGRESS")
+    assert (run("versions", "list").exit_code, run("versions", "prune", "--yes").exit_code) == (0, 1)
+
+
 def test_the_cleanup_after_a_deployment_does_not_delay_a_rollback(cloud: Cloud, functions: VersionedFunctions) -> None:
     deploy(cloud, functions, status="UPDATE_COMPLETE_CLEANUP_IN_PROGRESS")
     assert run("rollback", "--yes").exit_code == 0
