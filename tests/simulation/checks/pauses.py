@@ -192,6 +192,9 @@ class PauseChecks:
         item = self._world.jobs.items.get((key,))
         if not item or number_of(item, "generation") != wire["generation"] or state_of(item) is State.DEAD:
             return
+        if "cancel_requested_at" in item:
+            # Its run gave it back or was lost. The next worker ends it.
+            return
         if _cause(item) in {"limit", "breaker"} or self._unread(task.process.name):
             return
         since_ms = self._now_ms - _ACTS_WITHIN_MS - self._skew_ms
