@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from tidemill.cdk.synth_errors import require
+from tidemill.cdk.synth_errors import SettingError, require
 from tidemill.names import LARGEST_MAX_ATTEMPTS, SETTLE_RESERVE_SECONDS, Lane
 
 #: The longest retention of SQS. For a dead-letter message it counts from when the original message was sent.
@@ -44,6 +44,12 @@ class LaneConfig:
     late_seconds: int = 15 * 60
 
     def __post_init__(self) -> None:
+        try:
+            self._check()
+        except SettingError as wrong:
+            raise SettingError(f"lane {self.name}: {wrong}") from None
+
+    def _check(self) -> None:
         require(self.job_timeout_seconds > 0, f"job_timeout_seconds {self.job_timeout_seconds} must be positive")
         require(
             self.job_timeout_seconds + SETTLE_RESERVE_SECONDS < self.function_timeout_seconds,
@@ -57,21 +63,27 @@ class LaneConfig:
         )
         require(
             0 < self.queue_retention_days < DLQ_RETENTION_DAYS,
-            f"queue_retention_days must be from 1 to {DLQ_RETENTION_DAYS - 1}: "
+            f"queue_retention_days {self.queue_retention_days} must be from 1 to {DLQ_RETENTION_DAYS - 1}: "
             f"the dead-letter queue, which keeps {DLQ_RETENTION_DAYS} days, must keep messages longer",
         )
-        require(1 <= self.batch_size <= LARGEST_BATCH, f"batch_size must be from 1 to {LARGEST_BATCH}")
+        require(
+            1 <= self.batch_size <= LARGEST_BATCH, f"batch_size {self.batch_size} must be from 1 to {LARGEST_BATCH}"
+        )
         require(
             0 <= self.batching_window_seconds <= LONGEST_BATCHING_WINDOW_SECONDS,
-            f"batching_window_seconds must be from 0 to {LONGEST_BATCHING_WINDOW_SECONDS}",
+            f"batching_window_seconds {self.batching_window_seconds} must be from 0 to "
+            f"{LONGEST_BATCHING_WINDOW_SECONDS}",
         )
         require(
             self.batch_size <= LARGEST_BATCH_AT_ONCE or self.batching_window_seconds > 0,
             f"batch_size {self.batch_size} needs batching_window_seconds of at least 1: without a window, Lambda takes "
             f"at most {LARGEST_BATCH_AT_ONCE} messages",
         )
-        require(self.late_seconds > 0, "late_seconds must be positive")
-        require(self.max_concurrency >= LEAST_CONCURRENCY, f"max_concurrency must be at least {LEAST_CONCURRENCY}")
+        require(self.late_seconds > 0, f"late_seconds {self.late_seconds} must be positive")
+        require(
+            self.max_concurrency >= LEAST_CONCURRENCY,
+            f"max_concurrency {self.max_concurrency} must be at least {LEAST_CONCURRENCY}",
+        )
         require(
             self.reserved_concurrency is None or self.reserved_concurrency >= self.max_concurrency,
             f"reserved_concurrency {self.reserved_concurrency} must not be below max_concurrency "

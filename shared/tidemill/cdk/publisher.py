@@ -45,6 +45,4 @@ class Publisher(Construct):
         queues = [queue.queue_arn for lane in lanes for queue in (lane.queue, lane.dead_letters)]
         self.function.allow(["sqs:SendMessage"], [*queues, self.failures.queue_arn])
         allow_streams(self.function, jobs)
-        stream_mapping(
-            self, self.function, config=config, jobs=jobs, failures=self.failures, patterns=PATTERNS
-        )
+        stream_mapping(self, self.function, config=config, jobs=jobs, failures=self.failures, patterns=PATTERNS)
