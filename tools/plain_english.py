@@ -8,7 +8,6 @@ only. The exit code is 1 if it finds a word.
 import argparse
 import ast
 import io
-import os
 import re
 import sys
 import tokenize
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from tools.paths import ROOT
-from tools.tidiness import SKIPPED
+from tools.tidiness import files_of
 
 #: A pattern for each banned word, and the better term. A pattern that begins with a capital matches a capital only.
 BANNED: Final[tuple[tuple[str, str], ...]] = (
@@ -119,11 +118,9 @@ def findings(root: Path, *, names: bool = False) -> Iterator[Finding]:
 
 
 def _files(root: Path) -> Iterator[Path]:
-    for folder, folders, files in os.walk(root):
-        folders[:] = [name for name in folders if name not in SKIPPED and not name.endswith("_cache")]
-        yield from (
-            Path(folder, name) for name in files if name.endswith((".md", ".py", "Makefile")) or name in PLAIN_FILES
-        )
+    for path in files_of(root):
+        if path.name.endswith((".md", ".py", "Makefile")) or path.name in PLAIN_FILES:
+            yield path
 
 
 def _found(text: _Text, name: Path) -> Iterator[Finding]:

@@ -32,7 +32,7 @@ MIRROR: Final = re.compile(r"(?:index[-_]url|find[-_]links|registry|resolved)\W{
 
 
 def faults() -> Iterator[str]:
-    for path in sorted(_files()):
+    for path in sorted(files_of(ROOT)):
         name = path.relative_to(ROOT)
         try:
             lines = path.read_text(encoding="utf-8").splitlines()
@@ -47,8 +47,9 @@ def faults() -> Iterator[str]:
                 yield f"{name}:{number}: names a package registry"
 
 
-def _files() -> Iterator[Path]:
-    for folder, folders, files in os.walk(ROOT):
+def files_of(root: Path) -> Iterator[Path]:
+    """The files of the repository, without those that tools make."""
+    for folder, folders, files in os.walk(root):
         folders[:] = [name for name in folders if name not in SKIPPED and not name.endswith("_cache")]
         yield from (Path(folder, name) for name in files)
 

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from demo.drills.downstream import Downstream
 from tidemill.domain.job import Job
+from tidemill.names import LIVE_ALIAS
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,3 +71,9 @@ class Stage(Protocol):
 
     def execute(self, words: Sequence[str]) -> None:
         """Run a command of an operator: `tidemill …` or `aws …`. Raises CommandError."""
+
+
+def ask_for_pass(stage: Stage) -> None:
+    """Ask reconcile for a pass over the table, as the next day does."""
+    function = stage.function("reconcile")
+    stage.client("lambda").invoke(FunctionName=function, InvocationType="Event", Qualifier=LIVE_ALIAS)

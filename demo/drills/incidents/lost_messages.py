@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 
 from demo.drills.drill import Drill
-from tidemill.names import LIVE_ALIAS
+from demo.drills.stage import ask_for_pass
 
 
 class LostMessages(Drill):
@@ -25,6 +25,4 @@ class LostMessages(Drill):
         return {}
 
     def each_minute(self) -> None:
-        """Ask for a pass over the table, as the next day does."""
-        function = self.stage.function("reconcile")
-        self.stage.client("lambda").invoke(FunctionName=function, InvocationType="Event", Qualifier=LIVE_ALIAS)
+        ask_for_pass(self.stage)

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from demo.drills.drill import Drill
+from demo.drills.stage import ask_for_pass
 from tidemill.dynamodb.document import key
-from tidemill.names import LIVE_ALIAS
 
 #: The jobs become due after their restore.
 DELAY_SECONDS: Final = 120
@@ -41,9 +41,7 @@ class Restore(Drill):
         return {"BACKUP": str(backup), "RESTORED": RESTORED}
 
     def each_minute(self) -> None:
-        """Ask for a pass over the table, as the next day does."""
-        function = self.stage.function("reconcile")
-        self.stage.client("lambda").invoke(FunctionName=function, InvocationType="Event", Qualifier=LIVE_ALIAS)
+        ask_for_pass(self.stage)
 
     def deploy(self) -> None:
         table = self.stage.client("dynamodb").describe_table(TableName=RESTORED)["Table"]

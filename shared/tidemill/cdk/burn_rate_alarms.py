@@ -25,9 +25,9 @@ def slow_burn(api: JobApi, *, config: StageConfig) -> Iterator[Entry]:
 
 def burn_parts(api: JobApi, burn: Burn, *, config: StageConfig) -> Iterator[Entry]:
     for window in (burn.short, burn.long):
-        minutes = window // timedelta(minutes=1)
+        minutes = _minutes(window)
         yield Alarm(
-            id=f"FailedSubmissions-{minutes}m",
+            id=part_id("FailedSubmissions", window),
             heading=Heading.FAILED_SUBMISSIONS,
             meaning=f"More than {burn.bad_percent} % of the submissions of {minutes} minutes failed.",
             metric=metrics.failed_submissions(config, api.submit, window),
@@ -35,7 +35,7 @@ def burn_parts(api: JobApi, burn: Burn, *, config: StageConfig) -> Iterator[Entr
             severity=Severity.PART,
         )
         yield Alarm(
-            id=f"LateStarts-{minutes}m",
+            id=part_id("LateStarts", window),
             heading=Heading.LATE_STARTS,
             meaning=f"More than {burn.bad_percent} % of the critical runs of {minutes} minutes started late.",
             metric=metrics.late_starts(config, window),
@@ -45,5 +45,13 @@ def burn_parts(api: JobApi, burn: Burn, *, config: StageConfig) -> Iterator[Entr
 
 
 def windows(name: str, burn: Burn) -> tuple[str, ...]:
-    """The ids of its parts."""
-    return tuple(f"{name}-{window // timedelta(minutes=1)}m" for window in (burn.short, burn.long))
+    """The ids of the parts of a composite."""
+    return tuple(part_id(name, window) for window in (burn.short, burn.long))
+
+
+def part_id(name: str, window: timedelta) -> str:
+    return f"{name}-{_minutes(window)}m"
+
+
+def _minutes(window: timedelta) -> int:
+    return window // timedelta(minutes=1)

@@ -1,7 +1,6 @@
 """`GradualDeployment`: CodeDeploy shifts the calls of functions to a new version, and back when an alarm fires."""
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 from typing import Final, cast
 
 from aws_cdk import Acknowledgment, CfnCodeDeployLambdaAliasUpdate, CfnUpdatePolicy, Validations
@@ -11,19 +10,19 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from tidemill.application.objectives import FAST_BURN
+from tidemill.cdk.burn_rate_alarms import part_id
 from tidemill.cdk.job_function import JobFunction
 from tidemill.names import LIVE_ALIAS, Lane
 
 #: A tenth of the calls for ten minutes, which is twice the time in which a page fires; then all calls.
 #: https://docs.aws.amazon.com/codedeploy/latest/userguide/deployment-configurations.html
 SHIFT: Final = "CodeDeployDefault.LambdaCanary10Percent10Minutes"
-_MINUTES: Final = FAST_BURN.short // timedelta(minutes=1)
 #: The pages that read one metric or one expression, and the parts of the others: no page of CodeDeploy says that it
 #: reads composites. Not the parts that are on in a healthy system. CodeDeploy takes at most ten.
 #: https://docs.aws.amazon.com/codedeploy/latest/APIReference/API_AlarmConfiguration.html
 ALARMS: Final = (
-    f"FailedSubmissions-{_MINUTES}m",
-    f"LateStarts-{_MINUTES}m",
+    part_id("FailedSubmissions", FAST_BURN.short),
+    part_id("LateStarts", FAST_BURN.short),
     *(f"LateCanary-{lane}" for lane in Lane),
     "FailedJobs",
     *(f"FailedJobs-{lane}" for lane in Lane if lane is not Lane.CRITICAL),

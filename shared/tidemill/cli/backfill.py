@@ -6,8 +6,8 @@ from tidemill.application.job_filter import JobFilter
 from tidemill.cli.bulk_change import BulkChange
 from tidemill.cli.confirm import require_confirmation
 from tidemill.cli.installation import Installation
-from tidemill.cli.job_filter_options import read_units_option, write_pace_options
-from tidemill.cli.parameter_types import reason_text
+from tidemill.cli.job_filter_options import write_pace_options
+from tidemill.cli.options import read_units_option, reason_option, yes_option
 from tidemill.cli.scanned_jobs import scanned_jobs
 from tidemill.cli.unreadable_jobs import UnreadableJobs
 from tidemill.domain.states import State
@@ -18,10 +18,10 @@ from tidemill.domain.states import State
 @click.option("--skipped", "name", required=True, metavar="NAME", help="The work, as its handler named it.")
 @click.option("--tenant", help="Only jobs of this tenant.")
 @write_pace_options
-@read_units_option
-@click.option("--reason", default="", callback=reason_text, metavar="TEXT", help="Why, for the audit entry.")
+@read_units_option()
+@reason_option()
 @click.option("--dry-run", is_flag=True, help="Print the plan and change nothing.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@yes_option
 @click.option("--json", "as_json", is_flag=True, help="Print the plan or the result as one JSON object.")
 @click.pass_obj
 def backfill(

@@ -13,9 +13,9 @@ from tidemill.cli.confirm import require_confirmation
 from tidemill.cli.dead_job_report import report
 from tidemill.cli.formatting import JobView
 from tidemill.cli.installation import Installation
-from tidemill.cli.job_filter_options import as_options, job_filter_options, read_units_option, write_pace_options
+from tidemill.cli.job_filter_options import as_options, job_filter_options, write_pace_options
+from tidemill.cli.options import read_units_option, reason_option, yes_option
 from tidemill.cli.own_jobs import change_jobs, change_own_jobs
-from tidemill.cli.parameter_types import reason_text
 from tidemill.cli.scanned_jobs import scanned_jobs
 from tidemill.cli.unreadable_jobs import UnreadableJobs
 from tidemill.domain.states import TERMINAL, State
@@ -29,12 +29,10 @@ _STATES: Final = click.Choice(sorted([*map(str, _LIVE), str(State.DEAD)]))
 @click.option("--state", "states", multiple=True, type=_STATES, help="Jobs in this state; default: every live one.")
 @click.option("--all", "everything", is_flag=True, help="Operators: the live jobs of all tenants.")
 @write_pace_options
-@read_units_option
-@click.option(
-    "--reason", default="", callback=reason_text, metavar="TEXT", help="Operators: why, for the history of the jobs."
-)
+@read_units_option()
+@reason_option("Operators: why, for the history of the jobs.")
 @click.option("--dry-run", is_flag=True, help="Operators: print the plan and change nothing.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@yes_option
 @click.option(
     "--json",
     "as_json",

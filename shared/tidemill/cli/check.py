@@ -17,7 +17,7 @@ from tidemill.cli.check_refusals import Refusal, refusals
 from tidemill.cli.errors import CommandError, report_unreadable_item
 from tidemill.cli.formatting import count, visible
 from tidemill.cli.installation import Installation
-from tidemill.cli.job_filter_options import read_units_option
+from tidemill.cli.options import read_units_option
 from tidemill.cli.output import say, show, show_json, show_table
 from tidemill.domain.states import TERMINAL, State
 from tidemill.operator import synthesised_app
@@ -57,7 +57,7 @@ class _Found:
     metavar="FOLDER",
     help="The output of `cdk synth`, in the folder of the app.",
 )
-@read_units_option
+@read_units_option()
 @click.option(
     "--most-read-units",
     type=click.IntRange(min=1),

@@ -9,11 +9,12 @@ import click
 
 from tidemill.cli.confirm import confirmed, require_confirmation
 from tidemill.cli.errors import CommandError
-from tidemill.cli.formatting import DASH, readable_time, timestamp, visible
+from tidemill.cli.formatting import DASH, readable_time, timestamp
 from tidemill.cli.installation import Installation
-from tidemill.cli.known_targets import unknown_setting
+from tidemill.cli.known_targets import unknown_setting, warn_if_misspelt
+from tidemill.cli.options import reason_option, yes_option
 from tidemill.cli.output import say, show, show_json, show_table
-from tidemill.cli.parameter_types import UNTIL, reason_text
+from tidemill.cli.parameter_types import UNTIL
 from tidemill.cli.record_options import limited, record_options
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.runtime_configuration import Change, RuntimeConfiguration
@@ -87,10 +88,10 @@ def _compare_with_copy(installation: Installation, version: int) -> None:
 @click.argument("name")
 @click.argument("value", required=False)
 @click.option("--remove", is_flag=True, help="Remove the setting instead; without VALUE.")
-@click.option("--reason", default="", callback=reason_text, metavar="TEXT", help="Why, for the history.")
+@reason_option("Why, for the history.")
 @click.option("--until", type=UNTIL, help="The end: 2h from now, the next 14:00 UTC, or a timestamp.")
 @click.option("--version", type=int, help="Refuse unless the configuration has this version.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@yes_option
 @click.option("--json", "as_json", is_flag=True, help="Print the change as one JSON object.")
 @click.pass_obj
 def set_(
@@ -139,7 +140,7 @@ def set_(
         present.with_setting(Setting(name=name, value=parsed, at=clock.now(), by="", reason=reason, until=until))
     say(f"{name}: {_shown(present, name)} -> {_ABSENT if remove else json.dumps(parsed)}")
     if not (yes or remove):
-        _warn_if_unknown(installation, name)
+        warn_if_misspelt(name, unknown_setting(installation, name))
     if not confirmed("Change the runtime configuration?", yes=yes):
         return
     by = installation.caller
@@ -153,16 +154,11 @@ def set_(
         show(f"version {changed.version}")
     if yes and not remove:
         # Last, because in an incident the change must not wait for these reads.
-        _warn_if_unknown(installation, name)
-
-
-def _warn_if_unknown(installation: Installation, name: str) -> None:
-    for why in unknown_setting(installation, name):
-        say(visible(f"Warning: {name} may be misspelt: {why}."), style="bold yellow")
+        warn_if_misspelt(name, unknown_setting(installation, name))
 
 
 @config.command("deploy")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@yes_option
 @click.option("--json", "as_json", is_flag=True, help="Print the version as one JSON object.")
 @click.pass_obj
 def deploy(installation: Installation, *, yes: bool, as_json: bool) -> None:

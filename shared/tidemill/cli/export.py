@@ -21,9 +21,9 @@ from tidemill.cli.errors import CommandError, report_unreadable_item
 from tidemill.cli.export_target import TARGET, FileTarget, ObjectTarget
 from tidemill.cli.formatting import count
 from tidemill.cli.installation import Installation
-from tidemill.cli.job_filter_options import as_options, job_filter_options, pace_options, read_units_option
+from tidemill.cli.job_filter_options import as_options, job_filter_options, pace_options
+from tidemill.cli.options import read_units_option, reason_option
 from tidemill.cli.output import progress_bar, show, show_json
-from tidemill.cli.parameter_types import reason_text
 from tidemill.cli.scanned_jobs import scanned_jobs
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
@@ -43,8 +43,8 @@ _THREADS: Final = 8
 )
 @click.option("--payloads", is_flag=True, help="With payload, result and checkpoint of each job.")
 @pace_options
-@read_units_option
-@click.option("--reason", default="", callback=reason_text, metavar="TEXT", help="Why, for the audit entry.")
+@read_units_option()
+@reason_option()
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @click.pass_obj
 def export(

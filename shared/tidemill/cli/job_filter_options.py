@@ -13,7 +13,6 @@ from tidemill.application.pace import MOST_WRITES_PER_SECOND
 from tidemill.cli.formatting import timestamp
 from tidemill.cli.parameter_types import TIMESTAMP_OR_AGE
 from tidemill.domain.job import DeathReason
-from tidemill.names import RECONCILE_READ_UNITS
 
 Command = Callable[..., None]
 #: Of one audit entry, which is one item: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Limits.html
@@ -82,18 +81,6 @@ def pace_options(command: Command) -> Command:
 def write_pace_options(command: Command) -> Command:
     """The same, of a command that changes jobs. Without `rate`, it changes `MOST_WRITES_PER_SECOND`."""
     return _limit(_rate(f"At most so many jobs per second; by default {MOST_WRITES_PER_SECOND:,}.")(command))
-
-
-def read_units_option(command: Command) -> Command:
-    """Adds `read_units`."""
-    return click.option(
-        "--read-units",
-        type=click.IntRange(min=10),
-        default=RECONCILE_READ_UNITS,
-        show_default=True,
-        metavar="NUMBER",
-        help="Read units per second that the scan may take.",
-    )(command)
 
 
 def _rate(text: str) -> Callable[[Command], Command]:

@@ -7,8 +7,9 @@ from typing import Final
 
 from tidemill.application.job_filter import JobFilter
 from tidemill.aws.clients import AWS_ERRORS
-from tidemill.cli.formatting import count
+from tidemill.cli.formatting import count, visible
 from tidemill.cli.installation import Installation
+from tidemill.cli.output import say
 from tidemill.domain.breaker import Breaker
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.overrides import TYPE_PREFIX
@@ -41,6 +42,11 @@ def unknown_setting(installation: Installation, name: str) -> Iterator[str]:
             (found,) = installation.breakers([name.removeprefix(BREAKER_PREFIX)])
             if found.breaker == Breaker(name=found.breaker.name):
                 yield "no worker has seen a call of this breaker fail"
+
+
+def warn_if_misspelt(name: object, reasons: Iterator[str]) -> None:
+    for why in reasons:
+        say(visible(f"Warning: {name} may be misspelt: {why}."), style="bold yellow")
 
 
 def _unknown(installation: Installation, target: Target) -> Iterator[str]:

@@ -16,10 +16,10 @@ from tidemill.cli.given_parameters import given
 from tidemill.cli.installation import Installation
 from tidemill.cli.job_table import show_jobs
 from tidemill.cli.list_any_tenant import Request, list_any_tenant
+from tidemill.cli.options import read_units_option
 from tidemill.cli.output import say, show_json
 from tidemill.cli.parameter_types import TIMESTAMP_OR_AGE
 from tidemill.domain.states import State
-from tidemill.names import RECONCILE_READ_UNITS
 from tidemill.system import clock
 
 _STATES: Final = click.Choice(list(map(str, State)))
@@ -58,14 +58,7 @@ _DEFAULT_RANGE: Final = timedelta(days=30)
 @click.option("--all-tenants", is_flag=True, help="Operators: the jobs of all tenants, read from the table.")
 @click.option("--error", metavar="CLASS", help="Operators: only jobs whose last error has this class.")
 @click.option("--cursor", help="Operators: continue a scan where another command stopped.")
-@click.option(
-    "--read-units",
-    type=click.IntRange(min=10),
-    default=RECONCILE_READ_UNITS,
-    show_default=True,
-    metavar="NUMBER",
-    help="Operators: read units per second that a scan may take.",
-)
+@read_units_option("Operators: read units per second that a scan may take.")
 @click.option(
     "--most-read-units",
     type=click.IntRange(min=1),

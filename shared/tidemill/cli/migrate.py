@@ -12,8 +12,8 @@ from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import count, visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.operator_job import pace_of, require_success, result_of, watched
+from tidemill.cli.options import reason_option, yes_option
 from tidemill.cli.output import show, show_json
-from tidemill.cli.parameter_types import reason_text
 from tidemill.domain.job import Job
 from tidemill.domain.submission import Submission
 from tidemill.migration.job import MigrationRequest
@@ -36,9 +36,9 @@ def _function(_: click.Context, __: click.Parameter, name: str) -> str:
 )
 @click.option("--ended", is_flag=True, help="Ended jobs instead of live ones.")
 @pace_of("jobs")
-@click.option("--reason", default="", callback=reason_text, metavar="TEXT", help="Why, for the audit entry.")
+@reason_option()
 @click.option("--dry-run", is_flag=True, help="Print counts and examples, and change nothing.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@yes_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @click.pass_obj
 def migrate(

@@ -10,7 +10,8 @@ import click
 from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import visible, visible_lines
 from tidemill.cli.installation import Installation
-from tidemill.cli.job_filter_options import Command, read_units_option
+from tidemill.cli.job_filter_options import Command
+from tidemill.cli.options import read_units_option
 from tidemill.cli.output import say
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import Job
@@ -31,7 +32,7 @@ def pace_of(things: str) -> Callable[[Command], Command]:
         metavar="NUMBER",
         help=f"At most so many {things} per second.",
     )
-    return lambda command: rate(read_units_option(command))
+    return lambda command: rate(read_units_option()(command))
 
 
 def watched(

@@ -1,7 +1,7 @@
 """Writes results to stdout and everything else to stderr: with `rich` to a terminal, as stable plain text otherwise."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from textwrap import wrap
 from typing import Any, Final
@@ -59,6 +59,15 @@ def show_json(value: Any, *, one_line: bool = False) -> None:
     # JSON escapes keep the text valid JSON and keep the terminal from interpreting control characters.
     safe = "".join(one if one.isprintable() or one == "\n" else json.dumps(one)[1:-1] for one in indented)
     screen.print(JSONHighlighter()(Text(safe)), soft_wrap=True)
+
+
+def show_change(result: Mapping[str, Any], *, as_json: bool) -> None:
+    """What a command has changed. Its text is the first entry, such as `{"paused": "lane=bulk", …}`."""
+    if as_json:
+        show_json(dict(result))
+    else:
+        (what, changed), *_ = result.items()
+        show(f"{what} {visible(changed)}")
 
 
 def show_table(

@@ -1,8 +1,7 @@
 """`tidemill pause` and `tidemill resume`: hold back the jobs of a lane, type, tenant, group or limit key for a time."""
 
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import click
 
@@ -10,9 +9,10 @@ from tidemill.cli.confirm import confirmed, require_confirmation
 from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import count, readable_time, timestamp, visible
 from tidemill.cli.installation import Installation
-from tidemill.cli.known_targets import unknown
-from tidemill.cli.output import say, show, show_json
-from tidemill.cli.parameter_types import UNTIL, reason_text
+from tidemill.cli.known_targets import unknown, warn_if_misspelt
+from tidemill.cli.options import reason_option, yes_option
+from tidemill.cli.output import say, show_change
+from tidemill.cli.parameter_types import UNTIL
 from tidemill.domain.errors import InvalidSettingError
 from tidemill.domain.pauses import LARGEST_DRAIN_PER_SECOND, Scope, Target, drain_rate, value_of
 from tidemill.domain.runtime_configuration import PAUSE_PREFIX
@@ -25,11 +25,11 @@ _tenant_option = click.option("--tenant", help="The tenant of a group.")
 @click.command()
 @click.argument("target", metavar="TARGET")
 @_tenant_option
-@click.option("--reason", default="", callback=reason_text, metavar="TEXT", help="Why, for status and history.")
+@reason_option("Why, for status and history.")
 @click.option("--until", type=UNTIL, help="The end: 2h from now, the next 14:00 UTC, or a timestamp.")
 @click.option("--reject-new", is_flag=True, help="Answer new jobs over HTTP with 503 and Retry-After.")
 @click.option("--rate", type=_RATE, help="Jobs to start each second after the end; by default 10.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@yes_option
 @click.option("--json", "as_json", is_flag=True, help="Print the pause as one JSON object.")
 @click.pass_obj
 def pause(
@@ -66,25 +66,27 @@ def pause(
     end = f"until {readable_time(until)}" if until else "until it is resumed"
     say(visible(f"Pause {found} {end}{', and refuse new jobs' if reject_new else ''}."))
     if not yes:
-        _warn_if_unknown(installation, found)
+        warn_if_misspelt(found, unknown(installation, found))
     if not confirmed("Pause it now?", yes=yes):
         return
     value = value_of(reject_new=reject_new, per_second=rate)
     changed = configurator.set(
         present, PAUSE_PREFIX + str(found), value, by=installation.caller, reason=reason, until=until
     )
-    _show({"paused": str(found), "until": until and timestamp(until), "version": changed.version}, as_json=as_json)
+    show_change(
+        {"paused": str(found), "until": until and timestamp(until), "version": changed.version}, as_json=as_json
+    )
     if yes:
         # Last, because in an incident the pause must not wait for these reads.
-        _warn_if_unknown(installation, found)
+        warn_if_misspelt(found, unknown(installation, found))
 
 
 @click.command()
 @click.argument("target", metavar="TARGET")
 @_tenant_option
 @click.option("--rate", type=_RATE, help="Jobs to start each second; by default as the pause says.")
-@click.option("--reason", default="", callback=reason_text, metavar="TEXT", help="Why, for the history.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@reason_option("Why, for the history.")
+@yes_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @click.pass_obj
 def resume(
@@ -122,12 +124,7 @@ def resume(
         reason=reason,
         drain_rate=drain_rate(rate) if rate else None,
     )
-    _show({"resumed": str(found), "waiting": waiting.number, "version": changed.version}, as_json=as_json)
-
-
-def _warn_if_unknown(installation: Installation, target: Target) -> None:
-    for why in unknown(installation, target):
-        say(visible(f"Warning: {target} may be misspelt: {why}."), style="bold yellow")
+    show_change({"resumed": str(found), "waiting": waiting.number, "version": changed.version}, as_json=as_json)
 
 
 def _target(text: str, tenant: str | None) -> Target:
@@ -141,11 +138,3 @@ def _target(text: str, tenant: str | None) -> Target:
     except InvalidSettingError as error:
         hint = "; name it with --tenant" if scope == Scope.GROUP else ""
         raise click.UsageError(f"{error}{hint}") from error
-
-
-def _show(result: Mapping[str, Any], *, as_json: bool) -> None:
-    if as_json:
-        show_json(dict(result))
-    else:
-        (what, target), *_ = result.items()
-        show(f"{what} {visible(target)}")

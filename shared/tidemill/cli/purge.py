@@ -11,9 +11,10 @@ from tidemill.cli.bulk_change import BulkChange
 from tidemill.cli.confirm import require_confirmation
 from tidemill.cli.formatting import count
 from tidemill.cli.installation import Installation
-from tidemill.cli.job_filter_options import job_filter_options, read_units_option, write_pace_options
+from tidemill.cli.job_filter_options import job_filter_options, write_pace_options
+from tidemill.cli.options import read_units_option, reason_option, yes_option
 from tidemill.cli.output import say
-from tidemill.cli.parameter_types import DURATION, reason_text
+from tidemill.cli.parameter_types import DURATION
 from tidemill.cli.scanned_jobs import scanned_jobs
 from tidemill.cli.unreadable_jobs import UnreadableJobs
 from tidemill.domain.states import TERMINAL, State
@@ -29,10 +30,10 @@ _STATES: Final = click.Choice(sorted(map(str, TERMINAL)))
 )
 @click.option("--state", "states", multiple=True, type=_STATES, help="Only jobs in this state; repeatable.")
 @write_pace_options
-@read_units_option
-@click.option("--reason", default="", callback=reason_text, metavar="TEXT", help="Why, for the audit entry.")
+@read_units_option()
+@reason_option()
 @click.option("--dry-run", is_flag=True, help="Print the plan and change nothing.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@yes_option
 @click.option("--json", "as_json", is_flag=True, help="Print the plan or the result as one JSON object.")
 @click.pass_obj
 def purge(

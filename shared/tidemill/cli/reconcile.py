@@ -19,10 +19,10 @@ from tidemill.cli.audit import audited
 from tidemill.cli.errors import CommandError, report_unreadable
 from tidemill.cli.formatting import count, readable_time, sweep_counts, sweep_text, visible
 from tidemill.cli.installation import Installation
+from tidemill.cli.options import read_units_option, reason_option
 from tidemill.cli.output import progress_bar, say, show, show_json
-from tidemill.cli.parameter_types import reason_text
 from tidemill.domain.repair_actions import RepairAction
-from tidemill.names import RECONCILE_READ_UNITS, Lane
+from tidemill.names import Lane
 from tidemill.system import clock
 
 #: One round of work on the pass, after which the progress is shown.
@@ -49,15 +49,8 @@ _REPORTED_ACTIONS: Final = (
     metavar="MINUTES",
     help="Skip jobs that are overdue by less, or that were nudged within this time.",
 )
-@click.option(
-    "--read-units",
-    type=click.IntRange(min=10),
-    default=RECONCILE_READ_UNITS,
-    show_default=True,
-    metavar="NUMBER",
-    help="Read units per second that the scan may take from the table.",
-)
-@click.option("--reason", default="", callback=reason_text, metavar="TEXT", help="Why, for the audit entry.")
+@read_units_option("Read units per second that the scan may take from the table.")
+@reason_option()
 @click.option("--dry-run", is_flag=True, help="Count the jobs that would be nudged and change nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @click.pass_obj

@@ -20,8 +20,8 @@ from tidemill.cli.confirm import confirmed, require_confirmation
 from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import count, readable_time, timestamp, visible
 from tidemill.cli.installation import Installation
+from tidemill.cli.options import read_units_option, reason_option, yes_option
 from tidemill.cli.output import say, show, show_json, show_table
-from tidemill.cli.parameter_types import reason_text
 from tidemill.cli.restore_settings import deploy_commands, restore_settings
 from tidemill.cli.restored_table import RestoredTable
 from tidemill.domain.pauses import Scope
@@ -41,19 +41,12 @@ _NAMED: Final = 20
 
 @click.command()
 @click.argument("table_name", metavar="TABLE")
-@click.option(
-    "--read-units",
-    type=click.IntRange(min=10),
-    default=_READ_UNITS,
-    show_default=True,
-    metavar="NUMBER",
-    help="Read units per second that the scans may take from each table.",
-)
+@read_units_option("Read units per second that the scans may take from each table.", default=_READ_UNITS)
 @click.option("--jobs", type=click.File("w"), metavar="FILE", help="Write each job of the report as a line of JSON.")
 @click.option("--paused", is_flag=True, help="Leave each lane of TABLE paused, until `tidemill resume`.")
-@click.option("--reason", default="", callback=reason_text, metavar="TEXT", help="Why, for the audit entry.")
+@reason_option()
 @click.option("--dry-run", is_flag=True, help="Print the plan and the report, and change nothing.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@yes_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @click.pass_obj
 def recover(

@@ -15,9 +15,10 @@ from tidemill.cli.formatting import visible
 from tidemill.cli.given_parameters import given
 from tidemill.cli.installation import Installation
 from tidemill.cli.job_filter_options import as_options, job_filter_options, write_pace_options
+from tidemill.cli.options import reason_option, yes_option
 from tidemill.cli.output import say, show, show_json
 from tidemill.cli.own_jobs import change_own_jobs
-from tidemill.cli.parameter_types import DURATION, reason_text
+from tidemill.cli.parameter_types import DURATION
 from tidemill.cli.redrive_payload import redrive_with_payload
 from tidemill.cli.redrive_plan import MOST_PLANNED, Plan
 from tidemill.cli.redrive_run import RedriveRun, Request, say_skipped
@@ -42,15 +43,9 @@ _OF_OWN: Final = frozenset({"ids", "own", "yes", "as_json"})
 )
 @click.option("--payload", metavar="JSON|-|@FILE", help="Another payload for the one job of ID.")
 @click.option("--own", is_flag=True, help="Your own jobs, by ID, over the HTTP API.")
-@click.option(
-    "--reason",
-    default="",
-    callback=reason_text,
-    metavar="TEXT",
-    help="Why, for the history of the jobs and the audit entry.",
-)
+@reason_option("Why, for the history of the jobs and the audit entry.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and change nothing.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@yes_option
 @click.option(
     "--json", "as_json", is_flag=True, help="Print the result as one JSON object; with --own, each job as a line."
 )

@@ -14,8 +14,9 @@ from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import count, visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.operator_job import pace_of, require_success, result_of, watched
+from tidemill.cli.options import reason_option
 from tidemill.cli.output import say, show, show_json
-from tidemill.cli.parameter_types import TIMESTAMP_OR_AGE, reason_text
+from tidemill.cli.parameter_types import TIMESTAMP_OR_AGE
 from tidemill.cli.replay_count import COUNTED_FOR, counted
 from tidemill.domain.job import Job
 from tidemill.domain.submission import Submission
@@ -60,7 +61,7 @@ def _name(_: click.Context, __: click.Parameter, name: str) -> str:
     help="A second replay, also of events that a replay without this name has delivered.",
 )
 @pace_of("events")
-@click.option("--reason", default="", callback=reason_text, metavar="TEXT", help="Why, for the audit entry.")
+@reason_option()
 @click.option("--dry-run", is_flag=True, help="Count the events by reading alone, and submit no job.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation, and make no plan.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")

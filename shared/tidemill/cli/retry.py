@@ -3,12 +3,13 @@
 import click
 
 from tidemill.cli.installation import Installation
+from tidemill.cli.options import yes_option
 from tidemill.cli.own_jobs import change_own_jobs
 
 
 @click.command(hidden=True)
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@yes_option
 @click.option("--json", "as_json", is_flag=True, help="Print each resulting job as a line of JSON.")
 @click.pass_obj
 def retry(installation: Installation, ids: tuple[str, ...], *, yes: bool, as_json: bool) -> None:

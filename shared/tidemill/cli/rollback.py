@@ -11,8 +11,8 @@ from tidemill.cli.confirm import confirmed, require_confirmation
 from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import DASH, count, readable_time
 from tidemill.cli.installation import Installation
+from tidemill.cli.options import reason_option, yes_option
 from tidemill.cli.output import say, show, show_json, show_table
-from tidemill.cli.parameter_types import reason_text
 from tidemill.operator import rollback_plan
 from tidemill.operator.alias_moves import AliasesChangedError
 from tidemill.operator.rollback_plan import Move
@@ -22,9 +22,9 @@ from tidemill.operator.rollback_plan import Move
 @click.argument("functions", metavar="[FUNCTION]...", nargs=-1)
 @click.option("--to", "code", metavar="VERSION", help="The version of the code, as in log lines and `dlq summary`.")
 @click.option("--forward", is_flag=True, help="End a rollback: return to the deployed versions.")
-@click.option("--reason", default="", callback=reason_text, metavar="TEXT", help="Why, for the audit log.")
+@reason_option("Why, for the audit log.")
 @click.option("--dry-run", is_flag=True, help="Show the plan and change nothing.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@yes_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @click.pass_obj
 def rollback(

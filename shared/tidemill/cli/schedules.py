@@ -13,8 +13,9 @@ from tidemill.cli.confirm import confirmed, require_confirmation
 from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import DASH, readable_time, timestamp, visible
 from tidemill.cli.installation import Installation
-from tidemill.cli.output import say, show, show_json, show_table
-from tidemill.cli.parameter_types import UNTIL, reason_text
+from tidemill.cli.options import reason_option, yes_option
+from tidemill.cli.output import say, show, show_change, show_json, show_table
+from tidemill.cli.parameter_types import UNTIL
 from tidemill.domain.job import Job
 from tidemill.domain.pauses import Pause, Scope, Target
 from tidemill.domain.runtime_configuration import PAUSE_PREFIX
@@ -28,8 +29,6 @@ from tidemill.system import clock
 _LOOKS_BACK: Final = timedelta(days=32)
 #: About 50,000 documents, which a type that runs each minute leaves in a month.
 _MOST_PAGES: Final = 100
-_reason_option = click.option("--reason", default="", callback=reason_text, metavar="TEXT", help="Why, for the record.")
-_yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 
 
 @click.group()
@@ -68,8 +67,8 @@ def list_(installation: Installation, *, as_json: bool) -> None:
 
 @schedules.command()
 @click.argument("type_", metavar="TYPE")
-@_reason_option
-@_yes_option
+@reason_option("Why, for the record.")
+@yes_option
 @click.option("--json", "as_json", is_flag=True, help="Print the job as one JSON object.")
 @click.pass_obj
 def run(installation: Installation, type_: str, *, reason: str, yes: bool, as_json: bool) -> None:
@@ -94,9 +93,9 @@ def run(installation: Installation, type_: str, *, reason: str, yes: bool, as_js
 
 @schedules.command()
 @click.argument("type_", metavar="TYPE")
-@_reason_option
+@reason_option("Why, for the record.")
 @click.option("--until", type=UNTIL, help="The end: 2h from now, the next 14:00 UTC, or a timestamp.")
-@_yes_option
+@yes_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @click.pass_obj
 def disable(
@@ -118,13 +117,13 @@ def disable(
         return
     name = PAUSE_PREFIX + str(_target(type_))
     changed = installation.configurator.set(present, name, {}, by=installation.caller, reason=reason, until=until)
-    _show({"disabled": type_, "until": until and timestamp(until), "version": changed.version}, as_json=as_json)
+    show_change({"disabled": type_, "until": until and timestamp(until), "version": changed.version}, as_json=as_json)
 
 
 @schedules.command()
 @click.argument("type_", metavar="TYPE")
-@_reason_option
-@_yes_option
+@reason_option("Why, for the record.")
+@yes_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @click.pass_obj
 def enable(installation: Installation, type_: str, *, reason: str, yes: bool, as_json: bool) -> None:
@@ -145,7 +144,7 @@ def enable(installation: Installation, type_: str, *, reason: str, yes: bool, as
     changed = installation.configurator.remove(
         present, PAUSE_PREFIX + str(target), by=installation.caller, reason=reason
     )
-    _show({"enabled": type_, "version": changed.version}, as_json=as_json)
+    show_change({"enabled": type_, "version": changed.version}, as_json=as_json)
 
 
 def _target(type_: str) -> Target:
@@ -230,11 +229,3 @@ def _as_json(
         "next": next_ and timestamp(next_),
         "last": None if last is None else {"id": last.id, "at": timestamp(last.created_at), "state": last.state},
     }
-
-
-def _show(result: Mapping[str, Any], *, as_json: bool) -> None:
-    if as_json:
-        show_json(dict(result))
-    else:
-        (what, type_), *_ = result.items()
-        show(f"{what} {visible(type_)}")

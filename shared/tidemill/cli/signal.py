@@ -14,8 +14,8 @@ from tidemill.cli.formatting import JobView, state_text, visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.job_filter_options import as_options
 from tidemill.cli.json_input import decoded
+from tidemill.cli.options import reason_option
 from tidemill.cli.output import show, show_json
-from tidemill.cli.parameter_types import reason_text
 from tidemill.domain.signals import CAME
 from tidemill.domain.states import State
 
@@ -25,7 +25,7 @@ from tidemill.domain.states import State
 @click.argument("name", metavar="NAME")
 @click.argument("data", metavar="JSON")
 @click.option("--tenant", help="Operators: signal a job of this tenant in the table.")
-@click.option("--reason", default="", callback=reason_text, metavar="TEXT", help="Operators: why, for the audit log.")
+@reason_option("Operators: why, for the audit log.")
 @click.option("--json", "as_json", is_flag=True, help="Print the resulting job as JSON.")
 @click.pass_obj
 def signal(

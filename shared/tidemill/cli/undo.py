@@ -10,16 +10,14 @@ from tidemill.cli.dead_job_report import report
 from tidemill.cli.formatting import JobView, state_text, visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.job_filter_options import as_options
+from tidemill.cli.options import reason_option
 from tidemill.cli.output import show, show_json
-from tidemill.cli.parameter_types import reason_text
 
 
 @click.command()
 @click.argument("job_id", metavar="ID")
 @click.option("--tenant", help="Operators: undo a job of this tenant.")
-@click.option(
-    "--reason", default="", callback=reason_text, metavar="TEXT", help="Operators: why, for the audit log and the job."
-)
+@reason_option("Operators: why, for the audit log and the job.")
 @click.option("--json", "as_json", is_flag=True, help="Print the job that undoes it as JSON.")
 @click.pass_obj
 def undo(installation: Installation, *, job_id: str, tenant: str | None, reason: str, as_json: bool) -> None:

@@ -7,6 +7,7 @@ from tidemill.cli.chosen_functions import chosen_functions, require_no_deploymen
 from tidemill.cli.confirm import confirmed, require_confirmation
 from tidemill.cli.formatting import count
 from tidemill.cli.installation import Installation
+from tidemill.cli.options import yes_option
 from tidemill.cli.output import progress_bar, say, show, show_json
 from tidemill.operator.function_versions import surplus
 
@@ -16,7 +17,7 @@ from tidemill.operator.function_versions import surplus
     "--keep", default=10, show_default=True, type=click.IntRange(min=1), help="Older versions of each function to keep."
 )
 @click.option("--dry-run", is_flag=True, help="Show the number and change nothing.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@yes_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @click.pass_obj
 def versions_prune(installation: Installation, *, keep: int, dry_run: bool, yes: bool, as_json: bool) -> None:
