@@ -135,12 +135,6 @@ PROTOCOL: Final = (
         "self._update(Write.SETTLE, request, mine=lambda _: False)",
     ),
     Mutant(
-        "a release that got no answer looks like a settle",
-        modules.JOB,
-        "other = self.released_in(current) or current.state in",
-        "other = current.state in",
-    ),
-    Mutant(
         "an effect outside of the transaction",
         modules.SETTLING,
         "*puts, *orders, *effects])",
