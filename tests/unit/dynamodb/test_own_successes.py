@@ -39,6 +39,7 @@ LATER = NOW + timedelta(hours=1)
 QUEUED = a_job()
 SCHEDULED = a_job(state=State.SCHEDULED, due=LATER, run_at=LATER, burst=A_BURST)
 RUNNING = a_job(state=State.RUNNING, owner="t", attempt=1, open_runs=1, claimed_at=NOW, due=NOW + LEASE)
+RELEASED = replace(RUNNING, state=State.RETRYING, owner=None, last_owner="t", releases=1)
 PARKED = a_job(state=State.PARKED, wait=A_WAIT, due=LATER)
 DONE = a_job(state=State.SUCCEEDED, due=None, finished_at=NOW)
 DEAD = a_job(state=State.DEAD, due=None, finished_at=NOW)
@@ -108,7 +109,7 @@ SUCCESSES: dict[str, tuple[Call, list[Job]]] = {
     ),
     "release": (
         lambda store: store.release(RUNNING, now=NOW, due=NOW),
-        [replace(RUNNING, state=State.RETRYING, last_owner="t"), replace(RUNNING, last_owner="t", **A_RUN)],
+        [RELEASED, replace(RUNNING, last_owner="t", releases=1, **A_RUN)],
     ),
     "unclaim": (
         lambda store: store.unclaim(reference_to(QUEUED), token="t", now=NOW),
@@ -176,6 +177,14 @@ REFUSALS: dict[str, tuple[Call, list[Job | None]]] = {
         )
         for name in ("settle", "release")
     },
+    "settle after a release": (
+        SUCCESSES["settle"][0],
+        [RELEASED, replace(RUNNING, last_owner="t", releases=1, **A_RUN)],
+    ),
+    "release after a settle": (
+        SUCCESSES["release"][0],
+        [replace(RELEASED, releases=0), replace(RUNNING, last_owner="t", **A_RUN)],
+    ),
     "checkpoint": (
         SUCCESSES["checkpoint"][0],
         [None, replace(RUNNING, **A_RUN), replace(RUNNING, last_owner="t", **A_RUN)],
