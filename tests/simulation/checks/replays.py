@@ -4,7 +4,7 @@ import json
 from collections import defaultdict
 from typing import Final
 
-from tests.simulation.checks.table_watch import watch_jobs
+from tests.simulation.checks.table_watch import watch_items, watch_jobs
 from tests.simulation.checks.violation import (
     Item,
     number_of,
@@ -17,6 +17,7 @@ from tests.simulation.checks.violation import (
     text_of,
 )
 from tests.simulation.jobs.event_types import SOME
+from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.world import LONGEST_INDEX_LAG_MS, World
 from tidemill.application.replay import Replay
@@ -41,9 +42,14 @@ class ReplayChecks:
         self.asked: dict[str, Replay] = {}
         #: By tag, the events that have a job of it.
         self._made: dict[str, set[_Event]] = defaultdict(set)
+        #: By the key of a job of a replay, the tag and the event.
+        self._jobs: dict[str, tuple[str, _Event]] = {}
+        #: The same, of jobs that were deleted since, such as by a purge: a repeat gives their events again.
+        self._deleted: set[tuple[str, _Event]] = set()
         #: When each event succeeded, in milliseconds.
         self._succeeded_ms: dict[_Event, int] = {}
         watch_jobs(world, changed=(self._it_succeeds,), inserted=self.it_is_asked_for)
+        watch_items(world, self._it_is_deleted)
 
     def it_is_asked_for(self, key: str, after: Item) -> None:
         tag = replay_of(after)
@@ -58,8 +64,11 @@ class ReplayChecks:
         require(asked.since <= at < asked.until, _ONLY, f"{other} is of {at}: {asked}", key)
         require(state_of(event) is State.SUCCEEDED, _ONLY, f"{other} has not reached its own consumers", key)
         life = other, number_of(event, "created_at")
-        require(life not in self._made[tag], _ONCE, f"{other} has had a job of {tag}", key)
+        again = life in self._made[tag] and (tag, life) not in self._deleted
+        require(not again, _ONCE, f"{other} has had a job of {tag}", key)
         self._made[tag].add(life)
+        self._jobs[key] = tag, life
+        self._deleted.discard((tag, life))
         group = text_of(event, "group").removeprefix(f"{EVENT_TYPE}/")
         expected = f"{asked.consumer}/{group}" if group else ""
         apart = text_of(after, "lane") == "bulk" and text_of(after, "group") == expected and "useful_until" not in after
@@ -83,6 +92,10 @@ class ReplayChecks:
             )
             met = not wanted or life in self._made[tag]
             require_in_task(self._world.scheduler, met, _EACH, f"{tag} left {key}: {asked}", key)
+
+    def _it_is_deleted(self, key: str, record: Record) -> None:
+        if record.after is None and key in self._jobs:
+            self._deleted.add(self._jobs.pop(key))
 
     def _it_succeeds(self, key: str, before: Item, after: Item) -> None:
         if text_of(after, "type") == EVENT_TYPE and run_ended(before, after) and state_of(after) is State.SUCCEEDED:
