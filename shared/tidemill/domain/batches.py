@@ -13,6 +13,7 @@ from zlib import crc32
 from tidemill.domain.events import Delivery
 from tidemill.domain.job import Job
 from tidemill.domain.return_values import GiveUp
+from tidemill.domain.spans import pause_after
 from tidemill.domain.states import FINAL_STATES, State
 from tidemill.domain.submission import Submission
 from tidemill.domain.whole_cancels import CANCELLED
@@ -43,8 +44,6 @@ _TRUSTED_AFTER: Final = timedelta(minutes=1)
 _RECORDED_WITHIN: Final = timedelta(minutes=20)
 _SHORTEST_PAUSE: Final = timedelta(seconds=2)
 _LONGEST_PAUSE: Final = timedelta(minutes=15)
-#: So much of the time since the close passes between two looks.
-_PAUSE_SHARE: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,4 +204,4 @@ def to_redrive(batch: Job, jobs: Iterable[Job], *, now: datetime) -> list[Job]:
 def pause(batch: Job, closed: datetime, *, now: datetime) -> timedelta:
     """The time between two looks: it grows with the time since the close, or since a redrive."""
     since = max([closed, *(redrive.at for redrive in batch.redrives)])
-    return min(max((now - since) / _PAUSE_SHARE, _SHORTEST_PAUSE), _LONGEST_PAUSE)
+    return pause_after(now - since, shortest=_SHORTEST_PAUSE, longest=_LONGEST_PAUSE)

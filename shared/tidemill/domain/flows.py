@@ -15,6 +15,7 @@ from tidemill.domain.batches import Opening
 from tidemill.domain.events import Delivery
 from tidemill.domain.flow_place import Mark
 from tidemill.domain.job import Job
+from tidemill.domain.spans import pause_after
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
 from tidemill.domain.whole_cancels import is_cancelled
@@ -44,7 +45,6 @@ _LONGEST_PAUSE: Final = timedelta(hours=1)
 #: While others keep the groups of nodes busy. At the longest pause, the hops are enough for the longest flow.
 _SHORTEST_BUSY_PAUSE: Final = timedelta(seconds=5)
 _LONGEST_BUSY_PAUSE: Final = timedelta(minutes=2)
-_PAUSE_SHARE: Final = 4
 
 
 class OnFailure(StrEnum):
@@ -189,4 +189,4 @@ def pause(flow: Job, *, now: datetime, busy: bool = False) -> timedelta:
     `busy`: others keep the groups of some nodes busy.
     """
     shortest, longest = (_SHORTEST_BUSY_PAUSE, _LONGEST_BUSY_PAUSE) if busy else (_SHORTEST_PAUSE, _LONGEST_PAUSE)
-    return min(max((now - began_at(flow)) / _PAUSE_SHARE, shortest), longest)
+    return pause_after(now - began_at(flow), shortest=shortest, longest=longest)

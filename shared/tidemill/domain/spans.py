@@ -1,8 +1,12 @@
-"""Time spans: the check of those that a handler gives, and whether one is over."""
+"""Time spans: the check of those that a handler gives, whether one is over, and the pause between two looks."""
 
 from datetime import datetime, timedelta
+from typing import Final
 
 from tidemill.domain.time_constants import LONGEST_SPAN
+
+#: So much of the time that has passed is the pause until the next look.
+_PAUSE_SHARE: Final = 4
 
 
 def require_wait(span: timedelta, name: str) -> None:
@@ -16,3 +20,8 @@ def require_wait(span: timedelta, name: str) -> None:
 def is_within(span: timedelta, *, since: datetime, now: datetime) -> bool:
     """Whether less than `span` has passed. False if the clock was set back: no value may hold for ever."""
     return timedelta(0) <= now - since < span
+
+
+def pause_after(passed: timedelta, *, shortest: timedelta, longest: timedelta) -> timedelta:
+    """Between two looks at others that have not ended: it grows with the time that has passed."""
+    return min(max(passed / _PAUSE_SHARE, shortest), longest)

@@ -7,13 +7,12 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from tidemill.domain.job import Job
+from tidemill.domain.spans import pause_after
 
 #: The name of the signal.
 CANCELLED: Final = "cancelled"
 _SHORTEST_PAUSE: Final = timedelta(seconds=5)
 _LONGEST_PAUSE: Final = timedelta(minutes=15)
-#: So much of the time since the cancel passes between two looks.
-_PAUSE_SHARE: Final = 4
 
 
 def cancelled_at(whole: Job) -> datetime | None:
@@ -26,5 +25,5 @@ def is_cancelled(whole: Job) -> bool:
 
 def pause_of_cancelled(whole: Job, *, now: datetime) -> timedelta:
     """The time between two looks. It grows, since a job may run for hours, or be readable to another version only."""
-    since = now - (cancelled_at(whole) or now)
-    return min(max(since / _PAUSE_SHARE, _SHORTEST_PAUSE), _LONGEST_PAUSE)
+    since = cancelled_at(whole) or now
+    return pause_after(now - since, shortest=_SHORTEST_PAUSE, longest=_LONGEST_PAUSE)
