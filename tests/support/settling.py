@@ -46,7 +46,7 @@ class World:
         self.observer, self.payloads = Observer(), Undeletable()
         self.store = OneJob(current or job)
         self.release_error: Exception | None = None
-        self.store.release = self._release  # type: ignore[method-assign, assignment]
+        self.store.release = self._release  # type: ignore[method-assign, assignment]  # it answers as the test says
         context = tools(self.store, types_of(a_job_type()), Clock())  # type: ignore[arg-type]  # it needs less
         context = replace(context, pause=self.pauses.append, payloads=self.payloads)
         self.settler = Settler(reference_to(job), context, self.observer, settle=self._settle)

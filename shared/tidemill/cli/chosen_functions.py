@@ -6,12 +6,17 @@ import click
 
 from tidemill.cli.errors import CommandError
 from tidemill.cli.installation import Installation
+from tidemill.operator.deployment import FunctionStack
 from tidemill.operator.function_versions import FunctionVersions
 
 
-def chosen_functions(installation: Installation, keys: Sequence[str] = ()) -> list[FunctionVersions]:
-    """The functions with these keys, or all."""
+def chosen_functions(
+    installation: Installation, keys: Sequence[str] = (), *, to_change: bool = False
+) -> list[FunctionVersions]:
+    """The functions with these keys, or all. With `to_change`, raises `CommandError` during a deployment."""
     stacks = installation.function_stacks()
+    if to_change:
+        _require_no_deployment(stacks)
     known = {key for stack in stacks for key in stack.versions}
     if unknown := sorted(set(keys) - known):
         raise click.UsageError(f"unknown function {', '.join(unknown)}: use {', '.join(sorted(known))}")
@@ -22,9 +27,8 @@ def chosen_functions(installation: Installation, keys: Sequence[str] = ()) -> li
     return [each for each in installation.function_versions(stacks) if not keys or each.key in keys]
 
 
-def require_no_deployment(installation: Installation) -> None:
-    """Before a change of versions. Raises `CommandError` during a deployment."""
-    for stack in installation.function_stacks():
+def _require_no_deployment(stacks: Sequence[FunctionStack]) -> None:
+    for stack in stacks:
         if stack.in_progress:
             raise CommandError(
                 f"a deployment of {stack.name} goes on ({stack.status})",

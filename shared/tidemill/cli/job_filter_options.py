@@ -11,10 +11,10 @@ import click
 from tidemill.application.job_filter import JobFilter
 from tidemill.application.pace import MOST_WRITES_PER_SECOND
 from tidemill.cli.formatting import timestamp
+from tidemill.cli.options import Command
 from tidemill.cli.parameter_types import TIMESTAMP_OR_AGE
 from tidemill.domain.job import DeathReason
 
-Command = Callable[..., None]
 #: Of one audit entry, which is one item: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Limits.html
 _MOST_IDS: Final = 100
 

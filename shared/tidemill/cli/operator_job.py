@@ -10,8 +10,7 @@ import click
 from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import visible, visible_lines
 from tidemill.cli.installation import Installation
-from tidemill.cli.job_filter_options import Command
-from tidemill.cli.options import read_units_option
+from tidemill.cli.options import Command, read_units_option
 from tidemill.cli.output import say
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import Job

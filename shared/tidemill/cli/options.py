@@ -1,27 +1,27 @@
 """Options that many commands have in the same words."""
 
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Final
 
 import click
 
 from tidemill.cli.parameter_types import reason_text
 from tidemill.names import RECONCILE_READ_UNITS
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
+Command = Callable[..., None]
 
 #: Passes `yes`.
 yes_option: Final = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 
 
-def reason_option(why: str = "Why, for the audit entry.") -> Callable[[_Command], _Command]:
+def reason_option(why: str = "Why, for the audit entry.") -> Callable[[Command], Command]:
     """Passes `reason`, which is empty if it is not given."""
     return click.option("--reason", default="", callback=reason_text, metavar="TEXT", help=why)
 
 
 def read_units_option(
     what: str = "Read units per second that the scan may take.", *, default: int = RECONCILE_READ_UNITS
-) -> Callable[[_Command], _Command]:
+) -> Callable[[Command], Command]:
     """Passes `read_units`: those that a scan may take in a second."""
     return click.option(
         "--read-units",

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from tidemill.cli.audit import audited
-from tidemill.cli.chosen_functions import chosen_functions, require_no_deployment
+from tidemill.cli.chosen_functions import chosen_functions
 from tidemill.cli.confirm import confirmed, require_confirmation
 from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import DASH, count, readable_time
@@ -52,7 +52,6 @@ def rollback(
     if code and forward:
         raise click.UsageError("--to and --forward exclude each other")
     require_confirmation(yes=yes or dry_run, alternative=", or --dry-run to see the plan")
-    require_no_deployment(installation)
     moves = [move for move in _plan(installation, functions, code, forward=forward) if move.needed]
     _refuse_another_table(moves)
     result: dict[str, Any] = {"dry_run": dry_run, "moves": [_as_json(move) for move in moves]}
@@ -84,7 +83,7 @@ def rollback(
 
 
 def _plan(installation: Installation, keys: tuple[str, ...], code: str | None, *, forward: bool) -> list[Move]:
-    functions = chosen_functions(installation, keys)
+    functions = chosen_functions(installation, keys, to_change=True)
     if forward:
         return rollback_plan.forward(functions)
     if code:

@@ -3,7 +3,7 @@
 import click
 
 from tidemill.cli.audit import audited
-from tidemill.cli.chosen_functions import chosen_functions, require_no_deployment
+from tidemill.cli.chosen_functions import chosen_functions
 from tidemill.cli.confirm import confirmed, require_confirmation
 from tidemill.cli.formatting import count
 from tidemill.cli.installation import Installation
@@ -27,9 +27,10 @@ def versions_prune(installation: Installation, *, keep: int, dry_run: bool, yes:
     deployed version, the one that runs and the newest --keep older ones stay, for `tidemill rollback`.
     """
     require_confirmation(yes=yes or dry_run, alternative=", or --dry-run to see the plan")
-    require_no_deployment(installation)
     old = [
-        (function, version) for function in chosen_functions(installation) for version in surplus(function, keep=keep)
+        (function, version)
+        for function in chosen_functions(installation, to_change=True)
+        for version in surplus(function, keep=keep)
     ]
     deleted = 0
     if old and not dry_run:
