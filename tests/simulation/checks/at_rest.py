@@ -300,14 +300,9 @@ class AtRestChecks:
                 tried_ms = owed_ms.get(owed_advance(tenant, name), 0)
                 late_ms = change.at_ms - max(ended_ms[group], waits_ms[change.key], tried_ms)
                 soon = late_ms <= _GROUP_GOES_ON_WITHIN_MS or f"the group {name} of {tenant}" in self._world.unreadable
-                soon = soon or change.at_ms - self._wake_died_ms(change.at_ms) <= _GROUP_GOES_ON_WITHIN_MS
+                died_ms = self._world.trace.last_death_ms("wake", change.at_ms)
+                soon = soon or change.at_ms - died_ms <= _GROUP_GOES_ON_WITHIN_MS
                 require(soon, "every group goes on", f"it was queued {late_ms // 1000} s late", change.key)
-
-    def _wake_died_ms(self, until_ms: int) -> int:
-        """When the last call of wake until then was killed, or raised an error."""
-        lines = self._world.trace.lines
-        died = (ms for ms, by, what in lines if ms <= until_ms and by.startswith("wake ") and what.startswith("*"))
-        return max(died, default=0)
 
     def no_owed_work_remains(self) -> None:
         for (key,), item in self._world.jobs.items.items():

@@ -33,6 +33,8 @@ _SHORT_LAG_MS: Final = 1_000
 _MOST_HOLDS: Final = 3
 #: With any of these, a slot may be idle or a job late through no fault of the line.
 _SLOW: Final = (*LOSSES, Fault.CLOCK_FAR_OFF, Fault.DEPLOYED)
+#: From a call of wake that died to the one that releases the jobs of all lines.
+_WAKES_WITHIN_MS: Final = 2 * _SPARSE_WAKES_MS
 #: From the end of a run's time to that of its process.
 _ENDS_WITHIN_MS: Final = 1_000
 
@@ -150,6 +152,9 @@ class ParkedJobChecks:
         # An operator may forget a pause until the faults have stopped, and a deployment may leave a job file broken.
         soon = soon or released["wait"]["M"]["cause"]["S"] in {Cause.PAUSE, Cause.TYPE}
         soon = soon or is_newer(released)
+        # Each call of wake may die for a day.
+        now_ms = self._world.scheduler.now_ms
+        soon = soon or now_ms - self._world.trace.last_death_ms("wake", now_ms) <= _WAKES_WITHIN_MS
         require(soon, "no parked job stands still", f"it waited for {waited_ms // 1000} s", key)
 
     def jobs_are_released_in_order(self, key: str, released: Item) -> None:

@@ -14,6 +14,7 @@ from tests.simulation.checks.violation import (
     run_ended,
     state_of,
     text_of,
+    unused_signals,
     wait_began,
     waits_alone,
 )
@@ -78,7 +79,7 @@ class SignalChecks:
             self._claimed[text_of(after, "owner")] = Claimed(
                 by=task.process.name if task else "",
                 attempt=number_of(after, "attempt"),
-                signals=unused(after),
+                signals=unused_signals(after),
                 waited_for=text_of(map_of(after, "awaited"), "name") or None,
             )
 
@@ -105,13 +106,17 @@ class SignalChecks:
         require(closed or not late, "a late signal changes nothing", f"a {state_of(before)} job got one", key)
 
     def a_signal_wakes(self, key: str, before: Item, after: Item) -> None:
-        """At once, if the job is parked for it or at the end of that wait. Any other job stays as it is."""
+        """At once, if the job is parked for it or at the end of that wait. Any other job stays as it is.
+
+        A pause that has ended leaves its line in the job, which is queued for the end of its wait again.
+        """
         was, now = maps_of(before, "signals"), maps_of(after, "signals")
         if len(now) == len(was):
             return
         awaited, last = map_of(before, "awaited"), now[-1]
         waits = text_of(awaited, "name") == text_of(last, "name") and before.get("due") == awaited["until"]
-        at_rest = state_of(before) is State.QUEUED and not {"wait", "holds"} & before.keys()
+        free = text_of(map_of(before, "wait"), "cause") in {"", "pause"} and "holds" not in before
+        at_rest = state_of(before) is State.QUEUED and free
         waits = waits and (waits_alone(before) or at_rest)
         step = number_of(after, "generation") - number_of(before, "generation")
         woken = step == 1 and state_of(after) is State.QUEUED and after["due"] == last["at"]
@@ -127,13 +132,13 @@ class SignalChecks:
             return
         name = text_of(map_of(after, "awaited"), "name")
         claimed = self._claimed[text_of(before, "owner")]
-        came = name in unused(before) and (name not in claimed.signals or claimed.waited_for != name)
+        came = name in unused_signals(before) and (name not in claimed.signals or claimed.waited_for != name)
         if self._unsure:
             # It may have seen a signal that came just after its claim.
-            came = came and name in unused(after)
+            came = came and name in unused_signals(after)
         soon = number_of(after, "due") <= self._world.scheduler.now_ms + self._skew_ms
         require(not came or (state_of(after) is State.QUEUED and soon), _KEPT, f"it waits for {name}", key)
-        again = name in unused(after) and not came
+        again = name in unused_signals(after) and not came
         require(not again, _ONCE, f"it waits for {name}, which it has", key)
         at_end = came or after["due"] == map_of(after, "awaited")["until"]
         require(at_end, "no waiter sleeps beyond its timeout", f"due {after['due']}", key)
@@ -165,7 +170,7 @@ class SignalChecks:
         require(not died or (asks and times == _MOST_WAITS), "a missing input is bounded", f"dead after {times}", key)
         claimed = self._claimed.get(text_of(before, "owner"))
         name = text_of(awaited, "name")
-        came = died and claimed is not None and name in unused(before) and name not in claimed.signals
+        came = died and claimed is not None and name in unused_signals(before) and name not in claimed.signals
         # If the answer of the claim was lost, the run may have seen a signal that came just after it.
         require(not came or self._unsure, _KEPT, f"dead for lack of {name}, which came during its last run", key)
 
@@ -204,13 +209,6 @@ def _died_open(item: Item) -> bool:
     names = {text_of(one, "name") for one in maps_of(item, "signals")}
     batch = text_of(item, "type") == BATCH_TYPE and not names & {CLOSED, CANCELLED}
     return batch and state_of(item) is State.DEAD
-
-
-def unused(item: Item) -> dict[str, Any]:
-    """The signals that a run may take, by name."""
-    return {
-        text_of(one, "name"): json.loads(text_of(one, "data")) for one in maps_of(item, "signals") if "used" not in one
-    }
 
 
 __all__ = ["Sent", "SignalChecks"]

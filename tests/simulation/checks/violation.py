@@ -85,6 +85,13 @@ def waits_alone(item: Item | None) -> bool:
     return text_of(item, "state") == State.PARKED and text_of(wait, "cause") in {"signal", "input"}
 
 
+def unused_signals(item: Item) -> dict[str, Any]:
+    """The signals that a run may take, by name."""
+    return {
+        text_of(one, "name"): json.loads(text_of(one, "data")) for one in maps_of(item, "signals") if "used" not in one
+    }
+
+
 def wait_began(before: Item, after: Item) -> bool:
     """Whether this end of a run began a wait. Another one may only say that the next wait is not in a row."""
     was, now = ({**map_of(item, "awaited"), "times": None} for item in (before, after))

@@ -48,6 +48,11 @@ class Trace:
         recent = itertools.takewhile(lambda change: change.at_ms >= since_ms, reversed(self.changes))
         return any(change.key == key for change in recent)
 
+    def last_death_ms(self, function: str, until_ms: int) -> int:
+        """When a call of this function last was killed or raised an error, until then. 0 for none."""
+        deaths = (ms for ms, by, what in self.lines if by.startswith(f"{function} ") and what.startswith("*"))
+        return max((ms for ms in deaths if ms <= until_ms), default=0)
+
     def hash(self) -> str:
         digest = hashlib.blake2b(digest_size=16)
         for line in self.lines:
