@@ -93,7 +93,9 @@ class UndoChecks:
         same = same and after.get("group") in groups
         require(same, "an undo is what its job recorded", f"{after} undoes {done}", key)
         undos = self._undos[other, number_of(done, "created_at")]
-        standing = {undo for undo in undos if state_of(self._world.jobs.items.get((undo,))) not in WITHOUT_EFFECT}
+        # One that was cancelled and then purged does not stand either.
+        now_ms = self._world.scheduler.now_ms
+        standing = {undo for undo in undos if state_of(self._at(undo, now_ms)) not in WITHOUT_EFFECT}
         require(not standing, _ONCE, f"{standing} undo {other}, too", key)
         undos.add(key)
 
