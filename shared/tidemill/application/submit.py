@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
+from tidemill.application.built_in_types import require_submittable
 from tidemill.application.bursts import burst_of
 from tidemill.application.job_ids import (
     RESERVED_KEYS,
@@ -37,7 +38,7 @@ from tidemill.domain.errors import (
 )
 from tidemill.domain.events import Delivery, Publication
 from tidemill.domain.flow_place import FlowPlace
-from tidemill.domain.flows import FlowStart, NodeStart
+from tidemill.domain.flows import NodeStart
 from tidemill.domain.job import Job
 from tidemill.domain.outcomes import state_until
 from tidemill.domain.pauses import CATCH_UP_TAG
@@ -284,23 +285,15 @@ class Submit:
             raise refused
         return replay(job, body_hash)
 
-    def _type_of(self, submission: Submission) -> JobType:
+    def _type_of(self, submission: Submission, tenant: str) -> JobType:
         if isinstance(submission, Delivery):
             return _as_delivered(submission)
-        if submission.type == EVENT_TYPE and not isinstance(submission, Publication):
-            # It names the lanes of the consumers' jobs, which a caller may not choose.
-            raise InvalidPayloadError([Fault("/type", "publish the event instead")])
-        if submission.type == BATCH_TYPE and not isinstance(submission, Opening):
-            # Its callbacks have been checked.
-            raise InvalidPayloadError([Fault("/type", "open a batch instead")])
-        if submission.type == FLOW_TYPE and not isinstance(submission, FlowStart):
-            # Its nodes have been checked.
-            raise InvalidPayloadError([Fault("/type", "start a flow instead")])
+        require_submittable(submission, tenant=tenant)
         return self.job_types.get(submission.type)
 
     def _prepare(self, submission: Submission, *, tenant: str, trace: str, new_id: NewToken) -> Job:
         """Of a submission whose members have their types."""
-        job_type = self._type_of(submission)
+        job_type = self._type_of(submission, tenant)
         now = self._clock()
         payload, value = checked(submission, job_type, now=now)
         unique = submission.unique or (Unique(period=job_type.unique) if job_type.unique else None)

@@ -21,7 +21,17 @@ from tidemill.domain.job import Job
 from tidemill.domain.pauses import CATCH_UP_TAG
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission, Unique
-from tidemill.names import BATCH_TYPE, EVENT_TYPE, FLOW_TYPE, SCHEDULE_TENANT, Lane
+from tidemill.names import (
+    BATCH_TYPE,
+    EVENT_TYPE,
+    FLOW_TYPE,
+    MIGRATION_TENANT,
+    MIGRATION_TYPE,
+    REPLAY_TENANT,
+    REPLAY_TYPE,
+    SCHEDULE_TENANT,
+    Lane,
+)
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 EAST = timezone(timedelta(hours=2))
@@ -31,7 +41,7 @@ TYPES = types_of(
     replace(a_job_type(name="test.blocking"), blocks=True, retention=DAY),
     replace(a_job_type(name="test.aged"), max_age=HOUR),
     replace(a_job_type(name="test.daily"), unique=DAY),
-    *(a_job_type(name=name) for name in (EVENT_TYPE, BATCH_TYPE, FLOW_TYPE)),
+    *(a_job_type(name=name) for name in (EVENT_TYPE, BATCH_TYPE, FLOW_TYPE, MIGRATION_TYPE, REPLAY_TYPE)),
 )
 PARENT = a_job(id="parent", trace="of the parent", hops=3)
 
@@ -149,12 +159,21 @@ def test_a_debounced_job_is_due_when_its_burst_is_quiet() -> None:
         (EVENT_TYPE, "publish the event instead"),
         (BATCH_TYPE, "open a batch instead"),
         (FLOW_TYPE, "start a flow instead"),
+        (MIGRATION_TYPE, "operators run `tidemill migrate` instead"),
+        (REPLAY_TYPE, "operators run `tidemill replay` instead"),
     ],
 )
 def test_the_types_of_the_engine_are_not_submitted_as_jobs(type_name: str, says: str) -> None:
     with pytest.raises(InvalidPayloadError) as refused:
         prepared(Submission(type=type_name))
     assert [(fault.path, fault.message) for fault in refused.value.faults] == [("/type", says)]
+
+
+@pytest.mark.parametrize(("type_name", "tenant"), [(MIGRATION_TYPE, MIGRATION_TENANT), (REPLAY_TYPE, REPLAY_TENANT)])
+def test_a_command_of_an_operator_submits_its_type_as_its_own_tenant(type_name: str, tenant: str) -> None:
+    assert prepared(Submission(type=type_name), tenant=tenant).type == type_name
+    with pytest.raises(InvalidPayloadError):
+        prepared(Submission(type=type_name), tenant={MIGRATION_TENANT: REPLAY_TENANT}.get(tenant, MIGRATION_TENANT))
 
 
 @pytest.mark.parametrize(
