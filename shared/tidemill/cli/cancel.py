@@ -10,10 +10,10 @@ from tidemill.cli.any_tenant import NoSuchJobError
 from tidemill.cli.audit import audited
 from tidemill.cli.bulk_change import BulkChange
 from tidemill.cli.confirm import require_confirmation
-from tidemill.cli.dead_job_report import report
 from tidemill.cli.formatting import JobView
 from tidemill.cli.installation import Installation
 from tidemill.cli.job_filter_options import as_options, job_filter_options, write_pace_options
+from tidemill.cli.job_report import report
 from tidemill.cli.options import read_units_option, reason_option, yes_option
 from tidemill.cli.own_jobs import change_jobs, change_own_jobs
 from tidemill.cli.scanned_jobs import scanned_jobs

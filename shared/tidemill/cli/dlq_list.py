@@ -7,11 +7,11 @@ from datetime import datetime
 import click
 
 from tidemill.application.job_filter import ANY_JOB, JobFilter
-from tidemill.cli.dead_job_report import ended_at, error_class, reason, report
 from tidemill.cli.errors import report_unreadable
 from tidemill.cli.formatting import age, count
 from tidemill.cli.installation import Installation
 from tidemill.cli.job_filter_options import death_option
+from tidemill.cli.job_report import ended_at, error_class, reason, report
 from tidemill.cli.output import ID_WIDTH, MIN_TABLE_WIDTH, console, new_table, plain_table, say, show_json, tall_cell
 from tidemill.domain.job import DeathReason, Job
 from tidemill.system import clock

@@ -9,10 +9,10 @@ from typing import Final
 import click
 
 from tidemill.cli.any_tenant import one_tenant
-from tidemill.cli.dead_job_report import reason, report
 from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import DASH, age, readable_time, visible
 from tidemill.cli.installation import Installation
+from tidemill.cli.job_report import reason, report
 from tidemill.cli.output import show, show_json
 from tidemill.domain.history import Transition
 from tidemill.domain.job import AttemptError, Job, Redrive

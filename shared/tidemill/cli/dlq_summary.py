@@ -10,10 +10,10 @@ import click
 
 from tidemill.application.error_fingerprint import job_fingerprint
 from tidemill.application.job_filter import JobFilter
-from tidemill.cli.dead_job_report import ended_at
 from tidemill.cli.errors import report_unreadable
 from tidemill.cli.formatting import DASH, age, count, timestamp, visible
 from tidemill.cli.installation import Installation
+from tidemill.cli.job_report import ended_at
 from tidemill.cli.output import ID_WIDTH, MIN_TABLE_WIDTH, console, new_table, plain_table, say, show_json, tall_cell
 from tidemill.domain.job import Job
 from tidemill.system import clock

@@ -4,8 +4,8 @@ import click
 
 from tidemill.cli.any_tenant import read
 from tidemill.cli.api_call import call, job_path
-from tidemill.cli.dead_job_report import report
 from tidemill.cli.installation import Installation
+from tidemill.cli.job_report import report
 from tidemill.cli.output import show_json
 
 

@@ -12,10 +12,10 @@ import click
 from tidemill.application.job_filter import JobFilter
 from tidemill.application.job_view import summary
 from tidemill.cli.any_tenant import read, tenant_of
-from tidemill.cli.dead_job_report import error_class
 from tidemill.cli.errors import CommandError, report_unreadable, report_unreadable_item
 from tidemill.cli.formatting import count
 from tidemill.cli.installation import Installation
+from tidemill.cli.job_report import error_class
 from tidemill.cli.job_table import show_jobs
 from tidemill.cli.output import say, show_json
 from tidemill.domain.job import Job

@@ -9,10 +9,10 @@ from tidemill.application.job_filter import JobFilter
 from tidemill.cli.any_tenant import NoSuchJobError
 from tidemill.cli.api_call import call, job_path
 from tidemill.cli.audit import audited
-from tidemill.cli.dead_job_report import report
 from tidemill.cli.formatting import JobView, state_text, visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.job_filter_options import as_options
+from tidemill.cli.job_report import report
 from tidemill.cli.json_input import decoded
 from tidemill.cli.options import reason_option
 from tidemill.cli.output import show, show_json

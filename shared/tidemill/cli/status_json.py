@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from tidemill.cli.dead_job_report import error_class
 from tidemill.cli.formatting import timestamp
 from tidemill.cli.held_lines_report import breaker_as_json, lowered_as_json
+from tidemill.cli.job_report import error_class
 from tidemill.cli.status_alarms import as_json as alarms_as_json
 from tidemill.cli.status_report import blocked_groups
 from tidemill.domain.governor import Governed

@@ -9,9 +9,9 @@ from typing import Final
 
 from tidemill.cli import status_alarms
 from tidemill.cli.blocks import RED, YELLOW, Block, Line, Table
-from tidemill.cli.dead_job_report import error_class
 from tidemill.cli.formatting import DASH, age, because, count, readable_time, set_by
 from tidemill.cli.held_lines_report import breaker_lines, lowered_lines, shown_number
+from tidemill.cli.job_report import error_class
 from tidemill.domain.governor import GOVERNOR_SETTING, Governed
 from tidemill.domain.job import Job
 from tidemill.domain.overrides import Override

@@ -5,7 +5,7 @@ from typing import Any
 from tests.simulation.actors.operator_objects import backfiller, purger
 from tests.simulation.stories.stage import BOB, TENANT, Mishap, Stage
 from tidemill import composition
-from tidemill.cli.dead_job_report import report
+from tidemill.cli.job_report import report
 
 
 def _books(stage: Stage, key: str = "one", group: str | None = None, **plan: Any) -> str:
