@@ -249,7 +249,7 @@ class Dashboard(Construct):
                 publisher.function.function.metric("IteratorAge", label="age", statistic="Maximum"),
             ),
             _graph(
-                "unpublished records, unreadable items",
+                "not published, not read, not accepted",
                 publisher.failures.metric_approximate_number_of_messages_visible(
                     label="in the failure queue", statistic="Maximum"
                 ),
