@@ -51,7 +51,9 @@ class DispatchChecks:
     def _changed(self, record: Record) -> None:
         if record.after and "state" in record.after:
             after, key = record.after, record.keys["pk"]["S"]
-            now = (text_of(after, "state"), number_of(after, "generation"), number_of(after, "due"))
+            # A submission that moves its burst sends no message: that of the dispatch may still be on its way.
+            due_ms = 0 if "burst" in after else number_of(after, "due")
+            now = (text_of(after, "state"), number_of(after, "generation"), due_ms)
             if self._since.get(key, (None, 0))[0] != now:
                 self._since[key] = now, self._now_ms
 
