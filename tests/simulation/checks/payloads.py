@@ -17,6 +17,8 @@ from tidemill.names import FLOW_TYPE, PAYLOADS_PREFIX
 #: Prefixes of an item and a file, as `tidemill.dynamodb.payloads` writes them.
 _ITEM: Final = "!payload#"
 _FILE: Final = "file/"
+#: No invocation lasts longer.
+_INVOCATION_MS: Final = 15 * 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +47,15 @@ class PayloadChecks:
         world.s3.put_watchers.append(self._written)
 
     def at_rest(self) -> bool:
-        """Whether only files remain that no document names: a lifecycle rule of the bucket deletes those."""
+        """Whether only files remain that no document names: a lifecycle rule of the bucket deletes those.
+
+        The first submission of a world may still be under way, and name its file then.
+        """
+        latest_ms = self._world.scheduler.now_ms - _INVOCATION_MS
         return all(
-            self._of_a_flow(place) or (place.startswith(_FILE) and place not in self._named) for place in self._stored()
+            self._of_a_flow(place)
+            or (place.startswith(_FILE) and place not in self._named and self._writers[place].at_ms <= latest_ms)
+            for place in self._stored()
         )
 
     def at_end(self) -> None:
