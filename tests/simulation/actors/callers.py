@@ -10,7 +10,7 @@ from tests.simulation.actors.api_gateway import ACCEPTED, BROKEN, CONFLICT, OK, 
 from tests.simulation.actors.batched_jobs import batched_jobs
 from tests.simulation.actors.bookings import bookings
 from tests.simulation.actors.deliveries import deliveries
-from tests.simulation.actors.stepwise_jobs import stepwise_jobs
+from tests.simulation.actors.stepwise_jobs import rolled_back_jobs, stepwise_jobs
 from tests.simulation.checks.violation import has_expired, require_in_task
 from tests.simulation.jobs.odd_values import ODD_VALUES
 from tests.simulation.world.faults import Fault
@@ -196,6 +196,10 @@ def further_submissions(world: World) -> list[PlannedSubmission]:
     planned = [PlannedSubmission(TENANTS[0], one, world.scheduler.now_ms + random.randint(0, 5_000)) for one in made]
     timed = [*bookings(world.seed), *stepwise_jobs(world.seed), *batched_jobs(world.seed)]
     planned += [PlannedSubmission(TENANTS[0], one, world.scheduler.now_ms + at_ms) for at_ms, one in timed]
+    planned += [
+        PlannedSubmission(TENANTS[0], one, max(at_ms, world.scheduler.now_ms))
+        for at_ms, one in rolled_back_jobs(world.seed, world.rollout)
+    ]
     return planned + [
         PlannedSubmission(TENANTS[number % 2], one, world.scheduler.now_ms + at_ms)
         for number, (at_ms, one) in enumerate(deliveries(world.seed))

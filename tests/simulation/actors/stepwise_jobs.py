@@ -3,12 +3,16 @@
 from random import Random
 from typing import Final
 
+from tests.simulation.world.code_versions import Rollout
 from tidemill.domain.submission import Submission
 
 #: Share of seeds with such jobs, and their number.
 _STEPWISE: Final = 0.3
 _JOBS: Final = 3
 _WITHIN_MS: Final = 5_000
+#: Jobs that a rollback meets, and how long before it the first ones come.
+_ROLLED_BACK_JOBS: Final = 5
+_BEFORE_ROLLBACK_MS: Final = 20_000
 
 
 def stepwise_jobs(seed: int) -> list[tuple[int, Submission]]:
@@ -32,3 +36,22 @@ def _job(random: Random, number: int) -> Submission:
         key=f"steps-{number}",
         group=random.choice([None, None, "steps"]),
     )
+
+
+def rolled_back_jobs(seed: int, rollout: Rollout) -> list[tuple[int, Submission]]:
+    """Time of the world, and the submission: of jobs that record a step which the version before does not know."""
+    if rollout.back_ms is None:
+        return []
+    random = Random(f"rolled back steps {seed}")
+    first_ms, last_ms = rollout.back_ms - _BEFORE_ROLLBACK_MS, rollout.back_ms + rollout.takes_ms
+    return [
+        (
+            random.randint(first_ms, last_ms),
+            Submission(
+                type="sim.lengthened",
+                payload={"fails": random.choice([2, 2, 9]), "seconds": random.choice([0, 1, 9]), "count": 1},
+                key=f"rolled-back-{number}",
+            ),
+        )
+        for number in range(_ROLLED_BACK_JOBS)
+    ]

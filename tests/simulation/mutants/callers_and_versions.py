@@ -136,6 +136,12 @@ OUTSIDE: Final = (
         "            return self.left_to_another_version(job, self._unknown)\n",
     ),
     Mutant(
+        "a step that another version added ends the job",
+        modules.STEPS,
+        "if version and other else None",
+        "if version and other and False else None",
+    ),
+    Mutant(
         "wake never hears of a broken job file",
         modules.GATES,
         "        self._context.limits.list_line(line, rate, job=(job.tenant, job.id), now=now)\n",

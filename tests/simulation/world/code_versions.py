@@ -65,14 +65,15 @@ class Code:
         return SCHEMA_VERSION + int(self.environment.get(_DOCUMENTS_AHEAD, 0))
 
 
-def _packages(*names: str) -> dict[str, str]:
+def _code(name: str, *packages: str, **variables: str) -> Code:
     engine = (EVENT_PACKAGE, BATCH_PACKAGE, FLOW_PACKAGE)
-    return {Env.JOB_PACKAGES: ",".join([*(f"tests.simulation.{name}" for name in names), *engine])}
+    job_packages = ",".join([*(f"tests.simulation.{package}" for package in packages), *engine])
+    return Code(name, {Env.CODE_VERSION: name, Env.JOB_PACKAGES: job_packages, **variables})
 
 
 #: Index shards that the present and the next version write. Reads query as many as the larger number.
 INDEX_SHARDS: Final = (2, 5)
-PRESENT: Final = Code("present", _packages("jobs", "jobs_present") | {Env.INDEX_SHARDS: str(min(INDEX_SHARDS))})
+PRESENT: Final = _code("present", "jobs", "jobs_present", **{Env.INDEX_SHARDS: str(min(INDEX_SHARDS))})
 
 
 def next_code(documents_ahead: int, messages_ahead: int, *, broken: bool = False) -> Code:
@@ -83,7 +84,7 @@ def next_code(documents_ahead: int, messages_ahead: int, *, broken: bool = False
         _MARKS: "true",
         Env.INDEX_SHARDS: str(max(INDEX_SHARDS)),
     }
-    return Code("next", _packages("jobs", "jobs_broken" if broken else "jobs_next") | ahead)
+    return _code("next", "jobs", "jobs_broken" if broken else "jobs_next", **ahead)
 
 
 class Rollout:
@@ -99,7 +100,8 @@ class Rollout:
         self._begins_ms = 0
         #: Duration of the deployment, during which jobs are submitted; 0 without one.
         self.takes_ms = 0
-        self._back_ms: int | None = None
+        #: When the first function goes back, if one does.
+        self.back_ms: int | None = None
         #: Whether the deployment is rolled back while documents of the next version remain.
         self.rolled_back = False
         #: By name, when it changes to the next version, and when it goes back, if so.
@@ -126,7 +128,7 @@ class Rollout:
             self._broken = next_code(*ahead, broken=True)
             self._fixed_ms = self._begins_ms + random.choice(_FIXED_WITHIN_MS)
         if self._faults.draws(Fault.ROLLED_BACK):
-            self._back_ms = self._begins_ms + random.randint(0, random.choice(_BACK_WITHIN_MS))
+            self.back_ms = self._begins_ms + random.randint(0, random.choice(_BACK_WITHIN_MS))
             self.rolled_back = True
         self.final_versions = [PRESENT if self.rolled_back else self._next]
 
@@ -137,14 +139,14 @@ class Rollout:
     def deploy_again(self) -> None:
         """Deploy the rolled-back version once more, for good."""
         if self._next is not None:
-            self._begins_ms, self._back_ms, self._broken = self._scheduler.now_ms, None, None
+            self._begins_ms, self.back_ms, self._broken = self._scheduler.now_ms, None, None
             self._moments.clear()
             self.final_versions.append(self._next)
 
     def ends_ms(self) -> int:
         """When every process has its final version."""
         fixed_ms = self._fixed_ms if self._broken else 0
-        return max(self._back_ms or self._begins_ms, fixed_ms) + self.takes_ms
+        return max(self.back_ms or self._begins_ms, fixed_ms) + self.takes_ms
 
     @property
     def broken(self) -> bool:
@@ -175,7 +177,7 @@ class Rollout:
     def _drawn(self, name: str) -> tuple[int, int | None]:
         random = self._scheduler.random
         forward_ms = self._begins_ms + (0 if name == FIRST else random.randint(0, self.takes_ms))
-        back_ms = None if self._back_ms is None else self._back_ms + random.randint(0, self.takes_ms)
+        back_ms = None if self.back_ms is None else self.back_ms + random.randint(0, self.takes_ms)
         return self._moments.setdefault(name, (forward_ms, back_ms))
 
 
