@@ -2,7 +2,8 @@
 
 Seeds explore far and cover each place thinly. The small scope stays small and covers everything. A schedule is an order
 of calls to AWS and the fate of each call. Each schedule of a scenario runs from the beginning in a world of its own,
-with the checks of the seeds. At its end every job must have ended as the scenario allows, without reconcile.
+with the checks of the seeds. Once nothing moves, wake is called at most three times. Then every job must have ended as
+the scenario allows, without reconcile.
 
 Choices. At each moment every invocation and every tool waits before its next call. Any of them may be next, and its
 call gets any of these fates (`participants.py`): answered; its process killed before or after it; the response lost and

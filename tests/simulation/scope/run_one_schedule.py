@@ -2,9 +2,10 @@
 
 import traceback
 from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import Final
+from typing import Final, TypeVar
 from unittest.mock import patch
 
 from tests.simulation.checks.all_checks import Checks, Violation
@@ -23,10 +24,15 @@ from tests.simulation.scope.touched_items import Sleeping, Step
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.task_scheduler import StalledError
 from tests.simulation.world.world import World
-from tidemill.dynamodb import groups
+from tidemill.dynamodb import bursts, groups, job_store
+from tidemill.dynamodb.transactions import Part, RefusedError
+from tidemill.names import WAKE_INTERVAL_SECONDS, WAKE_PART, WAKE_PARTS
 
+_Result = TypeVar("_Result")
 #: Long after the last message of a killed worker has returned.
 _LONGEST_MS: Final = 86_400_000
+#: Calls of wake, a minute apart, once nothing else moves.
+_MOST_WAKES: Final = 3
 #: Time for the setup before a scenario begins.
 _SETUP_MS: Final = 20_000
 
@@ -50,17 +56,18 @@ def run_schedule(scenario: Scenario, branch: Branch, seen: VisitedStates, *, mos
     """Adds the new states of this schedule to `seen`."""
     choices = Choices(branch, most_faults=most_faults)
     director = Director(choices, directed=scenario.directed, independent=scenario.independent, fates=scenario.fates)
-    with (
-        # A write that is tried again in place equals a call that is held for longer.
-        patch.object(groups, "TRIED_FOR", timedelta(0)),
-        World(
-            0,
-            SmallDeployment(batch_size=scenario.batch_size),
-            scheduler=director,
-            faults=ChosenFaults(director.random, director),
-            sdk=HeldSdk,
-        ) as world,
-    ):
+    with ExitStack() as stack:
+        for module in (bursts, groups, job_store):
+            stack.enter_context(patch.object(module, "retried", _retried))
+        world = stack.enter_context(
+            World(
+                0,
+                SmallDeployment(batch_size=scenario.batch_size),
+                scheduler=director,
+                faults=ChosenFaults(director.random, director),
+                sdk=HeldSdk,
+            )
+        )
         checks = Checks(world)
         setup = ScenarioSetup(world, director, checks.flows)
         violation, pruned = None, False
@@ -83,6 +90,20 @@ def run_schedule(scenario: Scenario, branch: Branch, seen: VisitedStates, *, mos
         )
 
 
+def _retried(attempt: Callable[[], _Result]) -> _Result:
+    """As `groups.retried`, for which no short pause moves the clock.
+
+    A write that others have outrun reads and writes again. One in conflict gives up at once: to wait for the end of the
+    conflict equals a call that is held for longer.
+    """
+    while True:
+        try:
+            return attempt()
+        except RefusedError as refused:
+            if refused.of(Part.OWN) or refused.of(Part.BATCH):
+                raise
+
+
 class _ScheduleRun:
     """Runs one schedule step by step."""
 
@@ -96,6 +117,7 @@ class _ScheduleRun:
         self._fingerprint = Fingerprint(setup.world, setup.director)
         self._tracker = Tracker(setup.world, setup.director)
         self._director.asked = self._tracker.reads
+        self._wakes_left = _MOST_WAKES
 
     def run(self) -> bool:
         """False if the schedule was pruned. Raises `Violation`."""
@@ -114,15 +136,28 @@ class _ScheduleRun:
                 if chosen is None:
                     return False
                 sleeping = self._taken(chosen)
-            elif self._at_rest() or director.next_ms is None or director.next_ms > ends_ms:
+            elif self._at_rest():
                 break
+            elif director.next_ms is None or director.next_ms > ends_ms:
+                if self._wakes_left == 0:
+                    break
+                self._wake()
             else:
                 # No actor can act until then, so the sleep set is empty.
                 director.now_ms, sleeping = director.next_ms, {}
                 director.run_until_held(most_steps=MOST_STEPS)
+        # A fault may have come at any time until now.
+        self._checks.quiet_begins()
         self._checks.at_end()
         self._require_endings()
         return True
+
+    def _wake(self) -> None:
+        """A killed worker leaves a parked job to wake, and a write that others refuse is owed."""
+        self._wakes_left -= 1
+        self._director.now_ms += WAKE_INTERVAL_SECONDS * 1000
+        self._setup.world.async_invocations["wake"].invoke({WAKE_PART: "0", WAKE_PARTS: "1"})
+        self._director.run_until_held(most_steps=MOST_STEPS)
 
     def _chosen(self, options: list[Option], sleeping: Sleeping) -> Option | None:
         """None if the state was visited and all steps left are covered."""
