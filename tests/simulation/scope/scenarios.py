@@ -199,12 +199,9 @@ SCENARIOS: Final = (
     Scenario("two in one batch", lambda setup: setup.submit(_job("first"), _job("second")), batch_size=2),
     Scenario("two of one group", _of_one_group),
     # Publish advances the group as well, from the stream record of the first job.
-    Scenario("two of one group, published", _of_one_group, directed=frozenset({"work", "publish"}), most_faults=1),
-    Scenario(
-        "two within a limit",
-        lambda setup: setup.submit(_limited("first"), _limited("second")),
-        most_faults=1,
-    ),
+    Scenario("two of one group, published", _of_one_group, directed=frozenset({"work", "publish"}), most_faults=0),
+    # With a fault there are hundreds of thousands of schedules.
+    Scenario("two within a limit", lambda setup: setup.submit(_limited("first"), _limited("second")), most_faults=0),
     Scenario("an event with its consumers", _event, endings=_ENDS, most_faults=1),
     Scenario("a fan-in of two", partial(_fan_in, only=("left", "right")), endings=_ENDS, most_faults=1),
     # The ends of both parents come over the stream, and start the node that joins them. Publish leaves what it cannot
