@@ -216,7 +216,7 @@ def test_ctrl_c_says_that_the_migration_continues(
 
 def test_only_operators_can_submit_a_migration(system: Mill, put: Callable[..., Job]) -> None:
     """The function may be any code of the app, so no caller may choose it."""
-    put()
+    job = put()
     before = system.stored()
 
     answer = system.post({"type": _TYPE, "function": _ADD, "rate": 1}, job_type=MIGRATION_TYPE)
@@ -224,6 +224,7 @@ def test_only_operators_can_submit_a_migration(system: Mill, put: Callable[..., 
     assert answer.status == 422
     assert "operators run `tidemill migrate` instead" in str(answer.body)
     assert system.stored() == before
+    assert payload(job) == {"n": 1}
 
 
 def test_the_payloads_of_built_in_types_are_not_migrated(system: Mill) -> None:

@@ -201,6 +201,7 @@ def test_only_operators_can_submit_a_replay(system: Mill) -> None:
 
     assert answer.status == 422
     assert "operators run `tidemill replay` instead" in str(answer.body)
+    assert replayed(system) == []
 
 
 @pytest.mark.parametrize("times", [["--since", "1h", "--until", "2h"], ["--since", "2099-01-01T00:00:00Z"]])

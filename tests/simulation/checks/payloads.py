@@ -10,6 +10,7 @@ from tests.simulation.checks.newer_documents import is_newer
 from tests.simulation.checks.violation import require, require_in_task, text_of
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import LOSSES, Fault
+from tests.simulation.world.lambda_environments import LONGEST_INVOCATION_MS
 from tests.simulation.world.world import World
 from tidemill.application.attempt_report import Ending
 from tidemill.names import FLOW_TYPE, PAYLOADS_PREFIX
@@ -17,8 +18,6 @@ from tidemill.names import FLOW_TYPE, PAYLOADS_PREFIX
 #: Prefixes of an item and a file, as `tidemill.dynamodb.payloads` writes them.
 _ITEM: Final = "!payload#"
 _FILE: Final = "file/"
-#: No invocation lasts longer.
-_INVOCATION_MS: Final = 15 * 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,7 @@ class PayloadChecks:
 
         The first submission of a world may still be under way, and name its file then.
         """
-        latest_ms = self._world.scheduler.now_ms - _INVOCATION_MS
+        latest_ms = self._world.scheduler.now_ms - LONGEST_INVOCATION_MS
         return all(
             self._of_a_flow(place)
             or (place.startswith(_FILE) and place not in self._named and self._writers[place].at_ms <= latest_ms)

@@ -24,8 +24,6 @@ _MINUTE_MS: Final = 60_000
 _LONGEST_PAUSE_MS: Final = 15 * _MINUTE_MS
 #: Work that fails for longer is reported.
 _PATIENCE_MS: Final = 5 * _MINUTE_MS
-#: An invocation of wake or reconcile lasts no longer. It may have begun before the faults stopped.
-_INVOCATION_MS: Final = 15 * _MINUTE_MS
 _WAKE_MS: Final = 2 * _MINUTE_MS
 
 

@@ -23,6 +23,8 @@ from tests.simulation.world.trace import Trace
 LARGEST_SKEW_MS: Final = 1000
 #: With such clocks two workers may run one job at once. Their writes must be correct nevertheless.
 FAR_OFF_MS: Final = 40_000
+#: Lambda ends each invocation by then.
+LONGEST_INVOCATION_MS: Final = 15 * 60_000
 #: Beginning of the trace line for an exception of a handler.
 RAISED: Final = "*raised "
 COLD_START_MS: Final = (200, 900)
