@@ -68,6 +68,15 @@ def require_empty_payload(payload: "type[BaseModel]") -> None:
         ) from None
 
 
+def require_schedule(schedule: object) -> None:
+    """None is allowed: it leaves the option out."""
+    require_instance("schedule", schedule, str)
+    if schedule is not None:
+        from tidemill.domain import schedule_times  # noqa: PLC0415 - most types have no schedule
+
+        _declared(schedule_times.parse, schedule)
+
+
 def require_one_of(name: str, value: object, choices: Iterable[str]) -> None:
     if value not in tuple(choices):
         listed = ", ".join(repr(str(choice)) for choice in choices)

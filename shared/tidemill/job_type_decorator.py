@@ -114,7 +114,7 @@ def job_type(
     checks.require_one_of("importance", importance, Importance)
     checks.require_number(backoff_seconds=backoff_seconds, backoff_cap_seconds=backoff_cap_seconds)
     checks.require_flag(catch_up=catch_up)
-    checks.require_instance("schedule", schedule, str)
+    checks.require_schedule(schedule)
     limits = limit_arguments(
         shared=limit,
         concurrency=concurrency_per_key,

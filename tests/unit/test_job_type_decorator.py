@@ -165,6 +165,7 @@ def test_a_type_in_the_file_of_a_package_is_found(package: Path) -> None:
         ({"key": "address", "concurrency_per_key": 1}, "key is 'address'; it must be a function"),
         ({"key": lambda: "", "concurrency_per_key": 1}, "key `<lambda>` cannot be called with (payload)"),
         ({"schedule": 60}, "schedule is 60; it must be a str"),
+        ({"schedule": "cron(0 24 * * ? *)"}, "invalid schedule 'cron(0 24 * * ? *)': the field hours is '24'"),
         ({"catch_up": False}, "catch_up needs a schedule"),
         ({"commit": "together"}, "commit is 'together'; it must be one of 'single', 'grouped'"),
         ({"commit": "grouped", "max_attempts": 2}, "max_attempts is 2; it must be at least 3"),

@@ -4,22 +4,19 @@ May not import CDK. A test checks that the functions find the same types when th
 """
 
 import ast
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from tidemill.cdk.synth_errors import SynthError
+from tidemill.domain import schedule_times
 
 #: The decorator that declares a job type: `tidemill.job_type_decorator.job_type(name, ..., schedule=...)`.
 MODULE: Final = "tidemill"
 DECORATOR: Final = "job_type"
 #: Its `commit` for types whose jobs are claimed and settled together.
 GROUPED: Final = "grouped"
-#: https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html
-RATE: Final = re.compile(r"rate\((1 (minute|hour|day)|(?!0|1 )\d{1,5} (minutes|hours|days))\)")
-CRON: Final = re.compile(r"cron\(([\w,*/-]+ ){2}([\w,*/?-]+) ([\w,*/-]+) ([\w,*/?#-]+) [\d,*/-]+\)")
 
 
 class ScheduleError(SynthError):
@@ -175,11 +172,8 @@ def _literal(node: ast.expr | None, what: str, here: str) -> str:
 
 
 def _expression(text: str, here: str) -> str:
-    cron = CRON.fullmatch(text)
-    if not RATE.fullmatch(text) and not cron:
-        raise ScheduleError(f"{here}: invalid schedule {text!r}: use a form such as rate(1 hour) or cron(0 3 * * ? *)")
-    if cron and cron.group(2, 4).count("?") != 1:
-        raise ScheduleError(
-            f"{here}: invalid schedule {text!r}: use ? for either the day of the month or the day of the week, not both"
-        )
+    try:
+        schedule_times.parse(text)
+    except ValueError as error:
+        raise ScheduleError(f"{here}: {error}") from None
     return text

@@ -19,7 +19,7 @@ from tidemill.cli.parameter_types import UNTIL
 from tidemill.domain.job import Job
 from tidemill.domain.pauses import Pause, Scope, Target
 from tidemill.domain.runtime_configuration import PAUSE_PREFIX
-from tidemill.domain.schedule_times import next_time, period
+from tidemill.domain.schedule_times import Rate, parse
 from tidemill.dynamodb.listing import Wanted
 from tidemill.dynamodb.listing_entries import Position
 from tidemill.names import SCHEDULE_TENANT, TICK_REQUESTED, TICK_SCHEDULED_AT, TICK_TYPE
@@ -29,6 +29,9 @@ from tidemill.system import clock
 _LOOKS_BACK: Final = timedelta(days=32)
 #: About 50,000 documents, which a type that runs each minute leaves in a month.
 _MOST_PAGES: Final = 100
+#: Instead of a next time: no further one comes, or the expression cannot be read.
+_NEVER, _INVALID = "never", "invalid"
+_Next = datetime | str | None
 
 
 @click.group()
@@ -43,7 +46,8 @@ def list_(installation: Installation, *, as_json: bool) -> None:
     """List the periodic types with their next and last run.
 
     Times are in UTC. The next run of a rate is counted from the last one that no operator asked for. The last run comes
-    from the listing index: a stage without it shows none.
+    from the listing index: a stage without it shows none. The next run is `never` after the last time of a cron
+    expression, and `invalid` for a schedule that this version of Tidemill would refuse.
 
     A schedule is paused while its type is, or the lane of its last run, or the tenant of all periodic jobs.
     """
@@ -55,8 +59,7 @@ def list_(installation: Installation, *, as_json: bool) -> None:
         jobs = _jobs(installation, type_, now) if keeps_listing else iter(())
         last = next(jobs, None)
         pause = _pause(type_, last, pauses)
-        next_ = None if pause else _next(expression, last, jobs, now)
-        rows.append((type_, expression, next_, last, pause))
+        rows.append((type_, expression, None if pause else _next(expression, last, jobs, now), last, pause))
     if as_json:
         for row in rows:
             show_json(_as_json(*row), one_line=True)
@@ -184,22 +187,29 @@ def _pause(type_: str, last: Job | None, pauses: Sequence[Pause]) -> Pause | Non
     return min(stops, key=lambda pause: pause.target.scope is not Scope.SCHEDULE, default=None)
 
 
-def _next(expression: str, last: Job | None, earlier: Iterator[Job], now: datetime) -> datetime | None:
-    """None if it is not known. `earlier` are the jobs before `last`."""
-    if (every := period(expression)) is None:
-        return next_time(expression, after=now)
+def _next(expression: str, last: Job | None, earlier: Iterator[Job], now: datetime) -> _Next:
+    """The time, or why none comes; None if it is not known. `earlier` are the jobs before `last`."""
+    try:
+        schedule = parse(expression)
+    except ValueError as error:
+        # An earlier version accepted it. One such schedule must not hide the others.
+        say(visible(str(error)))
+        return _INVALID
+    if not isinstance(schedule, Rate):
+        return schedule.next_time(after=now) or _NEVER
     own = last
     while own and REQUESTED_TAG in own.tags:
         own = next(earlier, None)
+    every = schedule.period
     return None if own is None else own.created_at + ((now - own.created_at) // every + 1) * every
 
 
-def _row(type_: str, expression: str, next_: datetime | None, last: Job | None, pause: Pause | None) -> tuple[str, ...]:
+def _row(type_: str, expression: str, next_: _Next, last: Job | None, pause: Pause | None) -> tuple[str, ...]:
     return (
         type_,
         expression,
         _state(pause),
-        readable_time(next_) if next_ else DASH,
+        readable_time(next_) if isinstance(next_, datetime) else next_ or DASH,
         f"{readable_time(last.created_at)} {last.state}" if last else DASH,
         last.id if last else DASH,
     )
@@ -213,9 +223,7 @@ def _state(pause: Pause | None) -> str:
     return f"paused by {pause.by}: {pause.target}"
 
 
-def _as_json(
-    type_: str, expression: str, next_: datetime | None, last: Job | None, pause: Pause | None
-) -> dict[str, Any]:
+def _as_json(type_: str, expression: str, next_: _Next, last: Job | None, pause: Pause | None) -> dict[str, Any]:
     return {
         "type": type_,
         "schedule": expression,
@@ -226,6 +234,7 @@ def _as_json(
         "since": pause and timestamp(pause.since),
         "until": timestamp(pause.until) if pause and pause.until else None,
         "reason": (pause.reason or None) if pause else None,
-        "next": next_ and timestamp(next_),
+        "next": timestamp(next_) if isinstance(next_, datetime) else None,
+        "no_next": next_ if isinstance(next_, str) else None,
         "last": None if last is None else {"id": last.id, "at": timestamp(last.created_at), "state": last.state},
     }

@@ -1,20 +1,20 @@
 """What the synthesised templates of a stage have that costs by the month, whether or not jobs come."""
 
 import json
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Final
 
 from tidemill.cost.resources import function_of, properties_of
-from tidemill.domain.schedule_times import values
+from tidemill.domain.schedule_times import Rate, parse
 from tidemill.names import WAKE_PARTS
 
 #: Of a function that names none: https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
 _DEFAULT_MEMORY_MB: Final = 128
-_MINUTES: Final = {"minute": 1, "hour": 60, "day": 24 * 60}
-_MINUTES_PER_MONTH: Final = 365 * 24 * 60 / 12
+_MINUTES_PER_DAY: Final = 24 * 60
+_MINUTES_PER_MONTH: Final = 365 * _MINUTES_PER_DAY / 12
 #: The entry points whose calls are counted apart.
 _VERBS: Final = ("wake", "canary", "reconcile")
 
@@ -79,18 +79,19 @@ def parts_of(templates: Iterable[Mapping[str, Any]]) -> StageParts:
 
 
 def calls_per_month(expression: str) -> float:
-    """Of a schedule. A single time is one call.
+    """Of a schedule. A single time is one call. A cron expression counts its minutes and hours, and each day.
 
-    A cron expression counts its minutes and hours, and each day: an upper bound.
-    https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html
+    An app may have a schedule of its own that `parse` refuses. It counts as one that calls each minute, an upper bound.
     """
-    if rate := re.fullmatch(r"rate\((\d+) (minute|hour|day)s?\)", expression):
-        return _MINUTES_PER_MONTH / (int(rate[1]) * _MINUTES[rate[2]])
     if expression.startswith("at("):
         return 1
-    minutes, hours, *_ = expression.removeprefix("cron(").split()
-    a_day = len(values(minutes, range(60))) * len(values(hours, range(24)))
-    return a_day * _MINUTES_PER_MONTH / _MINUTES["day"]
+    try:
+        schedule = parse(expression)
+    except ValueError:
+        return _MINUTES_PER_MONTH
+    if isinstance(schedule, Rate):
+        return _MINUTES_PER_MONTH / (schedule.period / timedelta(minutes=1))
+    return len(schedule.minutes) * len(schedule.hours) * _MINUTES_PER_MONTH / _MINUTES_PER_DAY
 
 
 def _metrics(alarm: Mapping[str, Any]) -> int:

@@ -63,6 +63,24 @@ def test_each_schedule_has_its_times_and_its_last_job(cloud: Cloud) -> None:
     assert table[1].split()[:4] == [HOURLY, "rate(1", "hour)", "enabled"]
 
 
+def test_a_schedule_that_cannot_be_read_or_has_ended_does_not_hide_the_others(cloud: Cloud) -> None:
+    """An earlier version deployed them."""
+    stack = cloud.server.stacks[0]
+    schedules = {"a.old": "cron(0 3 ? * 0 *)", "b.past": "cron(0 3 1 1 ? 2020)", NIGHTLY: "cron(0 3 * * ? *)"}
+    cloud.server.stacks[0] = replace(stack, outputs={**stack.outputs, "Schedules": json.dumps(schedules)})
+
+    shown = listed()
+
+    assert [(each["next"] is None, each["no_next"]) for each in shown.values()] == [
+        (True, "invalid"),
+        (True, "never"),
+        (False, None),
+    ]
+    table = run("schedules", "list")
+    assert [line.split()[8] for line in table.stdout.splitlines()[1:3]] == ["invalid", "never"]
+    assert "'cron(0 3 ? * 0 *)': the field day of week is '0', and it takes 1 to 7" in table.stderr.replace("\n", " ")
+
+
 def test_the_next_run_of_a_rate_does_not_count_from_a_run_that_an_operator_asked_for(cloud: Cloud) -> None:
     began = clock.now() - timedelta(minutes=50)
     asked = began + timedelta(minutes=30)

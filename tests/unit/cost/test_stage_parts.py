@@ -23,6 +23,8 @@ from tidemill.cost.stage_parts import StageParts, calls_per_month, parts_of
         ("cron(0 8-18/2 * * ? *)", 6),
         ("cron(0 22-4 * * ? *)", 7),
         ("cron(0 20-23,0-4 * * ? *)", 9),
+        # A form that Tidemill does not read.
+        ("cron(0 3 LW * ? *)", 1440),
     ],
 )
 def test_the_calls_of_a_schedule_are_those_of_a_month(expression: str, a_day: float) -> None:
