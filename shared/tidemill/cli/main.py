@@ -45,7 +45,7 @@ from tidemill.cli.undo import undo
 from tidemill.cli.versions_list import versions_list
 from tidemill.cli.versions_prune import versions_prune
 from tidemill.cli.watch import watch
-from tidemill.system import interruptions
+from tidemill.system import interruptions, standard_streams
 
 _EPILOG: Final = """\b
 Exit codes:
@@ -132,6 +132,7 @@ for command in (
 
 
 def main() -> None:
+    standard_streams.open_missing()
     for stream in (sys.stdout, sys.stderr):
         # Escape characters that the terminal's encoding lacks, instead of failing.
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # both are text files here

@@ -12,7 +12,7 @@ from tidemill.local.deployed_app import CommandError
 from tidemill.local.emulator import EmulatorError
 from tidemill.local.paths import NotSetUpError
 from tidemill.local.wait import WaitError
-from tidemill.system import interruptions
+from tidemill.system import interruptions, standard_streams
 
 INTERRUPTED: Final = 130
 
@@ -22,6 +22,7 @@ def run(command: Callable[[Console], int]) -> int:
 
     SIGTERM and SIGHUP end it as Ctrl-C does. The command sees none of the user's AWS settings.
     """
+    standard_streams.open_missing()
     interruptions.end_as_by_ctrl_c()
     clean = environment.without_aws(os.environ)
     os.environ.clear()
