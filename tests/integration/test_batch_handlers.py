@@ -24,6 +24,7 @@ from tidemill import (
     StoreUnavailableError,
     Submission,
     TransactionConflictError,
+    composition,
 )
 from tidemill.application import joint_calls
 from tidemill.domain.states import State
@@ -49,6 +50,33 @@ def test_a_call_has_at_most_as_many_jobs_as_the_type_says(mill: Mill, calls: Bat
 
     assert sorted(len(call) for call in calls.calls) == [2, 4, 4]
     assert sorted(number for call in calls.calls for number in call) == list(range(BATCH))
+
+
+def test_jobs_of_two_tenants_share_no_call_so_that_neither_sees_what_the_other_raises_or_prints(
+    mill: Mill, calls: BatchScript, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def handler(payloads: list[Anything], _runs: list[Run]) -> None:
+        print(f"the cards are {[payload.n for payload in payloads]}")  # noqa: T201 - what the test is about
+        raise ValueError(f"cannot charge {[payload.n for payload in payloads]}")
+
+    calls.handler = handler
+    own = [mill.accepted({"n": number}, job_type=TYPE) for number in (41111, 41112)]
+    submit = composition.submit()
+    foreign = [
+        submit(Submission(type=TYPE, payload={"n": number}), tenant="another", trace="").job.id
+        for number in (52222, 52223)
+    ]
+    mill.publish()
+
+    mill.work(mill.receive())
+
+    assert sorted(calls.calls)[:2] == [[41111, 41112], [52222, 52223]]
+    printed = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "the cards" in line]
+    for tenant, job_ids, card in ((TENANT, own, "5222"), ("another", foreign, "4111")):
+        documents = [composition.store().get(tenant, job_id) for job_id in job_ids]
+        lines = [line for line in printed if line["tenant"] == tenant]
+        assert lines
+        assert card not in f"{documents}{lines}"
 
 
 def test_jobs_of_other_types_in_the_batch_hold_up_no_call(mill: Mill, calls: BatchScript) -> None:
@@ -177,7 +205,7 @@ def test_what_is_printed_belongs_to_no_single_job_and_a_line_of_a_run_to_its_own
 
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "of them" in line]
     (shared,) = [line for line in lines if line["message"] == "for all of them"]
-    assert (shared["job_type"], shared["jobs"], shared["request_id"]) == (TYPE, 3, "request")
+    assert (shared["tenant"], shared["job_type"], shared["jobs"], shared["request_id"]) == (TENANT, TYPE, 3, "request")
     assert "job_id" not in shared
     assert sorted(line["job_id"] for line in lines if line["message"] == "for one of them") == sorted(job_ids)
 

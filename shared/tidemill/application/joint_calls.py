@@ -1,4 +1,6 @@
-"""The calls of batch handlers in one batch of messages: jobs of a type that are ready together share call and settle.
+"""The calls of batch handlers in one batch of messages: jobs that are ready together share call and settle.
+
+They are of one type and one tenant, so that no error, line or effect of a call can bring a text to another tenant.
 
 Each job keeps its own claim, gates, outcome and settle. Threads wait for each other at two points only: before the
 handler, and before the writes of those that succeeded.
@@ -220,8 +222,8 @@ def _error_of_one(error: Exception, jobs: int) -> Exception:
 
 
 def _batch_of(ready: tuple[JointParticipant, Called]) -> tuple[Hashable, int]:
-    job_type = ready[1].job_type
-    return job_type.name, job_type.batch or 1
+    called = ready[1]
+    return (called.job_type.name, called.job.tenant), called.job_type.batch or 1
 
 
 def _called_alone(called: Called) -> Any:

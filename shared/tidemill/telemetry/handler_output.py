@@ -46,7 +46,8 @@ def joint_scope(jobs: Sequence[Job], *, request_id: str) -> Iterator[None]:
     A line of `Run.log` has the fields of its own job.
     """
     first = jobs[0]
-    fields = {"job_type": first.type, "lane": first.lane, "jobs": len(jobs), "request_id": request_id}
+    own = {"tenant": first.tenant, "job_type": first.type, "lane": first.lane}
+    fields = own | {"jobs": len(jobs), "request_id": request_id}
     token = HANDLER_FIELDS.set(fields)
     try:
         yield

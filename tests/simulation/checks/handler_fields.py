@@ -20,7 +20,7 @@ class HandlerFieldChecks:
         fields = HANDLER_FIELDS.get() or {}
         own: dict[str, object] = {"tenant": run.tenant, "job_id": run.job_id, "attempt": run.attempt}
         if run.jobs_of_call > 1:
-            own = dict.fromkeys(own) | {"jobs": run.jobs_of_call, "job_type": run.kind}
+            own = dict.fromkeys(own) | {"tenant": run.tenant, "jobs": run.jobs_of_call, "job_type": run.kind}
         logged = {name: fields.get(name) for name in own}
         require_in_task(self._scheduler, logged == own, "a handler logs as its job", f"it logs as {logged}", run.key)
         # Jobs from Python and from the scheduler have none.

@@ -128,6 +128,15 @@ def test_a_call_has_no_more_jobs_than_its_type_allows(most: int, sizes: list[int
     assert batch.scopes == [size for size in sizes if size > 1]
 
 
+def test_jobs_of_two_tenants_share_no_call() -> None:
+    handler, batch = Handler(), Batch(2)
+    calleds = [_called(handler.type(), n) for n in (1, 2)]
+
+    batch.call([replace(each, job=replace(each.job, tenant=f"tenant {each.payload}")) for each in calleds])
+
+    assert handler.sets == [[1], [2]]
+
+
 def test_jobs_of_two_types_share_no_call() -> None:
     handler, batch = Handler(), Batch(2)
 
