@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.support.builders import a_job, a_job_type, types_of
+from tests.support.joint_batch import Handler, a_called
 from tests.support.single_job import Clock, tools
-from tests.unit.application.test_joint_calls import Handler, _called
 from tidemill.application import joint_calls
 from tidemill.application.joint_calls import JointCalls
 from tidemill.in_memory.single_job import OneJob
@@ -31,6 +31,6 @@ def test_a_call_begins_without_those_that_do_not_come_in_time(
     calls = JointCalls(context, participants=2, **given)
     began = time.monotonic()
 
-    assert calls.participants[0].call(_called(Handler().type(), 1)) == 2
-    assert calls.participants[1].call(_called(Handler().type(), 2)) == 4
+    assert calls.participants[0].call(a_called(Handler().type(), 1)) == 2
+    assert calls.participants[1].call(a_called(Handler().type(), 2)) == 4
     assert time.monotonic() - began < 4
