@@ -1,6 +1,7 @@
 """The asset is the same on every machine, and holds everything that the functions need."""
 
 import hashlib
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -11,6 +12,7 @@ import pytest
 from stacks.applications.shortener import GEOIP_DATABASE, Shortener
 from stacks.composition import ROOT
 from stacks.stages import STAGES
+from tests.unit.system.test_module_files import STRAY
 from tidemill.cdk import asset
 from tidemill.cdk.config import HOST_PYTHON, Architecture
 
@@ -95,6 +97,40 @@ def test_a_file_of_an_application_is_shipped_at_its_path(tmp_path: Path) -> None
         asset.AssetError, match=r"cannot ship .*missing\.mmdb: no such file; correct the path in the settings"
     ):
         dict(asset._sources(LOCAL, asset.AppCode(root=ROOT, files=missing.files())))
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    """A copy of the functions of this app."""
+    shutil.copytree(ROOT / "functions", tmp_path / "functions")
+    return tmp_path
+
+
+def _shipped(root: Path) -> set[str]:
+    return {path for path, _ in asset._sources(STAGES["dev"](), asset.AppCode(root=root)) if path[:9] == "functions"}
+
+
+def test_stray_files_are_not_shipped_and_a_linked_package_is(copied: Path, tmp_path: Path) -> None:
+    before = _shipped(copied)
+    for file in STRAY:
+        for folder in ("functions", "functions/jobs", "functions/stats"):
+            (copied / folder / file).parent.mkdir(exist_ok=True)
+            (copied / folder / file).write_text("broken(")
+    assert _shipped(copied) == before
+
+    (tmp_path / "team").mkdir()
+    (tmp_path / "team" / "__init__.py").touch()
+    (copied / "functions" / "jobs" / "team").symlink_to(tmp_path / "team")
+    assert _shipped(copied) == {*before, "functions/jobs/team/__init__.py"}
+
+
+@pytest.mark.parametrize("file", ["jobs/my-job.py", "jobs/mail/1.py", "jobs/my-jobs/one.py", "my-function/handler.py"])
+def test_code_whose_name_no_module_can_have_is_refused(copied: Path, file: str) -> None:
+    path = copied / "functions" / file
+    path.parent.mkdir(exist_ok=True)
+    path.touch()
+    with pytest.raises(asset.AssetError, match=r"^functions/\S+ is not imported, because no module .*: rename it"):
+        _shipped(copied)
 
 
 def test_a_package_with_another_digest_is_refused(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from typing import Final
 from tidemill.cdk.config import HOST_PYTHON, Architecture, StageConfig
 from tidemill.cdk.job_file_check import require_job_files
 from tidemill.cdk.synth_errors import SynthError
+from tidemill.system.module_files import importable, misnamed, module_files, module_folders
 
 #: The folder of the installed engine.
 ENGINE: Final = Path(__file__).resolve().parents[1]
@@ -181,17 +182,17 @@ def _trim(folder: Path, source_packages: Mapping[str, frozenset[str]]) -> None:
 
 def _sources(config: StageConfig, code: AppCode) -> Iterator[tuple[str, Path]]:
     """Source files by their path in the asset: the engine, the app's shared code, the functions and the job types."""
-    for source in _files(ENGINE):
+    for source in module_files(ENGINE):
         path = source.relative_to(ENGINE.parent)
         if path.parts[:2] not in NOT_SHIPPED:
             yield path.as_posix(), source
     shared = code.root / "shared"
-    for source in _files(shared):
+    for source in module_files(shared) if shared.is_dir() else ():
         path = source.relative_to(shared)
         if path.parts[0] != ENGINE.name:
             yield path.as_posix(), source
     for folder in _function_folders(config, code.root):
-        for source in _files(folder):
+        for source in module_files(folder):
             yield source.relative_to(code.root).as_posix(), source
     yield "functions/__init__.py", code.root / "functions" / "__init__.py"
     for path_in_asset, file in code.files.items():
@@ -202,7 +203,9 @@ def _sources(config: StageConfig, code: AppCode) -> Iterator[tuple[str, Path]]:
 
 def _function_folders(config: StageConfig, root: Path) -> Iterator[Path]:
     """The packages with a handler, and those with the job types of the stage."""
-    yield from sorted(handler.parent for handler in root.glob("functions/*/handler.py"))
+    functions = root / "functions"
+    yield from (folder for folder in importable(functions) if (folder / "handler.py").is_file())
+    not_imported = [folder for folder in misnamed(functions) if (folder / "handler.py").is_file()]
     for package in config.job_packages:
         folder = root.joinpath(*package.split("."))
         if not (folder / "__init__.py").is_file():
@@ -210,13 +213,13 @@ def _function_folders(config: StageConfig, root: Path) -> Iterator[Path]:
                 f"job_packages of stage {config.stage} names {package}, which is not a package: "
                 f"add {folder}/__init__.py"
             )
+        not_imported += [path for each in (folder, *module_folders(folder)) for path in misnamed(each)]
         yield folder
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and path.suffix == ".py" and not path.name.startswith("."):
-            yield path
+    for path in not_imported:
+        raise AssetError(
+            f"{path.relative_to(root).as_posix()} is not imported, because no module can have its name: rename it to "
+            "a-z, 0-9 and _, with no digit first, or move it elsewhere"
+        )
 
 
 def _check_job_files(folder: Path, config: StageConfig, code: AppCode, *, into: Path) -> None:

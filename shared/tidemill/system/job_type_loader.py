@@ -1,7 +1,6 @@
 """Discovers the job types, event types and sources in the modules of the given packages and their sub-packages."""
 
 import importlib
-import pkgutil
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import timedelta
@@ -13,6 +12,7 @@ from tidemill.application.event_types import EventSource, EventType
 from tidemill.application.job_types import JobType, JobTypes
 from tidemill.domain.errors import DuplicateJobTypeError, JobFileError
 from tidemill.domain.limits import Limit
+from tidemill.system.module_files import importable, module_folders
 
 
 def load(packages: Iterable[str]) -> JobTypes:
@@ -133,8 +133,8 @@ def require_backfill_types(job_types: JobTypes) -> None:
 def require_packages(packages: Iterable[str]) -> None:
     """Raises `JobFileError` for a folder of modules without `__init__.py`, which `load` would pass over."""
     for package in packages:
-        for folder in (folder for path in _imported(package).__path__ for folder in Path(path).rglob("*/")):
-            if any(folder.glob("*.py")) and not (folder / "__init__.py").is_file():
+        for folder in (folder for path in _imported(package).__path__ for folder in module_folders(Path(path))):
+            if not (folder / "__init__.py").is_file() and not all(path.is_dir() for path in importable(folder)):
                 raise JobFileError(f"{_shown(str(folder))} has no __init__.py, so its job types are not found: add one")
 
 
@@ -143,11 +143,23 @@ def _modules(package: str, faults: list[JobFileError]) -> Iterator[ModuleType]:
     if (root := _sound(package, faults)) is None:
         return
     yield root
-    for child in sorted(pkgutil.iter_modules(root.__path__, prefix=f"{package}."), key=_name):
-        if child.ispkg:
-            yield from _modules(child.name, faults)
-        elif module := _sound(child.name, faults):
+    for name, is_package in sorted(_children(root)):
+        if is_package:
+            yield from _modules(f"{package}.{name}", faults)
+        elif module := _sound(f"{package}.{name}", faults):
             yield module
+
+
+def _children(root: ModuleType) -> Iterable[tuple[str, bool]]:
+    """The name of each module and package of the package, and whether it is a package, which hides a module."""
+    found: dict[str, bool] = {}
+    for path in (path for folder in root.__path__ for path in importable(Path(folder))):
+        if not path.is_dir():
+            found.setdefault(path.stem, False)
+        elif (path / "__init__.py").is_file():
+            found[path.name] = True
+    found.pop("__init__", None)
+    return found.items()
 
 
 def _sound(name: str, faults: list[JobFileError]) -> ModuleType | None:
@@ -156,10 +168,6 @@ def _sound(name: str, faults: list[JobFileError]) -> ModuleType | None:
     except JobFileError as fault:
         faults.append(fault)
         return None
-
-
-def _name(module: pkgutil.ModuleInfo) -> str:
-    return module.name
 
 
 def _imported(name: str) -> ModuleType:

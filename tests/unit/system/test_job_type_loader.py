@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.system.test_module_files import MISNAMED, STRAY
 from tidemill.application.declarations import declared_by
 from tidemill.application.job_types import JobTypes
 from tidemill.domain.errors import UnloadedJobTypeError
@@ -100,6 +101,26 @@ def test_a_declaration_that_a_name_leads_to_is_found(loaded: Load, modules: dict
     found = loaded(**modules)
 
     assert (found.names(), found.faults) == (("a.one",), ())
+
+
+def test_stray_files_are_not_imported(loaded: Load, tmp_path: Path) -> None:
+    for file in (*STRAY, *MISNAMED):
+        (tmp_path / PACKAGE / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / PACKAGE / file).write_text("raise ValueError")
+
+    found = loaded(one="one = job_type('a.one', payload=Nothing)(lambda payload, run: 1)")
+
+    assert (found.names(), found.faults) == (("a.one",), ())
+
+
+@pytest.mark.parametrize("init", [True, False])
+def test_of_a_module_and_a_folder_of_one_name_the_package_is_imported(loaded: Load, tmp_path: Path, init: bool) -> None:
+    (tmp_path / PACKAGE / "mail").mkdir()
+    text = "one = job_type('{}', payload=Nothing)(lambda payload, run: 1)"
+
+    found = loaded(mail=text.format("a.module"), **{"mail/__init__": text.format("a.package")} if init else {})
+
+    assert found.names() == (("a.package",) if init else ("a.module",))
 
 
 def test_a_helper_declares_for_the_module_that_calls_it(loaded: Load) -> None:
