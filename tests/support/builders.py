@@ -78,7 +78,7 @@ def an_error(**changes: Any) -> AttemptError:
 
 A_SIGNAL: Final = Signal(name="approval", at=NOW, data='{"by":"ada"}')
 AN_UNDO: Final = Undo(type="test.undo", lane=Lane.DEFAULT, payload='{"n":1}', tags=("a",), blocks=True)
-A_STEP: Final = Step(name="charge", at=NOW, attempt=1, result='{"id":7}')
+A_STEP: Final = Step(name="charge", at=NOW, attempt=1, result='{"id":7}', version="v1")
 SKIPPED: Final = (
     Skipped(name="geo", type="test.geo", retention=timedelta(days=90)),
     Skipped(name="agent", type="test.agent"),

@@ -287,13 +287,14 @@ class Attempt:
         with self._hooks.handler_scope(job) as context:
             skipped = SkippedWork(self._gates.known_type().backfill, self._context.job_types)
             store, clock = self._context.store, self._context.clock
-            steps = Steps(job, store, clock, under_way=self._require_under_way, writes=self._written)
+            version = version_of(self._hooks.worker)
+            steps = Steps(job, store, clock, version=version, under_way=self._require_under_way, writes=self._written)
             try:
                 value = self._call_handler(job, context, skipped, steps)
             except Exception:
                 steps.require_sound()
                 raise
-            if changed := steps.of_another_version(value, version_of(self._hooks.worker)):
+            if changed := steps.of_another_version(value):
                 return self._gates.left_to_another_version(job, changed)
             steps.end(value)
             # The jobs that follow belong to the trace of this run.

@@ -18,11 +18,10 @@ from tidemill.domain.errors import (
     TransactionConflictError,
     WriteRefusedError,
 )
-from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import Job
 from tidemill.domain.return_values import WORK_NOT_DONE, Continue
 from tidemill.domain.signals import NAME_PATTERN, is_name
-from tidemill.domain.steps import LARGEST_STEPS_BYTES, MOST_STEPS, Step, recording_version, require_same_order
+from tidemill.domain.steps import LARGEST_STEPS_BYTES, MOST_STEPS, Step, require_same_order
 
 
 class Steps:
@@ -34,13 +33,18 @@ class Steps:
         store: AttemptStore,
         clock: Clock,
         *,
+        version: str,
         under_way: Callable[[], None],
         writes: Callable[[Job], None],
     ) -> None:
-        """`under_way` raises if the run is over. `writes` gets the job as a write of a step may leave it."""
+        """`under_way` raises if the run is over. `writes` gets the job as a write of a step may leave it.
+
+        `version` is that of the code; empty if unknown.
+        """
         self._job = job
         self._store = store
         self._clock = clock
+        self._version = version
         self._under_way = under_way
         self._writes = writes
         self._asked: list[str] = []
@@ -67,19 +71,17 @@ class Steps:
         if self._fault:
             raise self._fault
 
-    def of_another_version(self, value: Any, version: str) -> StepsChangedError | None:
-        """The error of a success that lacks the last of the recorded steps, if another version of the code added these.
+    def of_another_version(self, value: Any) -> StepsChangedError | None:
+        """The error of a success that lacks the last of the recorded steps, unless this version of the code added it.
 
-        In the same version it is a defect. `version` is that of this run; empty if unknown.
+        In the same version it is a defect.
         """
         self.require_sound()
         recorded = self._job.steps
         if isinstance(value, (*WORK_NOT_DONE, Continue)) or len(self._asked) >= len(recorded):
             return None
-        recorded_by = recording_version(recorded[-1], self._job.history)
-        # Its holds push the claim of the recording run out of the history. Another run may have been lost since.
-        other = self._job.held_for(HoldCause.VERSION) if not recorded_by else recorded_by != version
-        return StepsChangedError([each.name for each in recorded], self._asked) if version and other else None
+        own = self._version in {"", recorded[-1].version}
+        return None if own else StepsChangedError([each.name for each in recorded], self._asked)
 
     def end(self, value: Any) -> None:
         """The handler has returned `value`. A success must have asked for each recorded step."""
@@ -109,7 +111,8 @@ class Steps:
             text = result.text(value)
             # What cannot be read back is not recorded: no later run could go on behind it.
             known = result.read_back(text)
-            self._record(Step(name=name, at=self._clock(), attempt=self._job.attempt, result=text))
+            attempt = self._job.attempt
+            self._record(Step(name=name, at=self._clock(), attempt=attempt, result=text, version=self._version))
         except (StepError, LeaseLostError, StoreUnavailableError, TransactionConflictError) as fault:
             self._fault = fault
             raise

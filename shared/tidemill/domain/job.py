@@ -261,10 +261,6 @@ class Job:
         """How often this cause has held the job back, as `held_by_cause`."""
         return self.held_by_cause.get(cause, 0)
 
-    def held_for(self, cause: HoldCause) -> bool:
-        """Whether this cause has held the job back since a run last came back, even if a run was lost since."""
-        return self.holds > 0 and cause in {self.hold_cause, *dict(self.other_holds)}
-
     @property
     def held_by_cause(self) -> dict[HoldCause, int]:
         """How often each cause has held the job back since a run last came back, or was lost."""

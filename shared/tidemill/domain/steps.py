@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Final
 
 from tidemill.domain.errors import StepsChangedError
-from tidemill.domain.history import Transition, Why
 
 #: As compact JSON text in ASCII: of one step, and of all steps of a job, so that they fit into its document.
 LARGEST_STEP_BYTES: Final = 8 * 1024
@@ -24,6 +23,8 @@ class Step:
     attempt: int
     #: JSON text.
     result: str = "null"
+    #: The version of the code that recorded it; empty if unknown. The history of the job forgets who did.
+    version: str = ""
 
 
 def require_same_order(recorded: Sequence[Step], asked: Sequence[str], *, ended: bool = False) -> None:
@@ -35,12 +36,6 @@ def require_same_order(recorded: Sequence[Step], asked: Sequence[str], *, ended:
     common = len(names) if ended else min(len(names), len(asked))
     if list(asked[:common]) != names[:common]:
         raise StepsChangedError(names, asked)
-
-
-def recording_version(step: Step, history: Sequence[Transition]) -> str:
-    """The version of the code that recorded the step; empty if the history does not go back so far."""
-    claims = [entry for entry in history if entry.cause == Why.CLAIMED and entry.at <= step.at]
-    return claims[-1].version if claims else ""
 
 
 def key_of_step(job_key: str, name: str) -> str:

@@ -157,7 +157,9 @@ UNDO: Final = _record(
 UNDONE: Final = _record(Undone, {"job_id": _TEXT, "at": _TIME, "by": _TEXT, "reason": _TEXT})
 SKIPPED: Final = _list_of(_record(Skipped, {"name": _TEXT, "type": _TEXT, "retention": _DURATION}))
 DROPPED_STEPS: Final = _list_of(_TEXT)
-STEPS: Final = _list_of(_record(Step, {"name": _TEXT, "at": _TIME, "attempt": _NUMBER, "result": _TEXT}))
+STEPS: Final = _list_of(
+    _record(Step, {"name": _TEXT, "at": _TIME, "attempt": _NUMBER, "result": _TEXT, "version": _TEXT})
+)
 BURST: Final = _record(
     Burst,
     {

@@ -34,8 +34,8 @@ STEPPED: Final = (
     Mutant(
         "an older version ends a job with a step that it lacks",
         modules.STEPS,
-        "if version and other else None",
-        "if False else None",
+        'own = self._version in {"", recorded[-1].version}',
+        "own = True",
     ),
     Mutant(
         "steps in another order go on",

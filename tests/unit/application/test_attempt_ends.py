@@ -12,7 +12,6 @@ from tests.support.one_job import attempt_at
 from tests.support.single_job import Clock, carried_out
 from tidemill.application.attempt_report import Ending, Report
 from tidemill.domain.errors import JobTimeoutError, StepError, StoreUnavailableError
-from tidemill.domain.history import Transition, Why
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import Job
 from tidemill.domain.outcomes import Settlement
@@ -156,7 +155,7 @@ def test_the_fault_of_a_step_counts_more_than_what_the_handler_makes_of_it(clock
     assert "not a name!" in store.job.errors[-1].message
 
 
-CHARGED = Step(name="charge", at=NOW - SECOND, attempt=1, result="7")
+CHARGED = Step(name="charge", at=NOW - SECOND, attempt=1, result="7", version="old")
 
 
 @pytest.mark.parametrize(
@@ -166,8 +165,7 @@ CHARGED = Step(name="charge", at=NOW - SECOND, attempt=1, result="7")
 def test_a_success_without_a_recorded_step_is_left_to_the_version_that_recorded_it(
     clock: Clock, worker: str, ending: Ending, error_class: str | None
 ) -> None:
-    by_old = Transition(at=NOW - 2 * SECOND, state=State.RUNNING, cause=Why.CLAIMED, worker="request/old")
-    store = OneJob(a_job(steps=(CHARGED,), history=(by_old,)))
+    store = OneJob(a_job(steps=(CHARGED,)))
 
     report = carried_out(attempt_at(store, a_job_type(), clock, worker=worker))
 

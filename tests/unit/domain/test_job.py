@@ -74,7 +74,6 @@ def test_holds_count_only_for_their_cause() -> None:
     job = a_job(holds=3, hold_cause=HoldCause.OUTAGE, other_holds=((HoldCause.VERSION, 7),))
 
     assert [job.held_by(cause) for cause in (HoldCause.OUTAGE, HoldCause.LIMIT, HoldCause.VERSION)] == [3, 0, 7]
-    assert [cause for cause in HoldCause if job.held_for(cause)] == [HoldCause.OUTAGE, HoldCause.VERSION]
 
 
 def test_what_a_version_without_other_holds_has_left_does_not_count() -> None:
@@ -83,7 +82,7 @@ def test_what_a_version_without_other_holds_has_left_does_not_count() -> None:
     came_back = a_job(other_holds=left)
     held_again = a_job(holds=1, hold_cause=HoldCause.OUTAGE, other_holds=left)
 
-    assert (came_back.held_by_cause, came_back.held_for(HoldCause.OUTAGE)) == ({}, False)
+    assert came_back.held_by_cause == {}
     assert held_again.held_by_cause == {HoldCause.OUTAGE: 1}
 
 

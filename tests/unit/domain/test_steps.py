@@ -4,10 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.support.builders import A_STEP, NOW, SECOND
+from tests.support.builders import NOW
 from tidemill.domain.errors import StepsChangedError
-from tidemill.domain.history import Transition, Why
-from tidemill.domain.steps import Step, key_of_step, recording_version, require_same_order
+from tidemill.domain.steps import Step, key_of_step, require_same_order
 
 
 def steps(names: Sequence[str]) -> list[Step]:
@@ -46,24 +45,6 @@ def test_changed_steps_are_named(asked: list[str], said: str) -> None:
 
     assert text.startswith("the steps of this job type have changed")
     assert text.endswith(f"recorded: a, b; {said}")
-
-
-def a_claim(second: int, worker: str, cause: str = Why.CLAIMED) -> Transition:
-    return Transition(at=NOW + second * SECOND, state="running", cause=cause, worker=worker)
-
-
-@pytest.mark.parametrize(
-    ("history", "version"),
-    [
-        ([], ""),
-        ([a_claim(-2, "r/v1"), a_claim(-1, "r/v2")], "v2"),
-        ([a_claim(0, "r/v1"), a_claim(1, "r/v2")], "v1"),
-        ([a_claim(1, "r/v2")], ""),
-        ([a_claim(-2, "r/v1"), a_claim(-1, "r/v2", Why.SUCCEEDED)], "v1"),
-    ],
-)
-def test_a_step_was_recorded_by_the_code_of_the_last_claim_before_it(history: list[Transition], version: str) -> None:
-    assert recording_version(A_STEP, history) == version
 
 
 def test_a_run_that_has_not_ended_may_ask_for_more() -> None:
