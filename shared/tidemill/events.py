@@ -21,6 +21,7 @@ from tidemill import declaration_checks as checks
 from tidemill.application.declarations import noted
 from tidemill.application.event_types import EventType
 from tidemill.application.job_types import JobType
+from tidemill.domain.error_text import error_text, text_of
 from tidemill.domain.errors import DeclarationError, EventModelError, Fault, InvalidPayloadError
 from tidemill.domain.events import FIRST_VERSION, Consumption, Event, Scalar, Seen
 from tidemill.payload_model import field_names, parser
@@ -48,10 +49,10 @@ def event_type(name: str, *, data: "type[BaseModel]", version: int = FIRST_VERSI
             raise
         except ValueError as error:
             # For example text that is not Unicode, or a serializer of the model that raises.
-            raise InvalidPayloadError([Fault("/data", f"cannot be written as JSON: {error}")]) from error
+            raise InvalidPayloadError([Fault("/data", f"cannot be written as JSON: {text_of(error)}")]) from error
         except Exception as error:
             # Pydantic passes on most errors that a validator raises.
-            raise EventModelError(f"the model of {name!r} raised {type(error).__name__}: {error}") from error
+            raise EventModelError(f"the model of {name!r} raised {error_text(error)}") from error
         return _seen(value, written, names)
 
     caller = sys._getframe(1)  # noqa: SLF001 - to name the declaration in a fault

@@ -21,6 +21,8 @@ from tidemill.application.skipped_work import SkippedWork
 from tidemill.application.steps import Steps
 from tidemill.domain.claim_verdict import ClaimVerdict, judge, put_back_time
 from tidemill.domain.dead_letters import DeadLetterAction, dead_letter_action
+from tidemill.domain.error_groups import OUTAGE, as_failure, decisive
+from tidemill.domain.error_text import text_of
 from tidemill.domain.errors import (
     BatchCallError,
     BreakerOpenError,
@@ -166,12 +168,17 @@ class Attempt:
         job = self._claimed()
         try:
             return self._pass_gates_then_run(job)
-        except (StoreUnavailableError, TransactionConflictError):
+        except OUTAGE:
             if (holds := job.held_by(HoldCause.OUTAGE)) >= MOST_HOLDS_OF_AN_OUTAGE:
                 raise
             # An outage is not the job's failure, nor is a transaction of others. So it costs no attempt.
             ceiling_seconds = min(FIRST_OUTAGE_HOLD_SECONDS * 2.0**holds, LONGEST_OUTAGE_HOLD_SECONDS)
             return self._context.held_below(ceiling_seconds, HoldCause.OUTAGE)
+        except Exception:
+            raise
+        except BaseException as exit_:
+            # Of code of the job type outside of its handler, such as its rules for errors.
+            raise as_failure(exit_) from exit_
 
     def _pass_gates_then_run(self, job: Job) -> Outcome:
         """The gates in this order: the first that returns an outcome ends the attempt without a run."""
@@ -259,7 +266,9 @@ class Attempt:
         until = lease_end or now + backoff
         # The error of a dependency needs no traceback. Any other is a bug.
         cause = None if isinstance(error, TidemillError) else error
-        report = Report(ending=Ending.UNAVAILABLE, job=self._job, error=str(error), cause=cause, put_back_until=until)
+        report = Report(
+            ending=Ending.UNAVAILABLE, job=self._job, error=text_of(error), cause=cause, put_back_until=until
+        )
         self._end(report)
 
     def release_slot(self) -> None:
@@ -325,6 +334,8 @@ class Attempt:
             of_the_call = error.error if isinstance(error, BatchCallError) else error
             if self._in_handler and (name := self._gates.record_call_result(of_the_call)):
                 raise BreakerOpenError(name) from error
+            if (meant := decisive(error)) is not error and isinstance(meant, (BreakerOpenError, *OUTAGE)):
+                raise meant from None
             raise
         finally:
             if measured:

@@ -18,6 +18,7 @@ from tidemill.application.measured_run import MeasuredRun
 from tidemill.application.ports import Entered, LimitSlot
 from tidemill.application.superseding import LONGEST_HOLD
 from tidemill.domain.adaptive_limit import ConcurrencyChange
+from tidemill.domain.error_text import error_text
 from tidemill.domain.errors import (
     InvalidPayloadError,
     JobTimeoutError,
@@ -271,7 +272,7 @@ class Gates:
         if (holds := job.held_by(HoldCause.VERSION)) >= MOST_HOLDS_OF_A_VERSION:
             return replace(Failed.because(refusal), death=DeathReason.PERMANENT)
         held = self._context.held_below(min(2.0 ** (holds + 1), LONGEST_VERSION_HOLD_SECONDS), HoldCause.VERSION)
-        return replace(held, error=f"{type(refusal).__name__}: {refusal}")
+        return replace(held, error=error_text(refusal))
 
 
 def _parked(line: Line, now: datetime) -> Parked:

@@ -7,9 +7,10 @@ from typing import Final
 from tidemill.application.breakers import Breakers
 from tidemill.domain.breaker import BreakerPolicy
 from tidemill.domain.downstream_errors import Classify, ErrorClass, classify
+from tidemill.domain.error_groups import decisive
+from tidemill.domain.error_text import error_text
 from tidemill.domain.errors import BreakerOpenError, JobTimeoutError
 from tidemill.domain.job import Job
-from tidemill.domain.outcomes import Failed, storable
 from tidemill.domain.waiting import Cause, Line
 
 #: In characters, of the error that a breaker keeps.
@@ -82,8 +83,8 @@ class BreakerUse:
         self._over = True
         if error is None:
             return None
-        if isinstance(error, BreakerOpenError):
-            return error.name
+        if isinstance(leaf := decisive(error), BreakerOpenError):
+            return leaf.name
         counts = classify(error, self._rules).counts
         names = sorted({*used, *self._reported})
         return next((name for name in names if counts and self._breakers.blocks(name)), None)
@@ -115,18 +116,13 @@ class BreakerUse:
         elif error_class.counts:
             self._calls += 1
             call = f"{self._job.owner}.{self._calls}"
-            saved = self._breakers.failed(policy, self._job, call=call, error=_text(error))
+            saved = self._breakers.failed(policy, self._job, call=call, error=error_text(error)[:LONGEST_ERROR])
         else:
             return
         if saved:
             self._open_calls.pop(policy.name, None)
         elif error_class is None:
             self._unsaved.add(policy.name)
-
-
-def _text(error: BaseException) -> str:
-    failure = Failed.because(error)
-    return storable(f"{failure.error_class}: {failure.message}"[:LONGEST_ERROR])
 
 
 #: The run that the handler in this context is in; None outside of a worker, such as in a test of a handler.

@@ -8,6 +8,7 @@ from tidemill.application.job_filter import JobFilter
 from tidemill.application.ports import Clock, ControlStore, NewToken
 from tidemill.application.validation import may_be_id, stored_json
 from tidemill.domain.batches import is_batch
+from tidemill.domain.error_text import text_of
 from tidemill.domain.errors import (
     Fault,
     InvalidPayloadError,
@@ -136,7 +137,7 @@ def _signal_text(name: str, data: Any) -> str:
     try:
         text = stored_json(data)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidPayloadError([Fault("", f"the data of a signal must be JSON: {error}")]) from error
+        raise InvalidPayloadError([Fault("", f"the data of a signal must be JSON: {text_of(error)}")]) from error
     if len(text) > LARGEST_SIGNAL_BYTES:
         raise PayloadTooLargeError(len(text), LARGEST_SIGNAL_BYTES, what="signal")
     return text

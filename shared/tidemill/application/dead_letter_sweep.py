@@ -8,7 +8,8 @@ from typing import Final
 from tidemill.application.nudge import Nudger
 from tidemill.application.ports import Clock, DeadLetterQueue, ReceivedDeadLetter, SweepStore
 from tidemill.domain.dead_letters import DeadLetterAction, dead_letter_action
-from tidemill.domain.errors import TidemillError, error_text
+from tidemill.domain.error_text import error_text
+from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import Job
 
 #: The sweep nudges a stranded job that is overdue by more than this, and not again within it.

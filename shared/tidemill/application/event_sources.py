@@ -5,6 +5,7 @@ import hashlib
 from tidemill.application.event_types import EventSource
 from tidemill.application.events import publish
 from tidemill.application.submit import Accepted, Submit
+from tidemill.domain.error_text import error_text
 from tidemill.domain.errors import (
     EventModelError,
     InvalidPayloadError,
@@ -31,7 +32,7 @@ def publish_record(
         data = source.function(record)
         written = None if data is None else source.written(data)
     except Exception as error:
-        raise RecordRefusedError(f"source {source.name!r} raised {type(error).__name__}: {error}") from error
+        raise RecordRefusedError(f"source {source.name!r} raised {error_text(error)}") from error
     if written is None:
         return None
     event = Event(type=source.event, version=source.version, data=written, key=event_key(source.name, record))

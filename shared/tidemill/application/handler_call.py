@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from tidemill.domain.errors import TidemillError
+from tidemill.domain.error_groups import as_failure
 
 
 def call_handler(handler: Callable[..., Any], payload: Any, run: Any) -> Any:
@@ -13,5 +13,5 @@ def call_handler(handler: Callable[..., Any], payload: Any, run: Any) -> Any:
     except Exception:
         raise
     except BaseException as exit_:
-        # For example `SystemExit` or a cancelled coroutine. It ends the attempt, not the thread.
-        raise TidemillError(f"the handler tried to end its process: {exit_!r}") from exit_
+        # For example `SystemExit` or a cancelled coroutine.
+        raise as_failure(exit_) from exit_

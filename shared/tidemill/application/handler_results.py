@@ -10,6 +10,7 @@ from tidemill.application.submit import Submit
 from tidemill.application.traceback_text import handler_traceback
 from tidemill.application.validation import stored_json
 from tidemill.domain.batches import BatchFailed
+from tidemill.domain.error_text import text_of
 from tidemill.domain.errors import (
     CheckpointTooLargeError,
     InvalidPayloadError,
@@ -81,7 +82,7 @@ def _done(done: Done, job: Job, submit: Submit) -> Outcome:
         try:
             result = stored_json(done.result)
         except (TypeError, ValueError, RecursionError) as error:
-            return _unstorable(f"a result must be JSON: {error}")
+            return _unstorable(f"a result must be JSON: {text_of(error)}")
         if len(result) > LARGEST_RESULT_BYTES:
             return _unstorable(f"the result is {len(result)} bytes; a job may keep at most {LARGEST_RESULT_BYTES}")
     # The undo first: the payload of a follow-up job is stored only if nothing is refused.
@@ -130,7 +131,7 @@ def _with_checkpoint(checkpoint: Any, outcome: Continued | Awaits) -> Outcome:
     except CheckpointTooLargeError as error:
         return _unstorable(str(error))
     except (TypeError, ValueError, RecursionError) as error:
-        return _unstorable(f"a checkpoint must be JSON: {error}")
+        return _unstorable(f"a checkpoint must be JSON: {text_of(error)}")
 
 
 def _unstorable(message: str) -> Failed:

@@ -20,6 +20,7 @@ from tidemill.application.job_types import JobType
 from tidemill.application.ports import SettleJointly, Settling
 from tidemill.application.run import Run
 from tidemill.application.settle import SETTLE_PAUSE_SECONDS, SETTLE_TRIES, Settle
+from tidemill.domain.error_groups import OUTAGE, decisive
 from tidemill.domain.errors import (
     BatchCallError,
     JobTimeoutError,
@@ -215,9 +216,9 @@ def _error_of_one(error: Exception, jobs: int) -> Exception:
     """The error with which one job of a failed call ends its attempt."""
     if jobs == 1:
         return error
-    if isinstance(error, StoreUnavailableError | TransactionConflictError):
+    if isinstance(outage := decisive(error), OUTAGE):
         # No job's failure, so it costs no attempt.
-        return StoreUnavailableError(str(error))
+        return StoreUnavailableError(str(outage))
     return BatchCallError(error, jobs)
 
 

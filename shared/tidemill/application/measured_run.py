@@ -7,6 +7,7 @@ from typing import Final
 from tidemill.application.ports import Clock, Entered
 from tidemill.domain.adaptive_limit import RunSample, Trouble
 from tidemill.domain.downstream_errors import Classify, ErrorClass, classify
+from tidemill.domain.error_text import leaves
 from tidemill.domain.errors import JobTimeoutError
 from tidemill.domain.outcomes import Continued, Failed, Outcome, Snoozed, Succeeded
 
@@ -71,4 +72,5 @@ def _trouble(outcome: Outcome, rules: Classify | None) -> Trouble | None:
         return Trouble.THROTTLED
     if not error_class.counts:
         return None
-    return Trouble.TIMEOUT if isinstance(outcome.cause, TimeoutError) else Trouble.ERROR
+    timed_out = outcome.cause and any(isinstance(each, TimeoutError) for each in leaves(outcome.cause))
+    return Trouble.TIMEOUT if timed_out else Trouble.ERROR

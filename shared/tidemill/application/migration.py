@@ -19,6 +19,7 @@ from tidemill.application.pace import Pace
 from tidemill.application.ports import Clock, MigrationStore, Payloads, UnreadableItem
 from tidemill.application.submission_body import hash_of
 from tidemill.application.validation import read_payload
+from tidemill.domain.error_text import error_text
 from tidemill.domain.errors import (
     PayloadTooLargeError,
     StoreUnavailableError,
@@ -160,7 +161,7 @@ class Migrator:
         except StoreUnavailableError:
             raise  # the next run begins with this job
         except Exception as error:  # noqa: BLE001 - the function is the app's, and one job must not stop the others
-            return _failure(progress, job.tenant, job.id, f"{type(error).__name__}: {error}", failed)
+            return _failure(progress, job.tenant, job.id, error_text(error), failed)
         example = {"id": job.id, "before": _short(before), "after": _short(after)}
         return replace(progress, rewritten=progress.rewritten + 1, examples=(*progress.examples, example)[:_EXAMPLES])
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from tidemill.application.job_types import JobType, JobTypes
 from tidemill.application.ports import Payloads
+from tidemill.domain.error_text import class_name
 from tidemill.domain.errors import Fault, InvalidPayloadError, TidemillError, UnknownJobTypeError
 from tidemill.domain.job import Job
 from tidemill.domain.limits import Limit
@@ -96,4 +97,4 @@ def _read(job_type: JobType, text: str) -> tuple[Sequence[Fault], Any]:
     except InvalidPayloadError as refusal:
         return refusal.faults, None
     except Exception as error:  # noqa: BLE001 - a validator may raise anything, and its text may hold values
-        return [Fault("/payload", f"the model raises {type(error).__name__}")], None
+        return [Fault("/payload", f"the model raises {class_name(error)}")], None

@@ -18,7 +18,8 @@ from typing import Final, Protocol
 from tidemill.application.nudge import Nudger
 from tidemill.application.ports import WHOLE, Clock, OwedStore, Part, Payloads
 from tidemill.application.unnamed_payloads import names_payload
-from tidemill.domain.errors import StoreUnavailableError, WriteRefusedError, error_text
+from tidemill.domain.error_text import error_text
+from tidemill.domain.errors import StoreUnavailableError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.states import TRANSITIONS, State, Write
 from tidemill.names import WAKE_INTERVAL_SECONDS

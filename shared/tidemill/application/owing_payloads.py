@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from tidemill.application.ports import Clock, Payloads
-from tidemill.domain.errors import error_text
+from tidemill.domain.error_text import error_text
 from tidemill.domain.job import Job
 
 if TYPE_CHECKING:

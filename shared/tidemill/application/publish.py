@@ -23,7 +23,8 @@ from tidemill.application.ports import Clock, Lanes, Payloads, PublishStore, Ref
 from tidemill.domain.changes import Change
 from tidemill.domain.dispatch import Dispatch, dispatch, has_begun, may_be_sent
 from tidemill.domain.ended_nodes import EndedNodes, ended_nodes
-from tidemill.domain.errors import WriteRefusedError, error_text
+from tidemill.domain.error_text import error_text
+from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.job_message import Reference, reference_of
 from tidemill.domain.states import State

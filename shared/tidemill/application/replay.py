@@ -18,6 +18,7 @@ from tidemill.application.job_walk import JobWalk, WalkProgress
 from tidemill.application.pace import Pace
 from tidemill.application.ports import Clock, NewToken, Payloads, SubmitStore, UnreadableItem
 from tidemill.application.submit import Submit
+from tidemill.domain.error_text import error_text
 from tidemill.domain.errors import (
     InvalidPayloadError,
     KeyReusedError,
@@ -188,7 +189,7 @@ class Replayer:
         except (StoreUnavailableError, TransactionConflictError):
             raise  # the next run begins with this event
         except Exception as failed:  # noqa: BLE001 - one event, or a model of the app, must not stop the others
-            verdict, error = ReplayVerdict.UNREADABLE, f"{type(failed).__name__}: {failed}"
+            verdict, error = ReplayVerdict.UNREADABLE, error_text(failed)
         return progress.after(verdict, tenant=event.tenant, event=event.id, error=error)
 
     def _verdict(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from tidemill.application.validation import stored_json
+from tidemill.domain.error_text import text_of
 from tidemill.domain.errors import StepError
 from tidemill.domain.steps import LARGEST_STEP_BYTES
 
@@ -28,7 +29,7 @@ class StepResult:
         except (TypeError, ValueError, RecursionError) as error:
             raise StepError(
                 f"the result of the step {self._name!r} must be JSON, or what the return annotation of its function "
-                f"says: {error}"
+                f"says: {text_of(error)}"
             ) from error
         if len(text) > LARGEST_STEP_BYTES:
             raise StepError(
@@ -44,7 +45,7 @@ class StepResult:
         except ValueError as error:
             raise StepError(
                 f"the result of the step {self._name!r} cannot be read back as what its function returns: return what "
-                f"fits the return annotation, and text in Unicode, without half a surrogate pair: {error}"
+                f"fits the return annotation, and text in Unicode, without half a surrogate pair: {text_of(error)}"
             ) from error
 
     def value(self, text: str) -> Any:
@@ -54,7 +55,7 @@ class StepResult:
         except ValueError as error:
             raise StepError(
                 f"the recorded result of the step {self._name!r} does not fit what its function returns now: let the "
-                f"old version finish its jobs first, or accept both forms: {error}"
+                f"old version finish its jobs first, or accept both forms: {text_of(error)}"
             ) from error
 
     def _decoded(self, text: str) -> Any:

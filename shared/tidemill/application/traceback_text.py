@@ -4,16 +4,21 @@ import traceback
 from types import FrameType
 from typing import Final
 
+from tidemill.domain.error_groups import decisive
+from tidemill.domain.error_text import class_name, leaves, storable, text_of
 from tidemill.domain.errors import BatchCallError
-from tidemill.domain.outcomes import storable
 
 #: Module and qualified name of the function that calls the handler. The frames up to it are those of the engine.
 _CALLER: Final = ("tidemill.application.handler_call", "call_handler")
-#: How many exceptions of a chain are shown: the raised one, and the causes nearest to it.
+#: How many exceptions of a chain are shown: the raised one, and the causes nearest to it. Of a group: so many of its
+#: errors, the one that decides included.
 _LONGEST_CHAIN: Final = 3
 #: How many frames of one exception are shown: that of the handler, and the innermost ones.
 _MOST_FRAMES: Final = 10
+_MOST_NOTES: Final = 10
 _CAUSED: Final = "which caused:"
+_HOLDS: Final = "which holds:"
+_BESIDE: Final = "beside:"
 _LEFT_OUT: Final = "  [frames left out]\n"
 
 
@@ -23,17 +28,31 @@ def handler_traceback(error: BaseException, *, longest: int) -> str:
     What does not fit is left out in this order: the end of a message that takes more than half of the text; the causes,
     the most distant one first; the frames, the outermost one first, but that of the handler last: it is the one that
     its author can change. An exception that no handler raised shows its innermost frames. The error of a failed call of
-    a batch handler shows the one that the handler raised. Replaces lone surrogates, which neither a log nor the store
-    takes.
+    a batch handler shows the one that the handler raised. A group shows the error that decides, last; then, while there
+    is room, itself before it, and others of its errors in between. Replaces lone surrogates, which neither a log nor
+    the store takes.
     """
     try:
-        return _of_chain(error, longest)
-    except Exception:  # noqa: BLE001 - the class of the exception defines what its attributes are, and they may raise
-        return f"{type(error).__name__}: its traceback could not be read"[:longest]
+        raised = error.error if isinstance(error, BatchCallError) else error
+        return _of_group(raised, longest) if isinstance(raised, BaseExceptionGroup) else _of_chain(raised, longest)
+    except BaseException:  # noqa: BLE001 - the class of the exception defines its attributes, and they may raise
+        return f"{class_name(error)}: its traceback could not be read"[:longest]
+
+
+def _of_group(group: "BaseExceptionGroup[BaseException]", longest: int) -> str:
+    leaf = decisive(group)
+    others = [each for each in leaves(group) if each is not leaf][: _LONGEST_CHAIN - 1]
+    blocks = [_block(leaf, longest)]
+    for each, joint in ((group, _HOLDS), *((other, _BESIDE) for other in others)):
+        # The group stays first, and the error that decides last.
+        longer = [*blocks[:-1], f"{_block(each, longest)}\n{joint}\n", blocks[-1]]
+        if sum(map(len, longer)) <= longest:
+            blocks = longer
+    return "".join(blocks)
 
 
 def _of_chain(error: BaseException, longest: int) -> str:
-    raised, *causes = _chain(error.error if isinstance(error, BatchCallError) else error)
+    raised, *causes = _chain(error)
     text = _block(raised, longest)
     for cause in causes:
         longer = f"{_block(cause, longest)}\n{_CAUSED}\n{text}"
@@ -58,7 +77,7 @@ def _chain(error: BaseException) -> list[BaseException]:
 def _block(error: BaseException, longest: int) -> str:
     """The frames of one exception, then its class, message and notes."""
     handler, inner = _frames(error)
-    last_lines = "".join(traceback.format_exception_only(error)).strip()
+    last_lines = "\n".join([": ".join(filter(None, (_qualified(error), text_of(error)))), *_notes(error)]).strip()
     text = storable(last_lines[: longest // 2 if handler or inner else longest])
     whole = f"{handler}{''.join(inner)}{text}"
     if len(whole) <= longest:
@@ -82,6 +101,18 @@ def _frames(error: BaseException) -> tuple[str, list[str]]:
     handler, below = raised_at[calls[0] + 1 : calls[0] + 2], raised_at[calls[0] + 2 :]
     inner = below[1 - _MOST_FRAMES :]
     return "".join(_formatted(handler)) + _LEFT_OUT * (len(below) > len(inner)), _formatted(inner)
+
+
+def _qualified(error: BaseException) -> str:
+    """The name as Python prints it. `traceback` would read all causes for this, however many they are."""
+    module = text_of(type(error), lambda class_: class_.__module__)
+    name = text_of(type(error), lambda class_: class_.__qualname__)
+    return name if module in {"builtins", "__main__"} else f"{module}.{name}"
+
+
+def _notes(error: BaseException) -> list[str]:
+    notes = getattr(error, "__notes__", None)
+    return [text_of(note) for note in notes[:_MOST_NOTES]] if isinstance(notes, list) else []
 
 
 def _formatted(frames: list[tuple[FrameType, int]]) -> list[str]:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeGuard
 
 from tidemill.application.job_types import JobType
+from tidemill.domain.error_text import text_of
 from tidemill.domain.errors import Fault, InvalidPayloadError
 from tidemill.domain.submission import Submission, Unique
 from tidemill.domain.time_constants import LONGEST_SPAN
@@ -124,7 +125,7 @@ def read_payload(payload: Mapping[str, Any], *, under: str = "/payload") -> tupl
         raise _too_deep(under) from None
     except (TypeError, ValueError) as error:
         # `1e999` is valid JSON. Python reads it as infinity, which JSON cannot write.
-        raise InvalidPayloadError([Fault(under, f"must be JSON with finite numbers only: {error}")]) from error
+        raise InvalidPayloadError([Fault(under, f"must be JSON with finite numbers only: {text_of(error)}")]) from error
     if _nesting(value) > DEEPEST_NESTING:
         raise _too_deep(under)
     if not isinstance(value, dict):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any, Final
 
+from tidemill.domain.error_text import leaves
 from tidemill.domain.errors import JobTimeoutError, PermanentJobError, RetryAfter, TidemillError
 
 
@@ -57,13 +58,24 @@ _THROTTLING: Final = frozenset(
 )
 
 
+#: The class of a group is the first of these that one of its errors has. A defect says nothing about the downstream.
+_IN_A_GROUP: Final = (ErrorClass.THROTTLED, ErrorClass.TRANSIENT, ErrorClass.PERMANENT, ErrorClass.DEFECT)
+
+
 def classify(error: BaseException, rules: Classify | None = None) -> ErrorClass:
-    """The first rule that fits counts: that of the type, then ours. The rule of a type that fails is ignored."""
+    """The first rule that fits counts: that of the type, then ours. The rule of a type that fails is ignored.
+
+    A group counts as the worst of its errors. The rule of the type gets each of them, and no group.
+    """
+    return min((_class_of_one(each, rules) for each in leaves(error)), key=_IN_A_GROUP.index)
+
+
+def _class_of_one(error: BaseException, rules: Classify | None) -> ErrorClass:
     if rules and isinstance(error, Exception):
         try:
             if (named := rules(error)) is not None:
                 return ErrorClass(named)
-        except Exception:  # noqa: BLE001 - the handler's error must not be lost behind one of the rules
+        except BaseException:  # noqa: BLE001 - the handler's error must not be lost behind one of the rules
             return ErrorClass.DEFECT
     if isinstance(error, TidemillError):
         # Others are our own, such as an outage of the jobs table.
@@ -75,7 +87,7 @@ def _by_attributes(error: BaseException) -> ErrorClass | None:
     """Other libraries have attributes of these names with other values, or properties that raise."""
     try:
         return _by_code(error) or _by_status(_status(error))
-    except Exception:  # noqa: BLE001 - the handler's error must not be lost behind one of its attributes
+    except BaseException:  # noqa: BLE001 - the handler's error must not be lost behind one of its attributes
         return None
 
 

@@ -9,6 +9,7 @@ from datetime import timedelta
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
+from tidemill.domain.error_text import error_text
 from tidemill.domain.signals import require_name
 from tidemill.domain.spans import require_wait
 
@@ -22,18 +23,12 @@ MOST_WAITS_FOR_INPUT: Final = 3
 LONGEST_RETRY_AFTER_SECONDS: Final = 30 * 86_400.0
 #: Names of one app often begin alike. A smaller share of equal characters would suggest unrelated types.
 _SIMILAR: Final = 0.85
-#: The longest text of an error that is stored.
-_LONGEST_ERROR: Final = 300
 #: The faults that one error lists, as JSON text in ASCII. The answer to a batch holds them a hundred times, twice each,
 #: and Lambda allows 6 MiB.
 _LARGEST_FAULTS: Final = 8 * 1024
 #: In characters. A message may list all job types.
 _LONGEST_PATH: Final = 500
 _LONGEST_MESSAGE: Final = 4 * 1024
-
-
-def error_text(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"[:_LONGEST_ERROR]
 
 
 class TidemillError(Exception):
@@ -136,7 +131,7 @@ class BatchCallError(BatchHandlerError):
     """A batch handler raised `error`, so that none of the jobs of its call has an outcome. Each runs alone next."""
 
     def __init__(self, error: Exception, jobs: int) -> None:
-        super().__init__(f"{type(error).__name__}: {error}; the handler had {jobs} jobs, and each runs alone next")
+        super().__init__(f"{error_text(error)}; the handler had {jobs} jobs, and each runs alone next")
         self.error = error
         self.__cause__ = error
 

@@ -7,6 +7,8 @@ from typing import Any, Final
 
 from tidemill.domain.dispatch import LONGEST_LANE_DELAY
 from tidemill.domain.effects import Effect
+from tidemill.domain.error_groups import decisive
+from tidemill.domain.error_text import class_name, message_of, storable
 from tidemill.domain.errors import CancelRequestedError, MissingInput, PermanentJobError, RetryAfter
 from tidemill.domain.history import HELD, Transition, Why
 from tidemill.domain.holds import BOUNDED, HoldCause
@@ -55,9 +57,11 @@ class Failed:
 
     @classmethod
     def because(cls, error: BaseException) -> "Failed":
-        death = DeathReason.PERMANENT if isinstance(error, PermanentJobError) else None
-        delay = error.delay if isinstance(error, RetryAfter) else None
-        return cls(error_class=type(error).__name__, message=_text(error), death=death, delay=delay)
+        """A group of errors fails as the one of them that decides, and its message names some of the others."""
+        leaf = decisive(error)
+        death = DeathReason.PERMANENT if isinstance(leaf, PermanentJobError) else None
+        delay = leaf.delay if isinstance(leaf, RetryAfter) else None
+        return cls(error_class=class_name(leaf), message=message_of(error, leaf), death=death, delay=delay)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,11 +127,11 @@ Outcome = Succeeded | Failed | Snoozed | Continued | Awaits | Held | Parked | St
 
 def outcome_of(error: BaseException) -> Outcome:
     """The outcome of a run whose handler raised `error`."""
-    match error:
+    match leaf := decisive(error):
         case CancelRequestedError():
             return Stopped()
         case MissingInput():
-            return Awaits(cause=Cause.INPUT, name=error.name, after=error.after, most=error.most)
+            return Awaits(cause=Cause.INPUT, name=leaf.name, after=leaf.after, most=leaf.most)
         case _:
             return replace(Failed.because(error), cause=error)
 
@@ -368,16 +372,3 @@ def _after_failure(job: Job, failure: Failed, policy: RetryPolicy, *, now: datet
         follow_ups=failure.follow_ups,
         checkpoint=failure.checkpoint,
     )
-
-
-def _text(error: BaseException) -> str:
-    """The text of an error. The handler defines it, so it may raise too."""
-    try:
-        return str(error)
-    except Exception:  # noqa: BLE001
-        return "the text of the error could not be read"
-
-
-def storable(text: str) -> str:
-    """Replace lone surrogates, which the store refuses."""
-    return text.encode(errors="replace").decode()

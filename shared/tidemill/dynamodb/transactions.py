@@ -9,6 +9,7 @@ from botocore.exceptions import ClientError
 
 from tidemill.aws.clients import Item, translated
 from tidemill.domain.effects import TransactWrite
+from tidemill.domain.error_text import text_of
 from tidemill.domain.errors import (
     EffectRefusedError,
     MissingResourceError,
@@ -107,7 +108,7 @@ def transact(client: "DynamoDBClient", entries: Sequence[Entry]) -> None:
         if not requested:
             raise
         # The client does not validate parameters, so invalid ones fail in its encoder.
-        raise EffectRefusedError(f"the handler's writes are not valid: {error!r}") from error
+        raise EffectRefusedError(f"the handler's writes are not valid: {text_of(error, repr)}") from error
 
 
 def _cancellation(error: ClientError, entries: Sequence[Entry]) -> Exception | None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from tidemill.application.event_sources import RecordRefusedError, publish_record
 from tidemill.application.event_types import EventSource
 from tidemill.application.submit import Accepted, Submit
+from tidemill.domain.error_text import error_text
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.source_records import SourceKind, SourceRecord
 from tidemill.sources import eventbridge, s3, sns, table
@@ -89,4 +90,4 @@ class Intake:
             return list(_READERS[self._source.kind](json.loads(body)))
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             # For example, a topic that delivers raw messages, or JSON that is nested too deeply to be read.
-            raise RecordRefusedError(f"not a record of {self._source.kind}: {type(error).__name__}: {error}") from error
+            raise RecordRefusedError(f"not a record of {self._source.kind}: {error_text(error)}") from error

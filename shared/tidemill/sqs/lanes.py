@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from tidemill.application.ports import Refusal
 from tidemill.aws.clients import POOL_SIZE, translated
 from tidemill.domain.dispatch import Dispatch
-from tidemill.domain.errors import StoreUnavailableError, error_text
+from tidemill.domain.error_text import error_text
+from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job_message import DeadLetter, reference_of
 from tidemill.names import Lane
 from tidemill.sqs import messages

@@ -10,6 +10,7 @@ from types import ModuleType
 from tidemill.application.declarations import Declaration, declared_by
 from tidemill.application.event_types import EventSource, EventType
 from tidemill.application.job_types import JobType, JobTypes
+from tidemill.domain.error_text import class_name, text_of
 from tidemill.domain.errors import DuplicateJobTypeError, JobFileError
 from tidemill.domain.limits import Limit
 from tidemill.system.module_files import importable, module_folders
@@ -175,8 +176,8 @@ def _imported(name: str) -> ModuleType:
         return importlib.import_module(name)
     except (Exception, SystemExit) as error:
         # A module may raise anything while it is imported. Report it with its location.
-        reason = error.msg if isinstance(error, SyntaxError) else " ".join(str(error).split())
-        parts = (_raised(error, name), type(error).__name__, reason)
+        reason = error.msg if isinstance(error, SyntaxError) else " ".join(text_of(error).split())
+        parts = (_raised(error, name), class_name(error), reason)
         raise JobFileError(": ".join(filter(None, parts))) from error
 
 

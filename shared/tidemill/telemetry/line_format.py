@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 from aws_lambda_powertools.logging.types import LogRecord as Fields
 
+from tidemill.application.traceback_text import handler_traceback
 from tidemill.names import ATTENTION_KEY
 
 #: The message says what the line of code would, the log group names the function, and tracing is off.
@@ -22,6 +23,9 @@ _WITHHELD: Final = "withheld"
 _KEYS: Final = frozenset({"keys", "partitions"})
 _NOT_OF_A_JOB: Final = ("!", ATTENTION_KEY)
 _DIGEST_CHARACTERS: Final = 16
+#: In characters, of a traceback that is not the one of a run; and the exceptions that Python formats itself.
+_LONGEST_TRACEBACK: Final = 32 * 1024
+_MOST_EXCEPTIONS: Final = 100
 
 
 class LineFormat(LambdaPowertoolsFormatter):
@@ -38,6 +42,16 @@ class LineFormat(LambdaPowertoolsFormatter):
         instant = datetime.fromtimestamp(record.created, UTC)
         return instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - of the library
+        """As Python does it, of an exception that is quickly read. Its class may raise, or have causes without end."""
+        error = ei[1]
+        try:
+            if _is_small(error):
+                return super().formatException(ei)[:_LONGEST_TRACEBACK]
+        except BaseException:  # noqa: BLE001 - the line must be written
+            return handler_traceback(error, longest=_LONGEST_TRACEBACK)
+        return handler_traceback(error, longest=_LONGEST_TRACEBACK)
+
     def serialize(self, log: Fields) -> str:
         fields = {name: value for name, value in cast("dict[str, Any]", log).items() if name not in _SILENT}
         if "_aws" in fields:
@@ -47,6 +61,17 @@ class LineFormat(LambdaPowertoolsFormatter):
             fields = _withheld(fields)
         # Neither a lone surrogate nor its line is lost: the escape is JSON.
         return super().serialize(cast("Fields", fields)).encode(errors="backslashreplace").decode()
+
+
+def _is_small(error: BaseException) -> bool:
+    """Whether it has few causes, and errors of groups. `traceback` reads all of them."""
+    seen, left = 0, [error]
+    while left and seen <= _MOST_EXCEPTIONS:
+        seen += 1
+        each = left.pop()
+        held = each.exceptions[:_MOST_EXCEPTIONS] if isinstance(each, BaseExceptionGroup) else ()
+        left += [other for other in (each.__cause__, each.__context__, *held) if other]
+    return seen <= _MOST_EXCEPTIONS
 
 
 def _withheld(fields: dict[str, Any]) -> dict[str, Any]:

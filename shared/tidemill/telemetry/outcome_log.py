@@ -17,6 +17,7 @@ from tidemill.application.job_types import JobType
 from tidemill.application.submit import Accepted
 from tidemill.domain.breaker import Breaker
 from tidemill.domain.dispatch import Dispatch
+from tidemill.domain.error_text import error_text
 from tidemill.domain.errors import JobFileError
 from tidemill.domain.governor import Governed
 from tidemill.domain.job import Job
@@ -59,13 +60,13 @@ def logger() -> Logger:
 
 def record_not_published(source: str, record: str, error: Exception) -> None:
     """It comes again, or ends in the dead-letter queue of its source."""
-    details = {"source": source, "record": record, "error": f"{type(error).__name__}: {error}"}
+    details = {"source": source, "record": record, "error": error_text(error)}
     logger().error("record of a source not published", extra=details)
 
 
 def configuration_not_read(error: Exception) -> None:
     """The last known values hold."""
-    logger().warning("runtime configuration not read", extra={"error": f"{type(error).__name__}: {error}"})
+    logger().warning("runtime configuration not read", extra={"error": error_text(error)})
 
 
 def grouped_commit_failed(error: str) -> None:

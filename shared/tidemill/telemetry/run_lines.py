@@ -12,6 +12,8 @@ from tidemill.application.attempt_report import Ending, Report
 from tidemill.application.submit import Accepted
 from tidemill.application.traceback_text import handler_traceback
 from tidemill.domain.adaptive_limit import ConcurrencyChange
+from tidemill.domain.error_groups import decisive
+from tidemill.domain.error_text import class_name
 from tidemill.domain.job import Job
 from tidemill.domain.job_message import Reference
 from tidemill.domain.waiting import Line
@@ -91,7 +93,7 @@ def _why(report: Report) -> dict[str, object]:
     if report.error:
         why["error"] = _bounded(lambda longest: (report.error or "")[:longest], LARGEST_ERROR_BYTES)
     if cause := report.cause:
-        why["exception_name"] = type(cause).__name__
+        why["exception_name"] = class_name(decisive(cause))
         why["exception"] = _bounded(lambda longest: handler_traceback(cause, longest=longest), LARGEST_TRACEBACK_BYTES)
     return why
 

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Protocol
 
 from tidemill.domain.dispatch import Dispatch
+from tidemill.domain.error_text import error_text
 from tidemill.domain.job import Job
 from tidemill.names import Env
 from tidemill.telemetry.outcome_log import logger
@@ -59,5 +60,5 @@ def tracing() -> Tracing:
 
         return Spans.of_this_function()
     except Exception as error:  # noqa: BLE001 - no job depends on its spans
-        logger().error("no tracing", extra={"error": f"{type(error).__name__}: {error}"})
+        logger().error("no tracing", extra={"error": error_text(error)})
         return Tracing()

@@ -12,6 +12,7 @@ from tidemill.application.attempt_report import Ending, Report
 from tidemill.application.first_messages import FirstMessages
 from tidemill.application.joint_calls import Participant
 from tidemill.domain.claim_verdict import AHEAD_DELAY, ClaimVerdict
+from tidemill.domain.error_text import text_of
 from tidemill.domain.errors import JobTimeoutError, MalformedDocumentError, NewerSchemaError, OtherEpochError
 from tidemill.domain.job import Job
 from tidemill.domain.job_message import Reference, reference_to
@@ -189,7 +190,7 @@ class MessageRun:
         try:
             following = self._settings.context.store.advance(job.tenant, job.group, now=now)
         except Exception as error:  # noqa: BLE001 - the job has ended in any case, and publish advances the group too
-            extra = {"job_id": job.id, "group": job.group, "error": str(error)}
+            extra = {"job_id": job.id, "group": job.group, "error": text_of(error)}
             logger().warning("group not advanced by the worker", extra=extra)
             return None
         if following is None or following.due is None or following.due > now:

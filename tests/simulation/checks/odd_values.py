@@ -10,14 +10,11 @@ from tests.simulation.world.world import World
 from tidemill.domain.states import State
 
 ODD_TYPE: Final = "sim.unstorable"
-#: Errors with which a run may end before its handler returns.
-_OTHER: Final = frozenset(
-    {
-        *("Crashed", "DeadlinePassed", "JobTimeoutError"),
-        *("LeaseLostError", "StoreUnavailableError", "TransactionConflictError"),
-        # Of a handler that cannot submit the job that it needs.
-        "BrokenError",
-    }
+#: Errors with which a run may end before its handler returns: of a handler that cannot submit the job that it needs,
+#: and of a run in trouble.
+_EARLY: Final = frozenset({"BrokenError", "DeadlinePassed"})
+_OF_FAULTS: Final = frozenset(
+    {"Crashed", "JobTimeoutError", "LeaseLostError", "StoreUnavailableError", "TransactionConflictError"}
 )
 
 
@@ -26,6 +23,7 @@ class OddValueChecks:
 
     def __init__(self, world: World) -> None:
         self._world = world
+        self._other = _EARLY | _OF_FAULTS if any(world.faults.rates.values()) else _EARLY
         watch_jobs(world, changed=[self._run_ended])
 
     def _run_ended(self, key: str, before: Item, after: Item) -> None:
@@ -40,7 +38,7 @@ class OddValueChecks:
             require(state is not State.SUCCEEDED or expected.error is None, check, f"{name}: it succeeded", key)
             return
         error = errors[-1]["M"]
-        if text_of(error, "error_class") in _OTHER:
+        if text_of(error, "error_class") in self._other:
             return
         fits = expected.error == text_of(error, "error_class")
         require(fits, check, f"{name}: {text_of(error, 'error_class')}, not {expected.error}", key)

@@ -6,7 +6,17 @@ from datetime import timedelta
 from typing import Any, Final
 
 from tests.simulation.jobs.handler_runs import BrokenError
-from tidemill import Continue, Done, GiveUp, Run, Snooze, Submission, composition
+from tidemill import (
+    Continue,
+    Done,
+    GiveUp,
+    PermanentJobError,
+    RetryAfter,
+    Run,
+    Snooze,
+    Submission,
+    composition,
+)
 from tidemill.domain.errors import TidemillError
 
 _LARGEST_RESULT: Final = 32 * 1024
@@ -80,6 +90,22 @@ def _exit(_run: Run) -> None:
     raise SystemExit(1)
 
 
+class _MuteError(Exception):
+    """Its text ends the process of who reads it."""
+
+    def __str__(self) -> str:
+        raise SystemExit
+
+
+def _raising(*errors: Exception) -> Callable[[Run], None]:
+    """Raise them in a group, or the only one."""
+
+    def fail(_run: Run) -> None:
+        raise errors[0].with_traceback(None) if len(errors) == 1 else ExceptionGroup("calls", errors)
+
+    return fail
+
+
 def _refused(returned: Callable[[Run], Any]) -> OddValue:
     return OddValue(returned, "ResultError", "result cannot be stored")
 
@@ -106,6 +132,13 @@ ODD_VALUES: Final[Mapping[str, OddValue]] = {
     "snooze-beyond-a-year": OddValue(lambda _: Snooze(timedelta(days=367)), "ValueError"),
     "give-up-without-a-text": OddValue(lambda _: GiveUp(_UNTYPED), "TypeError"),
     "exit": OddValue(_exit, "TidemillError"),
+    "error-without-text": OddValue(_raising(_MuteError()), "_MuteError"),
+    "group-of-a-permanent-error": OddValue(
+        _raising(BrokenError("other"), PermanentJobError("never"), RetryAfter(5)),
+        "PermanentJobError",
+        "permanent error",
+    ),
+    "group-that-names-a-delay": OddValue(_raising(_MuteError(), RetryAfter(5)), "RetryAfter"),
     "most-writes": OddValue(lambda _: Done(writes=_checks(_MOST_WRITES))),
     "too-many-writes": OddValue(
         lambda _: Done(writes=_checks(_MOST_WRITES + 1)), "TransactionTooLargeError", "permanent error"

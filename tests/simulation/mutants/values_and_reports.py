@@ -22,6 +22,18 @@ SHOWN: Final = (
         'error_class="ResultError", message=message',
     ),
     Mutant(
+        "a group of errors is an ordinary failure",
+        "tidemill.domain.error_groups",
+        "    if not isinstance(error, BaseExceptionGroup):\n        return error\n",
+        "    if error:\n        return error\n",
+    ),
+    Mutant(
+        "an error whose text ends the process ends its thread",
+        "tidemill.domain.error_text",
+        "    except BaseException:",
+        "    except Exception:",
+    ),
+    Mutant(
         "work that is not stored counts as handed over",
         modules.PUBLISH,
         "error, handed_over=False)",

@@ -145,8 +145,9 @@ def _raising(error: Exception) -> Handler:
 
 
 @pytest.mark.parametrize("error", [StoreUnavailableError("no answer"), TransactionConflictError("conflict")])
-def test_an_outage_that_ends_a_call_costs_its_jobs_no_attempt(error: Exception) -> None:
-    first, second = Batch(2).call([a_called(_raising(error).type(), n) for n in (1, 2)])
+@pytest.mark.parametrize("raised", [lambda error: error, lambda error: ExceptionGroup("calls", [error])])
+def test_an_outage_that_ends_a_call_costs_its_jobs_no_attempt(error: Exception, raised: Any) -> None:
+    first, second = Batch(2).call([a_called(_raising(raised(error)).type(), n) for n in (1, 2)])
 
     assert (type(first), str(first)) == (StoreUnavailableError, str(error))
     assert first is not second

@@ -13,13 +13,13 @@ from tidemill.application.owed import Kind, Work
 from tidemill.application.ports import Refusal
 from tidemill.application.publish import FailedStep, Published, PublishStep, UnreadableChange
 from tidemill.domain.changes import Change
+from tidemill.domain.error_text import error_text
 from tidemill.domain.errors import (
     MalformedDocumentError,
     NewerSchemaError,
     StoreUnavailableError,
     TransactionConflictError,
     WriteRefusedError,
-    error_text,
 )
 from tidemill.domain.job import Job
 from tidemill.domain.states import State

@@ -1,5 +1,6 @@
 """The traceback of a failed run: the handler's frames and no others, and bounded."""
 
+import asyncio
 import sys
 from typing import Any
 
@@ -10,6 +11,7 @@ from tests.support.single_job import INVOCATION, Clock, tools
 from tidemill.application.attempt import Attempt
 from tidemill.application.run import Run
 from tidemill.application.traceback_text import handler_traceback
+from tidemill.domain.errors import PermanentJobError
 from tidemill.domain.job import Job
 from tidemill.dynamodb.job_store import DynamoJobStore
 
@@ -183,3 +185,59 @@ def test_an_error_whose_attributes_raise_has_a_text() -> None:
         text = handler_traceback(error, longest=LONG)
         assert type(error).__name__ in text.splitlines()[0]
         assert len(handler_traceback(error, longest=10)) <= 10
+
+
+def in_tasks(_payload: Any, _run: Run) -> None:
+    async def call(error: Exception) -> None:
+        raise error
+
+    async def calls() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for error in (TimeoutError("slow"), PermanentJobError("no such card"), ValueError("c"), ValueError("d")):
+                tasks.create_task(call(error))
+
+    asyncio.run(calls())
+
+
+def test_a_group_shows_the_error_that_decides_last_and_as_many_others_as_fit(
+    store: DynamoJobStore, queued: Job
+) -> None:
+    error = run_error(store, queued, in_tasks)
+    text = handler_traceback(error, longest=LONG)
+
+    assert text.splitlines()[0].endswith(", in in_tasks")
+    head, _, held = text.partition("\nwhich holds:\n")
+    assert head.endswith("ExceptionGroup: unhandled errors in a TaskGroup (4 sub-exceptions)")
+    assert [block.splitlines()[-1] for block in held.split("\nbeside:\n")] == [
+        "TimeoutError: slow",
+        "ValueError: c",
+        "tidemill.domain.errors.PermanentJobError: no such card",
+    ]
+    assert held.count(", in call") == 3
+    for longest in (0, 50, 300, 700, 1500):
+        assert len(short := handler_traceback(error, longest=longest)) <= longest
+        assert longest < 300 or short.endswith("PermanentJobError: no such card")
+
+
+def test_of_many_causes_the_nearest_are_read() -> None:
+    """Each further one would raise."""
+    error: BaseException = _ExitingError()
+    for _ in range(3):
+        cause, error = error, ValueError("near")
+        error.__cause__ = cause
+
+    assert handler_traceback(error, longest=LONG).count("near") == 3
+
+
+class _ExitingError(Exception):
+    @property
+    def __cause__(self) -> Any:  # type: ignore[override]  # as any class may
+        raise SystemExit
+
+    def __str__(self) -> str:
+        raise SystemExit
+
+
+def test_an_error_whose_text_ends_the_process_has_a_traceback() -> None:
+    assert handler_traceback(_ExitingError(), longest=LONG) == "_ExitingError: its traceback could not be read"
+    assert "could not be read" in handler_traceback(ExceptionGroup("g", [_ExitingError()]), longest=LONG)

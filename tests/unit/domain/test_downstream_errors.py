@@ -142,3 +142,37 @@ def test_a_rule_that_fails_counts_nothing() -> None:
 
 def test_only_what_the_downstream_is_to_blame_for_counts() -> None:
     assert {each for each in ErrorClass if each.counts} == {ErrorClass.TRANSIENT, ErrorClass.THROTTLED}
+
+
+@pytest.mark.parametrize(
+    ("errors", "expected"),
+    [
+        ([ConnectionError(), ConnectionError()], ErrorClass.TRANSIENT),
+        ([ValueError(), ConnectionError()], ErrorClass.TRANSIENT),
+        ([ConnectionError(), RetryAfter(5)], ErrorClass.THROTTLED),
+        ([ValueError(), PermanentJobError("no")], ErrorClass.PERMANENT),
+        ([PermanentJobError("no"), ExceptionGroup("inner", [TimeoutError()])], ErrorClass.TRANSIENT),
+        ([ValueError(), KeyError()], ErrorClass.DEFECT),
+    ],
+)
+def test_a_group_counts_as_the_worst_of_its_errors(errors: list[Exception], expected: ErrorClass) -> None:
+    assert classify(ExceptionGroup("calls", errors)) is expected
+
+
+def test_the_rules_of_the_type_are_asked_about_each_error_of_a_group() -> None:
+    asked: list[Exception] = []
+    classify(ExceptionGroup("calls", [ValueError(), ExceptionGroup("inner", [KeyError()])]), asked.append)
+    assert [type(each) for each in asked] == [ValueError, KeyError]
+
+
+def test_a_rule_and_an_attribute_that_end_the_process_count_nothing() -> None:
+    class ExitingError(Exception):
+        @property
+        def response(self) -> None:
+            raise SystemExit
+
+    def rule(_error: Exception) -> None:
+        raise SystemExit
+
+    assert classify(ConnectionError(), rule) is ErrorClass.DEFECT
+    assert classify(ExitingError()) is ErrorClass.DEFECT

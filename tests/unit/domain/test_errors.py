@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import a_job
+from tidemill.domain.error_text import error_text
 from tidemill.domain.errors import (
     BatchCallError,
     BreakerOpenError,
@@ -31,7 +32,6 @@ from tidemill.domain.errors import (
     UnknownJobTypeError,
     UnloadedJobTypeError,
     WriteRefusedError,
-    error_text,
 )
 from tidemill.domain.return_values import Continue, GiveUp, Snooze
 from tidemill.domain.states import State

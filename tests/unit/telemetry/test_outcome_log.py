@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from tests.support.builders import NOW, a_job, letter_for, reference_to
 from tests.unit.telemetry.conftest import Said
 from tidemill.application.owed import Kind, Owed, OwedResult, Work
@@ -9,7 +11,7 @@ from tidemill.application.publish import FailedStep, Published, PublishStep
 from tidemill.application.submit import Accepted
 from tidemill.domain.dispatch import Dispatch
 from tidemill.names import Lane
-from tidemill.telemetry.outcome_log import Telemetry
+from tidemill.telemetry.outcome_log import Telemetry, logger
 
 JOB = a_job(attempt=2)
 
@@ -150,3 +152,36 @@ def test_owed_work_is_logged_and_counted(said: Said) -> None:
         *("dispatch", "a job", 3, "rubbish"),
     )
     assert [metrics[name] for name in ("GroupsAdvanced", "JobsResent", "RecordsPassedOver")] == [1] * 3
+
+
+class _OddError(Exception):
+    def __str__(self) -> str:
+        raise SystemExit
+
+
+def _long_chain() -> Exception:
+    error = ValueError("first")
+    for _ in range(10_000):
+        error, cause = ValueError("x" * 100), error
+        error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (ValueError("no"), "ValueError: no"),
+        (_OddError(), "_OddError"),
+        (ExceptionGroup("calls", [ValueError("no"), _OddError()]), "ValueError: no"),
+        (ExceptionGroup("calls", [ValueError("no")] * 100_000), "ValueError: no"),
+        (_long_chain(), "ValueError: xxx"),
+        (ValueError("x" * 1_000_000), "ValueError: xxx"),
+    ],
+    ids=["plain", "no text", "group", "huge group", "long chain", "long text"],
+)
+def test_any_exception_has_a_line_with_a_bounded_traceback(said: Said, error: Exception, text: str) -> None:
+    logger().error("failed", exc_info=error)
+
+    (line,) = said()
+    assert text in line["exception"]
+    assert len(line["exception"]) <= 32 * 1024
