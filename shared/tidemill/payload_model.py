@@ -6,24 +6,33 @@ the models of every event that Powertools can parse, a tenth of the cold start o
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
 
 from tidemill.domain.errors import Fault, InvalidPayloadError
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
     from pydantic.fields import FieldInfo
+    from pydantic_core import ErrorDetails
+
+#: More than an `InvalidPayloadError` lists.
+_MOST: Final = 1_000
 
 
 def faults(error: "ValidationError", *, under: str = "") -> list[Fault]:
-    """The faults of a pydantic error. The path of each is a JSON pointer that starts with `under`."""
+    """The first faults of a pydantic error. The path of each is a JSON pointer that starts with `under`."""
     return [
         Fault(
             path=under + "".join(f"/{_escaped(step)}" for step in detail["loc"]),
             message=_message(detail["type"], detail["msg"]),
         )
-        for detail in error.errors(include_url=False, include_context=False, include_input=False)
+        for detail in islice(details(error), _MOST)
     ]
+
+
+def details(error: "ValidationError") -> "Iterator[ErrorDetails]":
+    return iter(error.errors(include_url=False, include_context=False, include_input=False))
 
 
 def _message(kind: str, message: str) -> str:

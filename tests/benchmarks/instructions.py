@@ -3,17 +3,12 @@
 Counted by the interpreter, so a busy machine changes nothing. Instructions of C code do not count.
 """
 
-import sys
-import threading
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
-from typing import Any
 
 from tests.benchmarks.builds import BUILDS, Build, lambda_event, queued
 from tests.benchmarks.counted import JOBS
 from tests.benchmarks.loopback_client import Loopback
+from tests.support.counted_instructions import counting
 
 #: The first batches fill caches, and read the configuration.
 _WARM_UP = 2
@@ -24,7 +19,7 @@ def measure(build: Build, aws: Loopback) -> dict[str, int]:
     for _ in range(_WARM_UP):
         build.work(queued(build, aws, {}, jobs=JOBS))
     counts: Counter[str] = Counter()
-    with _counting(counts):
+    with counting(counts):
         build.work(queued(build, aws, {}, jobs=JOBS))
     return dict(counts)
 
@@ -38,33 +33,14 @@ def _sides(build: Build, aws: Loopback) -> dict[str, float]:
     for _ in range(_WARM_UP):
         build.work(queued(build, aws, {}, jobs=JOBS))
     producer, publisher, consumer = Counter[str](), Counter[str](), Counter[str]()
-    with _counting(producer):
+    with counting(producer):
         for _ in range(JOBS):
             build.submit({})
     taken = aws.take()
-    with _counting(publisher):
+    with counting(publisher):
         build.publish(taken)
     event = lambda_event([*taken["sent"], *aws.take()["sent"]])
-    with _counting(consumer):
+    with counting(consumer):
         build.work(event)
     sides = {"producer": producer, "publisher": publisher, "consumer": consumer}
     return {name: counts.total() / JOBS for name, counts in sides.items()}
-
-
-@contextmanager
-def _counting(counts: Counter[str]) -> Iterator[None]:
-    """In this thread, and in those that begin meanwhile."""
-
-    def traced(frame: FrameType, event: str, _arg: object) -> Any:
-        frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        if event == "opcode":
-            counts[frame.f_globals["__name__"]] += 1
-        return traced
-
-    threading.settrace(traced)
-    sys.settrace(traced)
-    try:
-        yield
-    finally:
-        sys.settrace(None)
-        threading.settrace(None)

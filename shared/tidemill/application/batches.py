@@ -141,8 +141,7 @@ def _faults(name: str, callback: Submission, submit: Submit) -> Iterator[Fault]:
         yield from (Fault(f"/{name}/{path}", "a callback has none") for path in extra)
         return
     try:
-        # Nothing is written, so the tenant does not matter.
-        if submit.prepare(callback, tenant="", trace="").unique_until is not None:
+        if submit.check(callback).unique is not None:
             yield Fault(f"/{name}/type", NO_UNIQUE_TYPE)
     except InvalidPayloadError as refused:
         yield from (Fault(f"/{name}{fault.path}", fault.message) for fault in refused.faults)

@@ -8,7 +8,7 @@ from tidemill.application.event_types import EventType
 from tidemill.application.job_ids import follow_up_id
 from tidemill.application.job_types import JobType, JobTypes
 from tidemill.application.submit import Accepted, Submit
-from tidemill.application.validation import read_payload
+from tidemill.application.validation import read_payload, require_short_paths
 from tidemill.domain.errors import Fault, InvalidPayloadError, TidemillError, UnloadedJobTypeError
 from tidemill.domain.events import LONGEST_EVENT_GROUP, LONGEST_EVENT_KEY, Event, Publication, Seen
 from tidemill.domain.job import Job
@@ -48,7 +48,8 @@ def publication(event: Event, job_types: JobTypes) -> Publication:
     data: Any = {}
     seen: Seen = {}
     try:
-        data = read_payload(event.data, under="/data")[1]
+        text, data = read_payload(event.data, under="/data")
+        require_short_paths(text, data, under="/data")
         seen = declared.read(data) if declared else {}
     except InvalidPayloadError as error:
         faults += error.faults

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from tidemill.application.job_types import JobType
-from tidemill.application.validation import faults, read_payload
+from tidemill.application.validation import faults, read_payload, require_short_paths
 from tidemill.domain.batches import Opening
 from tidemill.domain.errors import InvalidPayloadError, PayloadTooLargeError
 from tidemill.domain.events import Publication, identity
@@ -22,6 +22,8 @@ def checked(submission: Submission, job_type: JobType, *, now: datetime) -> tupl
     payload, value = "", None
     try:
         payload, value = read_payload(submission.payload)
+        if not isinstance(submission, Opening):
+            require_short_paths(payload, value)
         # The decoded JSON, as its handler sees it: for example, a tuple is a list now.
         job_type.parse(value)
     except InvalidPayloadError as error:

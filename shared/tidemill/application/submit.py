@@ -194,6 +194,14 @@ class Submit:
         require_types(submission)
         return self._prepare(submission, tenant=tenant, trace=trace, new_id=self._new_id)
 
+    def check(self, submission: Submission) -> JobType:
+        """Check a submission that is kept for later, and return its type. Raises as `prepare`."""
+        require_types(submission)
+        # Nothing is written, so the tenant does not matter.
+        job_type = self._type_of(submission, "")
+        checked(submission, job_type, now=self._clock())
+        return job_type
+
     def prepare_follow_up(self, submission: Submission, parent: Job, *, index: int) -> Job:
         """As `prepare`, for a job that commits with the success of `parent`."""
         if submission.supersedes is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from difflib import get_close_matches
@@ -287,7 +287,8 @@ class InvalidPayloadError(TidemillError):
     `faults` lists each fault. Of a very long list only the first ones, and as the last that there are more.
     """
 
-    def __init__(self, faults: Sequence[Fault]) -> None:
+    def __init__(self, faults: Iterable[Fault]) -> None:
+        """No fault is looked for beyond those that it lists."""
         self.faults = tuple(_first(faults))
         super().__init__("; ".join(map(str, self.faults)))
 
@@ -296,7 +297,7 @@ class EventModelError(TidemillError):
     """The model of an event type raised an error, so it neither accepts nor refuses the data of the event."""
 
 
-def _first(faults: Sequence[Fault]) -> Iterator[Fault]:
+def _first(faults: Iterable[Fault]) -> Iterator[Fault]:
     """As many as an answer can hold. A wrong list of numbers has a fault for each of them."""
     left = _LARGEST_FAULTS
     for fault in map(_shortened, faults):

@@ -12,11 +12,11 @@ from tidemill.application.validation import MOST_TAGS, SHORTEST_PERIOD, TAG_PATT
 from tidemill.domain.batches import CALLBACKS, Batch
 from tidemill.domain.errors import Fault, InvalidPayloadError
 from tidemill.domain.events import FIRST_VERSION, Event
-from tidemill.domain.flows import Edge, Flow, Node, OnFailure
+from tidemill.domain.flows import MOST_EDGES, MOST_NODES, Edge, Flow, Node, OnFailure
 from tidemill.domain.submission import Submission, Unique
 from tidemill.domain.time_constants import LONGEST_SPAN
 from tidemill.names import LARGEST_BATCH, Lane
-from tidemill.payload_model import faults
+from tidemill.payload_model import details, faults
 
 #: RFC 3339, section 5.6. `fromisoformat` accepts more, such as week dates and times without an offset.
 _RFC_3339: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
@@ -183,10 +183,21 @@ class NodeForm(CallbackForm):
         return Node(self.name, self.submission(), after=[each.edge() for each in self.after])
 
 
+def _within_a_flow(given: Any) -> Any:
+    nodes = given if isinstance(given, list) else []
+    edges = sum(len(node["after"]) for node in nodes if isinstance(node, dict) and isinstance(node.get("after"), list))
+    if len(nodes) > MOST_NODES or edges > MOST_EDGES:
+        raise ValueError(f"a flow has at most {MOST_NODES} nodes and {MOST_EDGES} edges")
+    return given
+
+
 class NodesForm(Form):
     """The body of `POST /flows/{id}/nodes`."""
 
-    nodes: list[NodeForm] = Field(min_length=1)
+    # Each wrong node, and each wrong edge, takes some kilobytes until the answer is written.
+    nodes: Annotated[list[NodeForm], BeforeValidator(_within_a_flow, json_schema_input_type=list[NodeForm])] = Field(
+        min_length=1
+    )
 
 
 class FlowForm(NodesForm):
@@ -215,7 +226,7 @@ def read_form(form: type[Read], body: Any, others: Callable[[Read], Sequence[Fau
         return form.model_validate(body)
     except ValidationError as error:
         found = faults(error)
-        unfit = {detail["loc"][0] for detail in error.errors() if detail["loc"]}
+        unfit = {detail["loc"][0] for detail in details(error) if detail["loc"]}
     if isinstance(body, dict) and "type" in body.keys() - unfit:
         left_out = unfit.union(*(_NEEDED_BY.get(str(name), ()) for name in unfit))
         known = form.model_fields.keys() - left_out

@@ -17,6 +17,7 @@ from tidemill.application.validation import (
     may_be_id,
     payload_faults,
     read_payload,
+    require_short_paths,
 )
 from tidemill.domain.errors import Fault, InvalidPayloadError
 from tidemill.domain.submission import Submission, Unique
@@ -170,3 +171,24 @@ def test_a_payload_that_its_model_refuses_has_each_fault_as_text() -> None:
 
     assert payload_faults(a_job_type(parse=refuse), {}) == [str(Fault("/a", "no")), str(Fault("/b", "bad"))]
     assert payload_faults(PLAIN, {}) == []
+
+
+@pytest.mark.parametrize(
+    ("payload", "refused"),
+    [
+        ({"k" * 20_000: [""] * 80_000}, True),
+        ({"k": {"k" * 20_000: [""] * 80_000}}, True),
+        ({"k" * 100: [""] * 80_000}, False),
+        ({"k" * 200_000: [""] * 40}, False),
+        ({"rows": [{"id": 1, "count": 2}] * 14_000}, False),
+    ],
+)
+def test_the_paths_to_the_values_of_a_payload_are_bounded_together(payload: dict[str, Any], *, refused: bool) -> None:
+    """A model that refuses each value makes a fault with its whole path for each."""
+    text, value = read_payload(payload)
+    if not refused:
+        require_short_paths(text, value)
+        return
+    with pytest.raises(InvalidPayloadError, match="use shorter names") as raised:
+        require_short_paths(text, value, under="/data")
+    assert [fault.path for fault in raised.value.faults] == ["/data"]

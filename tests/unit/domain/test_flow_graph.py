@@ -1,11 +1,13 @@
 """Graphs of flows: numbers, order, and the path of each fault."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.counted_instructions import counting
 from tidemill.domain import flow_graph
 from tidemill.domain.flow_graph import LAST, Graph, graph_faults
 from tidemill.domain.flows import Edge
@@ -119,3 +121,18 @@ def test_a_graph_is_sound_if_and_only_if_it_has_an_order(given_nodes: Nodes) -> 
             for number, (name, edges) in enumerate(given_nodes)
         ]
         assert paths(kept) == []
+
+
+def test_each_edge_that_closes_a_cycle_takes_the_same_work() -> None:
+    def work(count: int) -> int:
+        """A chain, and from each of its nodes the edges back to the five before it."""
+        chain = [Edge(node=f"n{number}") for number in range(count + 1)]
+        given_nodes = [(f"n{at}", [chain[at + 1], *chain[max(at - 5, 0) : at]]) for at in range(count)]
+        given_nodes.append((f"n{count}", chain[:1]))
+        counts: Counter[str] = Counter()
+        with counting(counts):
+            faults = list(graph_faults(given_nodes))
+        assert len(faults) > 4 * count
+        return counts.total()
+
+    assert work(1_000) < 2.1 * work(500)
