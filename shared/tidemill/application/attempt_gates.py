@@ -166,6 +166,8 @@ class Gates:
             self._hooks.deadline_moved()
 
     def payload_fits(self, job: Job) -> Outcome | None:
+        if not self.known_type().reads_payload:
+            return None
         try:
             self.payload = self.known_type().parse(json.loads(self._context.payloads.load(job)))
         except InvalidPayloadError as refusal:

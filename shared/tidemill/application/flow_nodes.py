@@ -83,8 +83,7 @@ class NodeDocuments:
 
     def group(self, node: int) -> str | None:
         """The one that its job takes part in."""
-        group: str | None = self.nodes.stored[node].get("group")
-        return group
+        return self.nodes.groups.get(node)
 
     def read(self, numbers: Collection[int], *, again: bool = False) -> None:
         wanted = {self.job_id(number): number for number in numbers if again or number not in self._documents}
@@ -164,7 +163,7 @@ class NodeDocuments:
             )
 
     def _start_of(self, number: int) -> NodeStart:
-        node = self.nodes.stored[number]
+        node = self._parts.graphs.stored(self.flow, self.nodes, number)
         facts: Any = self.nodes.types.get(node["type"], {})
         max_age = node.get("max_age_seconds", facts.get("max_age_seconds"))
         kept = max(self.flow.created_at + NODES_KEPT - self._parts.clock(), _seconds(facts.get("retention_seconds", 0)))

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from tidemill.application.flow_graphs import edges_of
 from tidemill.application.flow_nodes import NodeDocuments, waits_for
 from tidemill.application.job_view import time_text
 from tidemill.domain.flows import OnFailure
@@ -55,13 +54,14 @@ def page_of(graph: Mapping[str, Any], first: int) -> dict[str, Any]:
 
 
 def _node(documents: NodeDocuments, number: int) -> dict[str, Any]:
-    stored, document = documents.nodes.stored[number], documents.document(number)
+    nodes, document = documents.nodes, documents.document(number)
+    names, parents = nodes.graph.names, nodes.graph.parents[number]
     return {
-        "name": stored["name"],
-        "type": stored["type"],
+        "name": names[number],
+        "type": nodes.job_types[number],
         "state": "pending" if document is None else _state(document),
         "job_id": None if document is None or _mark(document) else document.id,
-        "after": [{"node": edge.node, "on_failure": edge.on_failure} for edge in edges_of(stored)],
+        "after": [{"node": names[each.number], "on_failure": each.on_failure} for each in parents],
         "waits_for": waits_for(documents, number, most=_MOST_SHOWN) if document is None else [],
     }
 

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
+from operator import itemgetter
 from typing import Any, Final, cast
 
 from tidemill.application.batches import NO_UNIQUE_TYPE, NOT_OF_LATER_JOBS, type_facts
@@ -22,7 +23,7 @@ from tidemill.domain.errors import (
     UnloadedJobTypeError,
     WriteRefusedError,
 )
-from tidemill.domain.flow_graph import graph_faults
+from tidemill.domain.flow_graph import Graph, graph_faults
 from tidemill.domain.flow_place import NODE_GROUP
 from tidemill.domain.flows import (
     LARGEST_FLOW_BYTES,
@@ -60,10 +61,11 @@ def start_flow(flow: Flow, submit: Submit, *, tenant: str, trace: str) -> Accept
     require_key_type(flow.key)
     _require_types(flow.nodes)
     nodes = [_asked(node) for node in flow.nodes]
+    # Their order means nothing.
+    in_order = sorted(nodes, key=itemgetter("name"))
     start = FlowStart(
         type=FLOW_TYPE,
-        # Their order means nothing.
-        asked={"nodes": [_asked(node) for node in sorted(flow.nodes, key=lambda node: node.name)]},
+        asked={"nodes": in_order},
         # Flows and jobs may have equal keys.
         key=None if flow.key is None else f"flow/{flow.key}",
         tags=flow.tags,
@@ -146,22 +148,17 @@ class FlowControl:
 
     def _checked(self, flow: Job, nodes: Sequence[Node]) -> str | None:
         """The addition as it is stored; None if the flow has all these nodes already."""
-        known = self._parts.graphs.of(flow)
+        graphs = self._parts.graphs
+        known = graphs.of(flow)
         asked = [_asked(node) for node in nodes]
-        stored = {each["name"]: each for each in known.stored}
-        again = _as_stored(asked)
-        if again and all(hash_of(stored.get(each["name"])) == hash_of(each) for each in again):
+        numbers = [known.graph.numbers.get(node.name) for node in nodes]
+        again = _as_stored(asked) if None not in numbers else ()
+        if again and all(
+            number is not None and hash_of(graphs.stored(flow, known, number)) == hash_of(each)
+            for number, each in zip(numbers, again, strict=True)
+        ):
             return None
-        found = [
-            *graph_faults([(node.name, node.edges) for node in nodes], known=known.graph),
-            *_node_faults(nodes, self._parts.submit),
-        ]
-        if len(nodes) > MOST_ADDED:
-            found.append(Fault("/nodes", f"must be at most {MOST_ADDED} nodes; add the others in another call"))
-        if flow.additions >= MOST_ADDITIONS:
-            found.append(Fault("/nodes", f"nodes were added {MOST_ADDITIONS} times; a flow allows no more"))
-        if found:
-            raise InvalidPayloadError(found)
+        _require_sound(nodes, self._parts.submit, known=known.graph, others=_addition_faults(flow, nodes))
         if not starts_nodes(flow):
             raise FlowRefusedError(f"the flow {flow.id} {'has ended' if flow.state.terminal else 'was cancelled'}")
         facts = type_facts((node.submission for node in nodes), self._parts.submit)
@@ -173,10 +170,21 @@ class FlowControl:
         return text
 
 
-def _require_sound(nodes: Sequence[Node], submit: Submit) -> None:
+def _addition_faults(flow: Job, nodes: Sequence[Node]) -> Iterator[Fault]:
+    if len(nodes) > MOST_ADDED:
+        yield Fault("/nodes", f"must be at most {MOST_ADDED} nodes; add the others in another call")
+    if flow.additions >= MOST_ADDITIONS:
+        yield Fault("/nodes", f"nodes were added {MOST_ADDITIONS} times; a flow allows no more")
+
+
+def _require_sound(
+    nodes: Sequence[Node], submit: Submit, *, known: Graph | None = None, others: Iterable[Fault] = ()
+) -> None:
     """Raises `InvalidPayloadError`, and `UnloadedJobTypeError` while a job file is broken that may declare a type."""
-    if found := [*graph_faults([(node.name, node.edges) for node in nodes]), *_node_faults(nodes, submit)]:
-        raise InvalidPayloadError(found)
+    graph = graph_faults([(node.name, node.edges) for node in nodes], known=known)
+    found = chain(others, graph, _node_faults(nodes, submit))
+    if first := next(found, None):
+        raise InvalidPayloadError(chain([first], found))
 
 
 def _require_types(nodes: Iterable[Node]) -> None:
@@ -242,8 +250,7 @@ def _faults(path: str, node: Node, submit: Submit) -> Iterator[Fault]:
     if submission.group == NODE_GROUP:
         yield Fault(f"{path}/group", f"{NODE_GROUP!r} is reserved; choose another group")
     try:
-        # Nothing is written, so the tenant does not matter.
-        if submit.prepare(submission, tenant="", trace="").unique_until is not None:
+        if submit.check(submission).unique is not None:
             yield Fault(f"{path}/type", NO_UNIQUE_TYPE)
     except InvalidPayloadError as refused:
         yield from (Fault(path + fault.path, fault.message) for fault in refused.faults)

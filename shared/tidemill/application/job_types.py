@@ -30,6 +30,8 @@ class JobType:
     #: Turns decoded JSON into the handler's payload; raises `InvalidPayloadError`.
     parse: Callable[[Any], Any]
     handler: Callable[[Any, Any], Any]
+    #: Whether the handler gets its payload. The job of a flow reads the graph by itself, node by node.
+    reads_payload: bool = True
     #: How long a run may take; None for the limit of the lane.
     timeout: timedelta | None = None
     #: How much its jobs matter under strain.

@@ -5,6 +5,7 @@ it repairs what was lost. A redrive of the flow redrives the dead nodes because 
 """
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel
@@ -43,7 +44,7 @@ class StartedFlow(BaseModel):
     # A request to look waits for the next run.
     backoff_cap_seconds=30,
 )
-def run_flow(_flow: StartedFlow, run: Run) -> WaitFor | Continue | Done | GiveUp | Cancelled:
+def run_flow(_flow: StartedFlow | None, run: Run) -> WaitFor | Continue | Done | GiveUp | Cancelled:
     """Its result is the number of nodes by what became of them."""
     from tidemill import flow_composition  # noqa: PLC0415 - clients read the declaration without Powertools
 
@@ -67,6 +68,10 @@ def run_flow(_flow: StartedFlow, run: Run) -> WaitFor | Continue | Done | GiveUp
         # A wait gives back one attempt, and this all of them: a long flow must not use them up.
         return Continue(None)
     return WaitFor(LOOK, timeout=pause(flow, now=clock.now(), busy=looked.busy))
+
+
+# Ten flows of one batch, parsed at once, would take the memory of their worker.
+run_flow = replace(run_flow, reads_payload=False)
 
 
 def _failed(looked: "Looked") -> GiveUp:

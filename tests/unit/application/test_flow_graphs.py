@@ -1,6 +1,7 @@
 """The graphs of flows that an environment keeps."""
 
 import json
+import tracemalloc
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -11,8 +12,9 @@ import pytest
 from tests.support.builders import NOW, SECOND, a_job
 from tests.support.in_memory_flows import InMemoryFlows, nodes
 from tests.support.one_at_a_time import OneAtATime
+from tidemill.application import flow_graphs
 from tidemill.application.flow_graphs import FlowGraphs, FlowNodes, edges_of
-from tidemill.domain.errors import StoreUnavailableError
+from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError
 from tidemill.domain.flows import Edge, OnFailure
 from tidemill.domain.job import Job
 from tidemill.names import FLOW_TYPE
@@ -37,8 +39,11 @@ class Loads(InMemoryFlows):
         return super().added(flow, numbers)
 
 
-def test_the_graphs_of_the_last_four_flows_are_kept() -> None:
+def test_the_graphs_that_were_used_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     store = Loads()
+    size_bytes = FlowGraphs(store=store, payloads=store).of(store.flow).held_bytes
+    store.loaded.clear()
+    monkeypatch.setattr(flow_graphs, "_GRAPH_BYTES", 4 * size_bytes)
     graphs = FlowGraphs(store=store, payloads=store)
     flows = {name: a_job(id=name, type=FLOW_TYPE, payload=store.flow.payload) for name in "12345"}
 
@@ -47,6 +52,67 @@ def test_the_graphs_of_the_last_four_flows_are_kept() -> None:
 
     # Only the second flow had to go, for the fifth.
     assert store.loaded == [*"12345", "2"]
+
+
+def test_the_graph_of_a_flow_is_kept_when_its_payloads_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Loads()
+    monkeypatch.setattr(flow_graphs, "_TEXT_BYTES", 0)
+    graphs = FlowGraphs(store=store, payloads=store)
+    flow = added_to(store, "c", "d")
+    known = graphs.of(flow)
+    store.loaded.clear()
+    store.asked.clear()
+
+    assert graphs.of(flow) is known
+    assert (store.loaded, store.asked) == ([], [])
+    assert graphs.stored(flow, known, 3) == {"name": "d", "type": "type.d", "after": ["a"]}
+    assert graphs.stored(flow, known, 1)["name"] == "b"
+    assert (store.loaded, store.asked) == ([flow.id], [range(1)]), "each node reads only the part that has it"
+
+
+@pytest.mark.parametrize("item", ["[]", "{}", '"ab"', "1.5", '{"":0}', '"\\u20ac"', "[[[[]]]]"])
+def test_a_graph_takes_little_more_memory_than_its_text(item: str) -> None:
+    """Parsed at once, the text takes up to 30 times its size. A function holds the graphs of several tenants."""
+    payload = f'{{"a":[{",".join([item] * (20_000 // (len(item) + 1)))}]}}'
+    texts = [f'{{"name":"n{number}","type":"t","payload":{payload}}}' for number in range(50)]
+    store = Loads()
+    flow = a_job(type=FLOW_TYPE, payload=f'{{"nodes":[{",".join(texts)}],"types":{{"t":{{}}}}}}')
+    graphs = FlowGraphs(store=store, payloads=store)
+
+    tracemalloc.start()
+    try:
+        known = graphs.of(flow)
+        kept, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    # The text itself belongs to the flow. A parsed node takes 30 fiftieths of it, and the next one is read beside it.
+    assert kept < 0.1 * known.size_bytes
+    assert peak < 2 * known.size_bytes
+    assert graphs.stored(flow, known, 49)["payload"] == json.loads(payload)
+
+
+def test_what_a_graph_takes_is_not_above_what_it_counts() -> None:
+    named = [{"name": f"node-{number}", "type": "t", "after": [f"node-{number % 7}"] * 5} for number in range(2_000)]
+    flow = a_job(type=FLOW_TYPE, payload=json.dumps({"nodes": named, "types": {}}))
+    tracemalloc.start()
+    try:
+        known = FlowNodes().extended({0: flow.payload or ""})
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert 0.5 * known.held_bytes < kept < known.held_bytes
+
+
+@pytest.mark.parametrize("text", ['{"nodes" : [ {"name":"a","type":"t"} , {"name":"b","type":"t"} ] , "types":{} }'])
+def test_a_flow_may_be_stored_with_spaces(text: str) -> None:
+    assert FlowNodes().extended({0: text}).graph.names == ("a", "b")
+
+
+@pytest.mark.parametrize("text", ['{"nodes" [', '{"nodes":[{"name":"a","type":"t"} {', '["nodes"]'])
+def test_a_flow_that_is_not_json_is_malformed(text: str) -> None:
+    with pytest.raises(MalformedDocumentError, match="are not JSON"):
+        FlowNodes().extended({0: text})
 
 
 def added_to(store: Loads, *names: str) -> Job:
@@ -69,7 +135,7 @@ def test_only_the_nodes_that_were_added_since_are_read() -> None:
 
     assert known.graph.names == ("a", "b", "c", "d", "e")
     assert (known.additions, sorted(known.types)) == (2, ["type.c", "type.d", "type.e"])
-    assert [each["type"] for each in known.stored[2:]] == ["type.c", "type.d", "type.e"]
+    assert known.job_types[2:] == ["type.c", "type.d", "type.e"]
     assert store.asked == [range(1), range(1, 2)]
     assert graphs.of(second) is known
     assert graphs.of(old) is known, "an older document of the flow may find nodes that were added later"
@@ -108,14 +174,14 @@ def test_threads_note_the_graphs_that_they_have_used_one_after_another() -> None
     """Two that let go of the oldest graph at once would fail."""
     noting = OneAtATime()
 
-    class Known(dict[tuple[str, ...], FlowNodes]):
+    class Values(dict[Any, Any]):
         def pop(self, key: Any, default: Any = None) -> Any:
             noting.visit()
             return super().pop(key, default)
 
     store = Loads()
     graphs = FlowGraphs(store=store, payloads=store)
-    graphs._known = Known()
+    graphs._known._values = Values()
     flow = store.flow
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(graphs.of, [flow] * 20))
