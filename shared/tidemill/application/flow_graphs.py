@@ -18,7 +18,8 @@ from tidemill.domain.flow_graph import Graph
 from tidemill.domain.flows import Edge, OnFailure
 from tidemill.domain.job import Job
 
-#: A process keeps graphs and texts of at most so many bytes together. The graph of 10,000 nodes takes 4 to 9 MB, and their text at most 8 MiB.
+#: Of the graphs that a process keeps, all together, and of the texts. The graph of 10,000 nodes takes 4 to 9 MB, and
+#: their text at most 8 MiB.
 _GRAPH_BYTES: Final = 48 * 1024 * 1024
 _TEXT_BYTES: Final = 24 * 1024 * 1024
 #: About what a graph takes for each node, besides its name and its group, and for each edge.
