@@ -2,12 +2,22 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from itertools import zip_longest
 from typing import Final
 
 from tidemill.application.time_text import span
 from tidemill.domain.history import HELD, Transition, Why
 from tidemill.domain.holds import HoldCause
-from tidemill.domain.job import AttemptError, CancelRequest, Job, Redrive
+from tidemill.domain.job import (
+    CRASHED,
+    DEADLINE_PASSED,
+    NO_ATTEMPT_LEFT,
+    TOO_MANY_HOPS,
+    AttemptError,
+    CancelRequest,
+    Job,
+    Redrive,
+)
 from tidemill.domain.signals import CAME, WAITS
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause, Wait
@@ -47,16 +57,19 @@ _HELD: Final[Mapping[str, str]] = {
     HoldCause.VERSION: "its worker did not know its type, or refused its payload",
     HoldCause.UNDO: "the job that it supersedes still ran, or was not undone",
 }
+#: Of the errors that are final: their jobs died right after a claim, instead of a run.
+_INSTEAD_OF_A_RUN: Final = frozenset({CRASHED, DEADLINE_PASSED, NO_ATTEMPT_LEFT, TOO_MANY_HOPS})
 _REQUEST: Final = "a cancel was requested while it ran"
 
 
 def story(job: Job) -> list[Event]:
     """Oldest first: the transitions that the document keeps, and what its other fields add to them."""
-    told = [(entry.at, _told(entry, job)) for entry in job.known_history]
+    entries = job.known_history
+    told = [(entry.at, _told(entry, following, job)) for entry, following in zip_longest(entries, entries[1:])]
     return sorted([*told, *_untold(job)], key=lambda event: event[0])
 
 
-def _told(entry: Transition, job: Job) -> str:
+def _told(entry: Transition, following: Transition | None, job: Job) -> str:
     run = "a run" if entry.attempt is None else f"attempt {entry.attempt}"
     if entry.cause in _PLAIN:
         return _PLAIN[entry.cause].format(run=run, burst=job.burst)
@@ -65,7 +78,8 @@ def _told(entry: Transition, job: Job) -> str:
             text = _submitted(job)
         case Why.CLAIMED:
             version = f", on version {entry.version}" if entry.version else ""
-            text = f"{run} began{_wait(job, entry.at)}{version}"
+            began = "a worker claimed it" if following and _no_run(following, job) else f"{run} began"
+            text = f"{began}{_wait(job, entry.at)}{version}"
         case Why.REDRIVEN | Why.EDITED:
             found = next((redrive for redrive in job.redrives if redrive.at == entry.at), None)
             text = _redriven(found) if found else "redriven"
@@ -86,9 +100,23 @@ def _told(entry: Transition, job: Job) -> str:
     return text
 
 
+def _no_run(end: Transition, job: Job) -> bool:
+    """Whether this transition, the next after a claim, came instead of a run."""
+    error = _error_of(end, job) if end.cause != Why.CLAIMED else None
+    return end.cause == Why.EXPIRED or (error is not None and _is_instead_of_a_run(error))
+
+
+def _is_instead_of_a_run(error: AttemptError) -> bool:
+    return not error.retryable and error.error_class in _INSTEAD_OF_A_RUN
+
+
+def _error_of(entry: Transition, job: Job) -> AttemptError | None:
+    return next((error for error in job.errors if error.at == entry.at), None)
+
+
 def _ended(entry: Transition, job: Job, run: str) -> str:
     """With an error, the cause of a hold, or a reason of death."""
-    error = next((error for error in job.errors if error.at == entry.at), None)
+    error = _error_of(entry, job)
     if error:
         return _failed(error) + (f"; it died: {entry.cause}" if entry.state == State.DEAD else "")
     if entry.state == State.DEAD:
@@ -163,6 +191,8 @@ def _wait(job: Job, began: datetime) -> str:
 
 
 def _failed(error: AttemptError) -> str:
+    if _is_instead_of_a_run(error):
+        return f"no further run began: {error.error_class}: {error.message}"
     kind = "" if error.retryable else ", for good"
     again = f"; the next may begin after {span(error.next_due - error.at)}" if error.next_due else ""
     return f"attempt {error.attempt} failed{kind}: {error.error_class}: {error.message}{again}"

@@ -117,8 +117,14 @@ EXPLAINED: Final = (
     Mutant(
         "a history without its first transition",
         modules.JOB_STORY,
-        "for entry in job.known_history]",
-        "for entry in job.known_history[2:]]",
+        "entries = job.known_history\n",
+        "entries = job.known_history[2:]\n",
+    ),
+    Mutant(
+        "a claim of a job that dies instead of a run is shown as a run",
+        modules.JOB_STORY,
+        'began = "a worker claimed it" if following and _no_run(following, job) else f"{run} began"',
+        'began = f"{run} began"',
     ),
     Mutant(
         "an expired job is explained",

@@ -9,7 +9,7 @@ from tests.support.builders import A_BURST, NOW, SECOND, a_job
 from tidemill.application.job_story import story
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.holds import HoldCause
-from tidemill.domain.job import AttemptError, CancelRequest, DeathReason, Job, Redrive
+from tidemill.domain.job import CRASHED, AttemptError, CancelRequest, DeathReason, Job, Redrive
 from tidemill.domain.states import State
 from tidemill.domain.undo import Undone
 from tidemill.domain.waiting import Cause, Wait
@@ -168,6 +168,42 @@ def test_what_the_history_has_dropped_or_never_had_comes_from_the_other_fields()
         "attempt 13 failed",
         "the handler saved a checkpoint, 3 of 10 done",
     ]
+
+
+def test_a_job_that_crashed_too_often_has_no_further_attempt() -> None:
+    message = "2 runs began, and the last did not end: killed, out of memory or out of time"
+    lost = replace(ERROR, error_class=CRASHED, message="lost", next_due=None)
+    job = a_job(
+        state=State.DEAD,
+        attempt=3,
+        claimed_at=NOW + 9 * SECOND,
+        finished_at=NOW + 9 * SECOND,
+        errors=(
+            replace(lost, attempt=1, at=NOW + SECOND),
+            replace(lost, attempt=2, at=NOW + 5 * SECOND),
+            replace(lost, attempt=3, at=NOW + 9 * SECOND, message=message, retryable=False),
+        ),
+        history=(
+            at(1, State.RUNNING, Why.CLAIMED),
+            at(5, State.RUNNING, Why.CLAIMED),
+            at(9, State.RUNNING, Why.CLAIMED),
+            at(9, State.DEAD, DeathReason.CRASHED, 3),
+        ),
+    )
+    assert [what for what in sentences(job) if "Crashed: lost" not in what] == [
+        "submitted to the lane default",
+        "attempt 1 began",
+        "attempt 2 began",
+        "a worker claimed it",
+        f"no further run began: Crashed: {message}; it died: crashed too often",
+    ]
+
+
+def test_a_job_that_came_too_late_was_claimed_and_did_not_begin() -> None:
+    history = (at(1, State.RUNNING, Why.CLAIMED), at(2, State.CANCELLED, Why.EXPIRED, 1))
+    job = a_job(state=State.CANCELLED, attempt=1, claimed_at=NOW, finished_at=NOW + 2 * SECOND, history=history)
+    assert "a worker claimed it" in sentences(job)
+    assert not [sentence for sentence in sentences(job) if "attempt 1 began" in sentence]
 
 
 def test_a_lost_run_is_not_hidden_by_another_transition_of_its_time() -> None:
