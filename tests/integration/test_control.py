@@ -9,10 +9,11 @@ from tests.support.api_gateway import request
 from tests.support.builders import RETENTION, SECOND
 from tests.support.deployed_functions import Mill
 from tests.support.faulty_client import Fault
-from tests.support.http_events import ROLE, Answer
+from tests.support.http_events import ROLE, Answer, call
 from tidemill import PermanentJobError, composition
 from tidemill.domain.errors import MalformedDocumentError
 from tidemill.domain.states import State
+from tidemill.entrypoints import query
 
 ANOTHER = {**ROLE, "userId": "AROANOTHER:a-session"}
 JSON = {"Content-Type": "application/json"}
@@ -219,3 +220,15 @@ def test_a_job_is_json_with_times_in_utc(mill: Mill, dead: str) -> None:
     assert json.loads(json.dumps(shown)) == shown
     times = [value for name, value in shown.items() if name.endswith("_at") or name in {"due", "deadline"}]
     assert {value[-1] for value in times if value} == {"Z"}
+
+
+def test_an_id_in_upper_case_names_the_same_job(mill: Mill) -> None:
+    job_id = mill.accepted()
+    assert mill.get(job_id.upper()).body["id"] == job_id
+    assert cancel(job_id.upper()).body["state"] == "cancelled"
+
+
+def test_the_answer_for_a_path_with_a_slash_at_its_end_says_so(mill: Mill) -> None:
+    answer = call(query, "GET", f"/jobs/{mill.accepted()}/")
+    is_problem(answer, 404, "not-found")
+    assert answer.body["detail"].endswith("No path ends in a slash.")

@@ -39,7 +39,8 @@ class Control:
         self._new_token = new_token
 
     def find(self, tenant: str, job_id: str) -> Job | None:
-        job = self._store.get(tenant, job_id) if may_be_id(job_id) else None
+        """Also by an id in upper case: ids are UUIDs, and RFC 9562, section 4, allows any case."""
+        job = self._store.get(tenant, job_id.lower()) if may_be_id(job_id) else None
         return None if job is None or job.retention_over(self._clock()) else job
 
     def cancel(self, tenant: str, job_id: str, *, by: str = OWNER, reason: str = "") -> Job | None:

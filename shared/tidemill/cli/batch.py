@@ -8,13 +8,14 @@ from tidemill.application.job_view import batch_view
 from tidemill.cli.formatting import visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.output import show, show_json
+from tidemill.cli.parameter_types import JOB_ID
 from tidemill.cli.whole import of_tenant, own
 from tidemill.domain.batches import MISSING, is_batch
 from tidemill.domain.states import FINAL_STATES, State
 
 
 @click.command()
-@click.argument("batch_id", metavar="ID")
+@click.argument("batch_id", type=JOB_ID, metavar="ID")
 @click.option("--close", "closes", is_flag=True, help="Let no more jobs join.")
 @click.option("--cancel", "cancels", is_flag=True, help="Let no more jobs join, and cancel those that have not ended.")
 @click.option("--tenant", help="Operators: read the batch of this tenant from the table.")

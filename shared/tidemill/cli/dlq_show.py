@@ -14,6 +14,7 @@ from tidemill.cli.formatting import DASH, age, readable_time, visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.job_report import reason, report
 from tidemill.cli.output import show, show_json
+from tidemill.cli.parameter_types import JOB_ID
 from tidemill.domain.history import Transition
 from tidemill.domain.job import AttemptError, Job, Redrive
 from tidemill.domain.states import State
@@ -23,7 +24,7 @@ _HEADING: Final = "bold"
 
 
 @click.command("show")
-@click.argument("job_id", metavar="ID")
+@click.argument("job_id", type=JOB_ID, metavar="ID")
 @click.option("--tenant", help="Tenant of the job; the command searches the index of dead jobs without it.")
 @click.option("--json", "as_json", is_flag=True, help="Print the job as one JSON object.")
 @click.pass_obj

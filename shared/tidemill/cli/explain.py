@@ -8,13 +8,14 @@ from tidemill.cli.any_tenant import NoSuchJobError, tenant_of, tenant_option
 from tidemill.cli.formatting import readable_time, timestamp, visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.output import show, show_json, show_prose
+from tidemill.cli.parameter_types import JOB_ID
 
 #: The texts of the history begin in this column.
 _UNDER_TEXT = " " * 24
 
 
 @click.command()
-@click.argument("job_id", metavar="ID")
+@click.argument("job_id", type=JOB_ID, metavar="ID")
 @tenant_option
 @click.option("--json", "as_json", is_flag=True, help="Print the explanation as one JSON object.")
 @click.pass_obj

@@ -8,12 +8,13 @@ from tidemill.application.flow_view import graph_view, mermaid
 from tidemill.cli.formatting import DASH, visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.output import show, show_json, show_table
+from tidemill.cli.parameter_types import JOB_ID
 from tidemill.cli.whole import of_tenant, own
 from tidemill.domain.flows import is_flow
 
 
 @click.command()
-@click.argument("flow_id", metavar="ID")
+@click.argument("flow_id", type=JOB_ID, metavar="ID")
 @click.option("--cancel", "cancels", is_flag=True, help="Start no more nodes, and cancel those that have not ended.")
 @click.option("--mermaid", "as_mermaid", is_flag=True, help="Print the graph as a flowchart for Mermaid.")
 @click.option("--tenant", help="Operators: read the flow of this tenant from the table.")

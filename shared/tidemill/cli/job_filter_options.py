@@ -12,7 +12,7 @@ from tidemill.application.job_filter import JobFilter
 from tidemill.application.pace import MOST_WRITES_PER_SECOND
 from tidemill.cli.formatting import timestamp
 from tidemill.cli.options import Command
-from tidemill.cli.parameter_types import TIMESTAMP_OR_AGE
+from tidemill.cli.parameter_types import JOB_ID, TIMESTAMP_OR_AGE
 from tidemill.domain.job import DeathReason
 
 #: Of one audit entry, which is one item: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Limits.html
@@ -104,7 +104,7 @@ death_option: Final = click.option(
     help="Jobs that died for this reason, such as 'attempts used up'; repeatable.",
 )
 _OPTIONS = (
-    click.argument("ids", nargs=-1, metavar="[ID]..."),
+    click.argument("ids", type=JOB_ID, nargs=-1, metavar="[ID]..."),
     click.option("--tenant", help="Jobs of this tenant."),
     click.option("--type", "types", multiple=True, metavar="TYPE", help="Jobs of this type; repeatable."),
     death_option,

@@ -13,7 +13,7 @@ from tidemill.cli.api_call import ApiError, call, job_path
 from tidemill.cli.formatting import timestamp, visible, visible_lines
 from tidemill.cli.installation import Installation
 from tidemill.cli.output import say, show, show_json
-from tidemill.cli.parameter_types import TIMESTAMP_OR_AGE
+from tidemill.cli.parameter_types import JOB_ID, TIMESTAMP_OR_AGE
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.states import TERMINAL, State
 from tidemill.operator.job_logs import JobLogs, LogLine
@@ -37,7 +37,7 @@ _LEFT_OUT: Final = frozenset(
 
 
 @click.command()
-@click.argument("job_id", metavar="ID")
+@click.argument("job_id", type=JOB_ID, metavar="ID")
 @click.option("--follow", is_flag=True, help="Wait for more lines until the job has ended.")
 @click.option(
     "--since",

@@ -22,6 +22,15 @@ _DURATION_PATTERN: Final = re.compile(r"(\d{1,9})([smhd])", re.ASCII)
 _TIME_OF_DAY_PATTERN: Final = re.compile(r"([01]\d|2[0-3]):([0-5]\d)", re.ASCII)
 
 
+class _JobId(click.ParamType[str]):
+    """The id of a job, a batch or a flow. It may be in upper case: ids are UUIDs (RFC 9562, section 4)."""
+
+    name = "id"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: ARG002 - of click
+        return str(value).lower()
+
+
 class _Duration(click.ParamType[timedelta]):
     name = "duration"
 
@@ -83,6 +92,7 @@ def _duration(
 
 
 #: Converts to `timedelta`.
+JOB_ID: Final = _JobId()
 DURATION: Final = _Duration()
 #: Converts to an aware `datetime` in UTC.
 TIMESTAMP: Final = _Timestamp()

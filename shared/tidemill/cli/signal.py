@@ -16,12 +16,13 @@ from tidemill.cli.job_report import report
 from tidemill.cli.json_input import decoded
 from tidemill.cli.options import reason_option
 from tidemill.cli.output import show, show_json
+from tidemill.cli.parameter_types import JOB_ID
 from tidemill.domain.signals import CAME
 from tidemill.domain.states import State
 
 
 @click.command()
-@click.argument("job_id", metavar="ID")
+@click.argument("job_id", type=JOB_ID, metavar="ID")
 @click.argument("name", metavar="NAME")
 @click.argument("data", metavar="JSON")
 @click.option("--tenant", help="Operators: signal a job of this tenant in the table.")

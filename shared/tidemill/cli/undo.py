@@ -12,10 +12,11 @@ from tidemill.cli.job_filter_options import as_options
 from tidemill.cli.job_report import report
 from tidemill.cli.options import reason_option
 from tidemill.cli.output import show, show_json
+from tidemill.cli.parameter_types import JOB_ID
 
 
 @click.command()
-@click.argument("job_id", metavar="ID")
+@click.argument("job_id", type=JOB_ID, metavar="ID")
 @click.option("--tenant", help="Operators: undo a job of this tenant.")
 @reason_option("Operators: why, for the audit log and the job.")
 @click.option("--json", "as_json", is_flag=True, help="Print the job that undoes it as JSON.")

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from tidemill.cli.formatting import JobView, progress_text, state_text, visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.output import console, say, show_json
+from tidemill.cli.parameter_types import JOB_ID
 from tidemill.cli.polling import poll_until_ended
 from tidemill.domain.states import TERMINAL, State
 
@@ -21,7 +22,7 @@ ENDED_WITHOUT_SUCCESS: Final = 4
 
 
 @click.command()
-@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@click.argument("ids", type=JOB_ID, nargs=-1, required=True, metavar="ID...")
 @click.option("--json", "as_json", is_flag=True, help="Print each ended job as one line of JSON, also to a terminal.")
 @click.pass_obj
 @click.pass_context

@@ -50,7 +50,8 @@ def _whole_path(
 
 
 def _no_such_route() -> ProblemError:
-    return ProblemError(HTTPStatus.NOT_FOUND, "not-found", "No such route. Check the method and the path.")
+    detail = "No such route. Check the method and the path. No path ends in a slash."
+    return ProblemError(HTTPStatus.NOT_FOUND, "not-found", detail)
 
 
 def json_response(status: HTTPStatus, body: object, *, headers: Mapping[str, str] | None = None) -> Response[str]:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import click
 import pytest
 
-from tidemill.cli.parameter_types import DURATION, TIMESTAMP, TIMESTAMP_OR_AGE, UNTIL
+from tidemill.cli.parameter_types import DURATION, JOB_ID, TIMESTAMP, TIMESTAMP_OR_AGE, UNTIL
 from tidemill.system import clock
 
 
@@ -50,3 +50,7 @@ def test_a_century_is_a_duration(type_: click.ParamType[object]) -> None:
 def test_a_timestamp_that_no_clock_shows_in_utc_is_refused(type_: click.ParamType[object], text: str) -> None:
     with pytest.raises(click.BadParameter, match="it lies outside of the years 1 to 9999 in UTC"):
         type_.convert(text, None, None)
+
+
+def test_an_id_may_be_in_upper_case() -> None:
+    assert JOB_ID.convert("0193ABCD-EF", None, None) == "0193abcd-ef"
