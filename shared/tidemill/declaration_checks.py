@@ -60,7 +60,7 @@ def require_empty_payload(payload: "type[BaseModel]") -> None:
     from pydantic import ValidationError  # noqa: PLC0415 - as in `require_model`
 
     try:
-        payload.model_validate({})
+        payload.model_validate_json("{}")
     except ValidationError as error:
         missing = ", ".join(".".join(map(str, fault["loc"])) for fault in error.errors())
         raise DeclarationError(

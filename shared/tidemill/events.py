@@ -11,6 +11,7 @@ order_placed = event_type("order.placed", data=OrderPlaced)
 def confirm(order: OrderPlaced, run: Run) -> None: ...
 """
 
+import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -42,9 +43,9 @@ def event_type(name: str, *, data: "type[BaseModel]", version: int = FIRST_VERSI
     checks.require_version(version)
     parse, names = parser(data, under="/data"), field_names(data)
 
-    def read(value: Any) -> Seen:
+    def read(text: str) -> Seen:
         try:
-            written = parse(value).model_dump(mode="json")
+            written = parse(text).model_dump(mode="json")
         except InvalidPayloadError:
             raise
         except ValueError as error:
@@ -53,7 +54,7 @@ def event_type(name: str, *, data: "type[BaseModel]", version: int = FIRST_VERSI
         except Exception as error:
             # Pydantic passes on most errors that a validator raises.
             raise EventModelError(f"the model of {name!r} raised {error_text(error)}") from error
-        return _seen(value, written, names)
+        return _seen(json.loads(text), written, names)
 
     caller = sys._getframe(1)  # noqa: SLF001 - to name the declaration in a fault
     return noted(

@@ -7,7 +7,7 @@ the models of every event that Powertools can parse, a tenth of the cold start o
 import json
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from tidemill.domain.errors import Fault, InvalidPayloadError
 
@@ -49,18 +49,27 @@ def _escaped(step: int | str) -> str:
     return str(step).replace("~", "~0").replace("/", "~1")
 
 
-def parser(model: "type[BaseModel]", *, under: str = "/payload") -> "Callable[[Any], BaseModel]":
-    """Raises `InvalidPayloadError` for decoded JSON that the model refuses."""
+def parser(model: "type[BaseModel]", *, under: str = "/payload") -> "Callable[[str], BaseModel]":
+    """Raises `InvalidPayloadError` for JSON text that the model refuses.
+
+    A strict model or field takes a time, a UUID or a decimal as text from JSON only, and a payload has no other form
+    for them: https://docs.pydantic.dev/latest/concepts/strict_mode/.
+    """
     from pydantic import ValidationError  # noqa: PLC0415 - the file of the model has imported it
 
-    # A strict model takes a time, a UUID or a decimal as text from JSON only, and a payload has no other form for them.
-    strict = model.model_config.get("strict")
-
-    def parse(payload: Any) -> "BaseModel":
+    def parse(payload: str) -> "BaseModel":
         try:
-            return model.model_validate_json(json.dumps(payload)) if strict else model.model_validate(payload)
+            return model.model_validate_json(payload)
         except ValidationError as error:
-            raise InvalidPayloadError(faults(error, under=under)) from error
+            refusal = error
+        if next(details(refusal))["type"] == "json_invalid":
+            # Half a surrogate pair, which JSON allows. Pydantic reads it from decoded JSON alone.
+            try:
+                return model.model_validate(json.loads(payload))
+            except ValidationError as error:
+                if any(detail["type"] == "string_unicode" for detail in details(error)):
+                    refusal = error
+        raise InvalidPayloadError(faults(refusal, under=under)) from refusal
 
     return parse
 

@@ -80,7 +80,7 @@ def test_synth_and_the_functions_agree_on_grouped_commit() -> None:
 def test_every_periodic_type_accepts_the_empty_payload_of_the_scheduler() -> None:
     known = job_type_loader.load(PACKAGES)
     for each in periodic(PACKAGES, root=ROOT):
-        known.get(each.type).parse({})
+        known.get(each.type).parse("{}")
 
 
 def test_a_schedule_is_read_without_importing_anything(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Workers of the shipped system: each has one message, runs the shipped code, and pauses in its handler."""
 
+import json
 import math
 from collections.abc import Callable
 from contextlib import suppress
@@ -131,7 +132,8 @@ def job_types() -> JobTypes:
     return JobTypes({job_type.name: job_type for job_type in types})
 
 
-def _parsed(payload: Any) -> Any:
+def _parsed(text: str) -> Any:
+    payload = json.loads(text)
     if payload not in ({}, {"large": _LARGE}):
         raise InvalidPayloadError([])
     return payload

@@ -1,5 +1,6 @@
 """Jobs, references and job types with plain defaults. A test names only the fields that it is about."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -164,7 +165,14 @@ def a_job_type(
     parse: Callable[[Any], Any] = lambda payload: payload,
     **retry: Any,
 ) -> JobType:
-    return JobType(name=name, lane=Lane.DEFAULT, retry=RetryPolicy(**retry), parse=parse, handler=handler)
+    """`parse` gets the decoded payload."""
+    return JobType(
+        name=name,
+        lane=Lane.DEFAULT,
+        retry=RetryPolicy(**retry),
+        parse=lambda text: parse(json.loads(text)),
+        handler=handler,
+    )
 
 
 def a_run(attempt: int = 1) -> Run:

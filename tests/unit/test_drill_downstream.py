@@ -1,6 +1,7 @@
 """The service of the drills, and the demo's job types that call it."""
 
 import contextlib
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
@@ -25,7 +26,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackDownstream]:
 
 
 def _call(job_type: JobType, service: LoopbackDownstream) -> object:
-    return job_type(job_type.parse({"port": service.port, "ledger": "one", "number": 1}), a_run())
+    return job_type(job_type.parse(json.dumps({"port": service.port, "ledger": "one", "number": 1})), a_run())
 
 
 @pytest.mark.parametrize("job_type", [charge, ship])

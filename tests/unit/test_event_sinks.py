@@ -57,7 +57,7 @@ def sink() -> JobType:
 
 
 def test_the_event_is_sent_with_its_id(bus: Bus, sink: JobType) -> None:
-    payload = sink.parse({"order": "7", "extra": [1]})
+    payload = sink.parse(json.dumps({"order": "7", "extra": [1]}))
 
     result = sink(payload, replace(a_run(), parent="event-id"))
 
@@ -137,7 +137,7 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 def test_a_bus_takes_the_call_as_it_is_made(aws: Any, sink: JobType) -> None:
     aws.create_event_bus(Name="orders")
 
-    assert sink(sink.parse({"order": "7"}), a_run())["sent_as"]
+    assert sink(sink.parse(json.dumps({"order": "7"})), a_run())["sent_as"]
 
 
 @pytest.mark.parametrize("source", ["", "aws.shop", None])

@@ -1,6 +1,7 @@
 """How job types are declared and found."""
 
 import importlib
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -75,14 +76,14 @@ def test_a_declaration_makes_a_type_with_its_lane_policy_and_model() -> None:
 
     assert (greet.name, greet.lane) == ("test.greet", Lane.DEFAULT)
     assert (greet.retry.max_attempts, greet.retry.backoff_seconds, greet.retry.backoff_cap_seconds) == (3, 1, 60)
-    assert greet(greet.parse({"name": "Ada"}), a_run()) == Done(result="Ada, attempt 1")
+    assert greet(greet.parse(json.dumps({"name": "Ada"})), a_run()) == Done(result="Ada, attempt 1")
 
 
 def test_an_invalid_payload_is_refused_with_the_pointer_of_each_fault() -> None:
     parse = job_type("test.greet", payload=Person)(lambda _payload, _run: None).parse
 
     with pytest.raises(InvalidPayloadError) as refused:
-        parse({"addresses": [{"street": 1, "no/~": 0}]})
+        parse(json.dumps({"addresses": [{"street": 1, "no/~": 0}]}))
 
     assert [fault.path for fault in refused.value.faults] == [
         "/payload/name",
@@ -356,10 +357,10 @@ def test_the_flaky_type_fails_as_often_as_its_payload_says(attempt: int, succeed
     flaky = load(["functions.demo_jobs"]).get("demo.flaky")
 
     if succeeds:
-        assert flaky(flaky.parse({"failures": 2}), a_run(attempt)) == {"attempts": 3}
+        assert flaky(flaky.parse(json.dumps({"failures": 2})), a_run(attempt)) == {"attempts": 3}
     else:
         with pytest.raises(Exception, match="failing 2 times"):
-            flaky(flaky.parse({"failures": 2}), a_run(attempt))
+            flaky(flaky.parse(json.dumps({"failures": 2})), a_run(attempt))
 
 
 @pytest.mark.parametrize(("strained", "result"), [(0, "whole"), (1, "rough")])
@@ -374,11 +375,11 @@ def test_the_other_types_of_the_demo_do_as_they_say(monkeypatch: pytest.MonkeyPa
     broken, poison, slow = (known.get(f"demo.{name}") for name in ("broken", "poison", "slow"))
 
     with pytest.raises(LookupError):
-        broken(broken.parse({"order": 7}), a_run())
+        broken(broken.parse(json.dumps({"order": 7})), a_run())
     with pytest.raises(PermanentJobError, match="cannot digest 'x'"):
-        poison(poison.parse({"body": "x"}), a_run())
+        poison(poison.parse(json.dumps({"body": "x"})), a_run())
     monkeypatch.setenv("TIDEMILL_DEMO_FIXED", "yes")
-    assert broken(broken.parse({"order": 7}), a_run()) == {"order": 7, "attempts": 1}
-    assert poison(poison.parse({"body": "x"}), a_run()) == {"set aside": "x"}
-    assert slow(slow.parse({"seconds": 0}), a_run()) == {"attempts": 1}
-    assert slow(slow.parse({"seconds": 1.5}), a_run(attempt=2)) == {"attempts": 2}
+    assert broken(broken.parse(json.dumps({"order": 7})), a_run()) == {"order": 7, "attempts": 1}
+    assert poison(poison.parse(json.dumps({"body": "x"})), a_run()) == {"set aside": "x"}
+    assert slow(slow.parse(json.dumps({"seconds": 0})), a_run()) == {"attempts": 1}
+    assert slow(slow.parse(json.dumps({"seconds": 1.5})), a_run(attempt=2)) == {"attempts": 2}

@@ -1,12 +1,14 @@
 """A payload is JSON. A strict model takes each type in the form that JSON has for it."""
 
+import json
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
+from enum import Enum
+from typing import Annotated, Any
 from uuid import UUID
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, Strict
 
 from tidemill.domain.errors import InvalidPayloadError
 from tidemill.payload_model import parser
@@ -24,9 +26,22 @@ class Payment(BaseModel, strict=True):
 class Refund(Payment): ...
 
 
+class Currency(Enum):
+    EURO = "EUR"
+
+
+class Order(BaseModel):
+    """Strict in a part and in a field."""
+
+    payments: list[Payment]
+    placed: Annotated[datetime, Strict()]
+    currency: Annotated[Currency, Strict()]
+    more: Any = None
+
+
 @pytest.mark.parametrize("model", [Payment, Refund])
 def test_a_strict_model_takes_times_ids_and_decimals_as_text(model: type[Payment]) -> None:
-    paid = parser(model)(PAID)
+    paid = parser(model)(json.dumps(PAID))
 
     assert paid == model(
         id=UUID("018c1a5e-7a9b-7c3d-8e5f-0123456789ab"),
@@ -48,6 +63,21 @@ def test_a_strict_model_takes_times_ids_and_decimals_as_text(model: type[Payment
 )
 def test_a_strict_model_refuses_other_types_with_the_pointer_of_the_fault(payload: Any, fault: str) -> None:
     with pytest.raises(InvalidPayloadError) as refused:
-        parser(Payment)(payload)
+        parser(Payment)(json.dumps(payload))
 
     assert str(refused.value).startswith(fault)
+
+
+def test_a_strict_part_and_a_strict_field_take_the_forms_of_json() -> None:
+    order = parser(Order)(json.dumps({"payments": [PAID], "placed": PAID["at"], "currency": "EUR"}))
+
+    assert isinstance(order, Order)
+    assert (order.payments[0].id, order.currency) == (UUID(str(PAID["id"])), Currency.EURO)
+    assert order.placed == order.payments[0].at == datetime(2030, 1, 31, 8, tzinfo=UTC)
+
+
+def test_half_a_surrogate_pair_is_accepted_where_a_model_takes_any_json() -> None:
+    class Noted(BaseModel):
+        note: Any
+
+    assert parser(Noted)(json.dumps({"note": "\ud800"})) == Noted(note="\ud800")

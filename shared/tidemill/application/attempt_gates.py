@@ -4,7 +4,6 @@ A gate takes the claimed job and returns None to let it pass, or the outcome tha
 `Attempt._pass_gates_then_run` names the gates in their order.
 """
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -169,7 +168,7 @@ class Gates:
         if not self.known_type().reads_payload:
             return None
         try:
-            self.payload = self.known_type().parse(json.loads(self._context.payloads.load(job)))
+            self.payload = self.known_type().parse(self._context.payloads.load(job))
         except InvalidPayloadError as refusal:
             return self.left_to_another_version(job, refusal)
         return None

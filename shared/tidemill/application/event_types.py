@@ -14,9 +14,9 @@ class EventType:
 
     name: str
     version: int
-    #: Checks decoded JSON; returns what a filter may compare: by each name of a field, its values. A value counts as it
+    #: Checks JSON text; returns what a filter may compare: by each name of a field, its values. A value counts as it
     #: was published, and as the model writes it. Raises `InvalidPayloadError` and `EventModelError`.
-    read: Callable[[Any], Seen]
+    read: Callable[[str], Seen]
     #: The JSON schema of the data, and that of what the model writes, for the checks of a synthesis.
     schema: Callable[[], dict[str, Any]]
     written_schema: Callable[[], dict[str, Any]]

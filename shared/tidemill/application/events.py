@@ -50,7 +50,7 @@ def publication(event: Event, job_types: JobTypes) -> Publication:
     try:
         text, data = read_payload(event.data, under="/data")
         require_short_paths(text, data, under="/data")
-        seen = declared.read(data) if declared else {}
+        seen = declared.read(text) if declared else {}
     except InvalidPayloadError as error:
         faults += error.faults
     if faults or declared is None:

@@ -27,8 +27,9 @@ class JobType:
     name: str
     lane: Lane
     retry: RetryPolicy
-    #: Turns decoded JSON into the handler's payload; raises `InvalidPayloadError`.
-    parse: Callable[[Any], Any]
+    #: Turns JSON text into the handler's payload; raises `InvalidPayloadError`. A validator of the app may change what
+    #: it gets, so it gets nothing that is used afterwards.
+    parse: Callable[[str], Any]
     handler: Callable[[Any, Any], Any]
     #: Whether the handler gets its payload. The job of a flow reads the graph by itself, node by node.
     reads_payload: bool = True

@@ -174,7 +174,7 @@ class Migrator:
         # `==` would take 1, 1.0 and true for equal.
         if hash_of(again) != hash_of(value):
             raise NotRepeatableError("the function changes its own result again")
-        self._job_types.get(type_).parse(json.loads(text))
+        self._job_types.get(type_).parse(text)
         return None if hash_of(value) == hash_of(json.loads(before)) else text
 
     def _rewritten(self, job: Job, payload: str) -> bool:

@@ -1,6 +1,5 @@
 """Compares live jobs with the job types of code that is not deployed yet. It changes nothing."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -93,7 +92,7 @@ class ModelCheck:
 
 def _read(job_type: JobType, text: str) -> tuple[Sequence[Fault], Any]:
     try:
-        return (), job_type.parse(json.loads(text))
+        return (), job_type.parse(text)
     except InvalidPayloadError as refusal:
         return refusal.faults, None
     except Exception as error:  # noqa: BLE001 - a validator may raise anything, and its text may hold values

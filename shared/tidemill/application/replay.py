@@ -206,7 +206,7 @@ class Replayer:
         if event.group is not None and not self._events.ordered:
             return ReplayVerdict.UNORDERED, ""
         try:
-            consumer.parse(data)
+            consumer.parse(json.dumps(data))
         except InvalidPayloadError as refused:
             return ReplayVerdict.REFUSED, str(refused)
         return self._delivered(wanted, consumer, event, data), ""
@@ -255,7 +255,7 @@ def _seen(job_types: JobTypes, event: str, version: int, data: Mapping[str, Any]
     declared = job_types.events.get((event, version))
     try:
         if declared:
-            return declared.read(data)
+            return declared.read(json.dumps(data))
     except InvalidPayloadError:
         pass
     return {name: (value,) for name, value in data.items()}

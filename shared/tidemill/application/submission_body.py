@@ -24,8 +24,7 @@ def checked(submission: Submission, job_type: JobType, *, now: datetime) -> tupl
         payload, value = read_payload(submission.payload)
         if not isinstance(submission, Opening):
             require_short_paths(payload, value)
-        # The decoded JSON, as its handler sees it: for example, a tuple is a list now.
-        job_type.parse(value)
+        job_type.parse(payload)
     except InvalidPayloadError as error:
         found += error.faults
     if found:

@@ -113,7 +113,7 @@ def type_faults(submission: Submission) -> list[Fault]:
 def payload_faults(job_type: JobType, payload: Mapping[str, Any]) -> list[str]:
     """Why the model of the type refuses the payload, as it was decoded; empty if it does not."""
     try:
-        job_type.parse(payload)
+        job_type.parse(json.dumps(payload))
     except InvalidPayloadError as error:
         return list(map(str, error.faults))
     return []

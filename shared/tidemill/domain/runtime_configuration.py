@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
@@ -98,9 +99,9 @@ class RuntimeConfiguration:
         object.__setattr__(self, "_weights", _by_tenant(self.settings, WEIGHT_PREFIX, weight_value))
 
     def flags(self, now: datetime) -> dict[str, Any]:
-        """The values of the flags in force, by the name that the app gave them."""
+        """Copies of the values of the flags in force, by the name that the app gave them: a handler may change them."""
         return {
-            name.removeprefix(FLAG_PREFIX): setting.value
+            name.removeprefix(FLAG_PREFIX): deepcopy(setting.value)
             for name, setting in self.settings.items()
             if name.startswith(FLAG_PREFIX) and setting.in_force(now)
         }

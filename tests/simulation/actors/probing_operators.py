@@ -61,8 +61,8 @@ class ProbingOperators:
         if job is None:
             return
         payloads = composition.payloads()
-        text, value = read_payload(edited(json.loads(payloads.load(job))))
-        composition.known_job_types().get(job.type).parse(value)
+        text, _ = read_payload(edited(json.loads(payloads.load(job))))
+        composition.known_job_types().get(job.type).parse(text)
         self._world.log("eve", f"edits the payload of {job.id}")
         with suppress(TransactionConflictError):
             redrive.redrive_with(job, text, payloads, by="eve")

@@ -28,7 +28,8 @@ from tidemill.domain.source_records import SourceKind
 from tidemill.names import EVENT_TYPE, Lane
 
 
-def read(data: Any) -> dict[str, list[Any]]:
+def read(text: str) -> dict[str, list[Any]]:
+    data = json.loads(text)
     if "order" not in data:
         raise InvalidPayloadError([Fault("/data/order", "is missing")])
     return {"order": [data["order"]]}

@@ -120,7 +120,8 @@ class Paces(Pace):
         return self.left >= 0
 
 
-def seen_data(data: Any) -> Any:
+def seen_data(text: str) -> Any:
+    data = json.loads(text)
     if "country" not in data:
         raise InvalidPayloadError([Fault("/country", "missing")])
     return {"country": (data["country"].upper(),)}

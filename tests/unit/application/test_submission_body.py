@@ -108,3 +108,12 @@ def test_the_handler_and_its_model_get_the_decoded_payload() -> None:
     payload, value = checked(submission, a_job_type(parse=seen.append), now=NOW)
 
     assert (payload, value, seen) == ('{"n":[1,2],"\\u00fc":null}', {"n": [1, 2], "ü": None}, [value])
+
+
+def test_a_model_that_changes_its_input_changes_no_payload() -> None:
+    def change(payload: dict[str, Any]) -> None:
+        payload["tags"] = set(payload.pop("legacy"))
+
+    payload, value = checked(Submission(type="test.job", payload={"legacy": [1]}), a_job_type(parse=change), now=NOW)
+
+    assert (payload, value) == ('{"legacy":[1]}', {"legacy": [1]})

@@ -48,14 +48,14 @@ def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[JobType
 
 
 def test_the_job_type_of_the_readme_counts_words(example: JobType) -> None:
-    assert example(example.parse({"text": "to be or not"}), RUN) == {"words": 4, "attempt": 1}
+    assert example(example.parse(json.dumps({"text": "to be or not"})), RUN) == {"words": 4, "attempt": 1}
 
 
 def test_the_job_type_of_the_readme_refuses_what_it_says_it_refuses(example: JobType) -> None:
     with pytest.raises(PermanentJobError):
-        example(example.parse({"text": " "}), RUN)
+        example(example.parse(json.dumps({"text": " "})), RUN)
     with pytest.raises(InvalidPayloadError):
-        example.parse(json.loads("{}"))
+        example.parse("{}")
 
 
 def test_the_page_of_settings_names_each_setting_and_no_other() -> None:

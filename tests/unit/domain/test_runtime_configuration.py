@@ -24,6 +24,14 @@ def test_a_setting_is_read_as_it_was_set() -> None:
     assert configured(A_FLAG, replace(A_FLAG, value="red")).flags(NOW) == {"colour": "red"}
 
 
+def test_a_handler_that_changes_a_flag_changes_it_for_no_other() -> None:
+    made = configured(replace(A_FLAG, value={"of": ["blue"]}))
+
+    made.flags(NOW)["colour"]["of"].append("red")
+
+    assert made.flags(NOW) == {"colour": {"of": ["blue"]}}
+
+
 def test_other_settings_are_not_flags() -> None:
     assert configured(A_FLAG, paused("type=a")).flags(NOW) == {"colour": "blue"}
 

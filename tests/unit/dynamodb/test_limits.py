@@ -1,5 +1,6 @@
 """The limits against a model."""
 
+import json
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from fractions import Fraction
@@ -98,7 +99,7 @@ def test_the_example_of_the_page_about_limits_is_a_job_type() -> None:
 
     job_type = found["sync"]
     assert job_type.limit == Limit(concurrency=2, rate=Rate(count=30, period=timedelta(minutes=1)))
-    assert job_type.limit_key(job_type.parse({"shop": "a shop"})) == "a shop"
+    assert job_type.limit_key(job_type.parse(json.dumps({"shop": "a shop"}))) == "a shop"
 
 
 def test_the_types_of_the_page_about_limits_share_one() -> None:
