@@ -73,6 +73,10 @@ def _identity(submission: Submission, payload: Mapping[str, Any]) -> Mapping[str
 
 
 def hash_of(value: Any) -> str:
-    """Equal for equal JSON."""
+    """Equal for equal JSON, in any order of members.
+
+    1 and 1.0 differ, as they do for a handler. The numbers of RFC 8785 would make one of 2**53 and 2**53 + 1, and a
+    hash unlike that of a live job would refuse its repeat.
+    """
     canonical = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode("ascii")).hexdigest()

@@ -383,5 +383,7 @@ def _rounded_down(moment: datetime) -> datetime:
 def replay(job: Job, body_hash: str) -> Accepted:
     """The answer to a submission whose job exists. Raises `KeyReusedError` if that has another body."""
     if job.body_hash != body_hash:
-        raise KeyReusedError("this idempotency key was used before with another body")
+        raise KeyReusedError(
+            "this idempotency key was used before with another body; a number in another form differs: 1, 1.0"
+        )
     return Accepted(job=job, replayed=True)

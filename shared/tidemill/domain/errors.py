@@ -190,7 +190,11 @@ class OutdatedChangeError(TidemillError):
 
 
 class KeyReusedError(TidemillError):
-    """The caller has used this idempotency key before, with another body."""
+    """The caller has used this idempotency key before, with another body.
+
+    The order of members means nothing. A number is another one in another form, such as 1 and 1.0: handlers tell an
+    `int` from a `float`.
+    """
 
 
 class NotAllowedNowError(TidemillError):

@@ -56,6 +56,11 @@ def test_the_hash_is_that_of_compact_json_with_sorted_members() -> None:
     assert hash_of({"b": 1, "a": "é"}) == expected
 
 
+@pytest.mark.parametrize(("one", "other"), [(1, 1.0), (0, -0.0), (2**53, 2**53 + 1), (1, True)])
+def test_two_numbers_that_a_handler_tells_apart_have_two_hashes(one: float, other: float) -> None:
+    assert hash_of({"n": one}) != hash_of({"n": other})
+
+
 def test_an_event_and_a_batch_repeat_without_the_facts_of_job_types() -> None:
     event = Publication(type="event", payload={"data": 1, "consumers": ["a"]}, event=EVENT)
     batch = Opening(type="batch", payload={"facts": 1}, asked={1: ()})  # type: ignore[dict-item]

@@ -26,7 +26,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "job-type-not-loaded": "A broken job file keeps the service from knowing the type. Retry after `Retry-After`.",
     "invalid-body": "The body does not fit its schema; `errors` has the path of each fault.",
     "invalid-query": "A parameter does not fit its schema; `errors` names each.",
-    "key-reused": "The Idempotency-Key was used before with another body.",
+    "key-reused": "The Idempotency-Key was used before with another body; 1 and 1.0 differ.",
     "internal": "An unexpected error occurred; the operator finds its cause by the request in `instance`.",
     "unreadable-job": "The job exists, but its document cannot be read. An operator must repair it.",
     "paused": "An operator has paused what the job belongs to, and refuses new jobs. Retry after `Retry-After`.",
