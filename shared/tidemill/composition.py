@@ -69,7 +69,7 @@ def indexes() -> Indexes:
 @cache
 def dynamodb() -> "DynamoDBClient":
     client = clients.dynamodb()
-    throttled_writes.watch(client)
+    throttled_writes.watch(client, stage=setting(Env.STAGE))
     return client
 
 

@@ -80,6 +80,8 @@ class Metric(StrEnum):
     #: Messages put back because a claim or settle failed: the store did not answer, or refused the worker.
     UNAVAILABLE = "StoreUnavailable"
     DROPPED = "MessagesDropped"
+    #: Writes that DynamoDB throttled at their first try. They have no lane and are counted with the default one.
+    WRITES_THROTTLED = "WritesThrottled"
     #: Handlers that ran beyond the end of their batch, so that their worker ended its process.
     STRAY_THREADS = "StrayThreads"
     #: Failed attempts by the kind of their error: `tidemill.domain.error_kinds`.

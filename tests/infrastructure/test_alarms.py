@@ -309,6 +309,7 @@ def test_the_dashboard_shows_every_metric_of_the_engine(dev: Synthesised) -> Non
                     Metric.RECONCILE_DURATION,
                 ),
                 *(Metric.RECONCILE_ITEMS, Metric.RECONCILE_SEGMENTS, Metric.DRIFTED, Metric.BREAKER_OPENED),
+                Metric.WRITES_THROTTLED,
                 Metric.BREAKER_OPEN,
             ],
             set(Lane) - {Lane.DEFAULT},
@@ -353,3 +354,10 @@ def test_a_synth_warns_of_nothing_but_topics_without_an_address(synthesise: Synt
     warnings = synthesise(stage=stage).warnings
     assert warnings
     assert [each for each in warnings if not each.startswith("No address receives the")] == []
+
+
+def test_no_alarm_evaluates_a_metric_of_dynamodb_which_would_ignore_missing_data(prod: Synthesised) -> None:
+    """https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html."""
+    alarms = [alarm for _, alarm in prod.of_type("AWS::CloudWatch::Alarm")]
+    assert alarms
+    assert not [alarm["AlarmDescription"] for alarm in alarms if "AWS/DynamoDB" in json.dumps(alarm)]

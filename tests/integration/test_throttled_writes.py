@@ -16,6 +16,7 @@ from tests.support.parked_jobs import enter
 from tidemill import composition
 from tidemill.domain.submission import Submission
 from tidemill.domain.waiting import Line
+from tidemill.metrics import Metric
 from tidemill.names import Env
 from tidemill.telemetry import outcome_log
 
@@ -77,7 +78,7 @@ def test_a_throttled_submission_names_its_key_and_its_partition_though_a_retry_s
     job_id = mill.accepted()
 
     (line,) = _lines(capsys)
-    assert (line["level"], line["operation"]) == ("WARNING", "PutItem")
+    assert (line["level"], line["operation"], line[Metric.WRITES_THROTTLED]) == ("WARNING", "PutItem", 1)
     (key,) = line["keys"]
     assert key.endswith(f"#{job_id}")
     (partition,) = line["partitions"]

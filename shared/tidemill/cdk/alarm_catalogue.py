@@ -30,7 +30,6 @@ from tidemill.cdk.application_alarms import function_alarms
 from tidemill.cdk.burn_rate_alarms import burn_parts, windows
 from tidemill.cdk.config import StageConfig
 from tidemill.cdk.job_api import JobApi
-from tidemill.cdk.job_table import JobTable
 from tidemill.cdk.job_type_alarms import repeated_runs
 from tidemill.cdk.lane import LaneConstruct
 from tidemill.cdk.publisher import Publisher
@@ -216,9 +215,7 @@ def lane_alarms(lane: LaneConstruct, *, config: StageConfig) -> Iterator[Entry]:
     yield repeated_runs(f"of lane {name}", id_=name, config=config, lane=name)
 
 
-def engine_alarms(
-    lanes: Sequence[LaneConstruct], jobs: JobTable, topics: AlarmTopics, *, config: StageConfig
-) -> Iterator[Entry]:
+def engine_alarms(lanes: Sequence[LaneConstruct], topics: AlarmTopics, *, config: StageConfig) -> Iterator[Entry]:
     yield Alarm(
         id="StoreUnavailable",
         heading=Heading.STORE_UNAVAILABLE,
@@ -243,7 +240,7 @@ def engine_alarms(
         id="ThrottledTable",
         heading=Heading.THROTTLED_TABLE,
         meaning="DynamoDB throttles writes to the jobs table or to an index: a key is hot, or a quota is near.",
-        metric=metrics.throttled_writes(jobs),
+        metric=tidemill_metric(config, Lane.DEFAULT, Metric.WRITES_THROTTLED, statistic="Sum", period=metrics.MINUTE),
         m_of_n=LASTING,
         within=LASTING_BOUND,
     )

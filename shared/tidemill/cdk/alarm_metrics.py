@@ -16,7 +16,6 @@ from tidemill.cdk.config import StageConfig
 from tidemill.cdk.http_api import Api
 from tidemill.cdk.job_api import JobApi
 from tidemill.cdk.job_function import JobFunction
-from tidemill.cdk.job_table import JobTable
 from tidemill.cdk.lane import LaneConstruct
 from tidemill.cdk.publisher import Publisher
 from tidemill.cdk.scheduled_functions import ScheduledFunctions
@@ -202,14 +201,6 @@ def stopped_reconcile(scheduled: ScheduledFunctions, period: Duration, *, config
 def largest(config: StageConfig, metric: Metric, period: Duration) -> cloudwatch.Metric:
     """Of a metric of reconcile, which belongs to no lane and is counted with the default one."""
     return tidemill_metric(config, Lane.DEFAULT, metric, statistic="Maximum", period=period)
-
-
-def throttled_writes(jobs: JobTable) -> AnyMetric:
-    """Of the table and of its indexes."""
-    return sum_of(
-        {"jobs": throttles(jobs.table, "Write")}
-        | {index: throttles(jobs.table, "Write", index=index) for index in jobs.indexes}
-    )
 
 
 def throttles(table: dynamodb.ITable, kind: str, *, index: str = "") -> cloudwatch.Metric:

@@ -261,6 +261,7 @@ class Dashboard(Construct):
             ),
             _graph(
                 "jobs table: throttles",
+                tidemill_metric(self._config, Lane.DEFAULT, Metric.WRITES_THROTTLED, label="first tries of functions"),
                 *(throttles(jobs.table, kind) for kind in ("Read", "Write")),
                 *(throttles(jobs.table, kind, index=index) for index in jobs.indexes for kind in ("Read", "Write")),
             ),

@@ -207,7 +207,7 @@ class Pipeline(Construct):
         if self.config.metrics_by_type:
             yield from type_alarms(measured(self._types, self.config.metrics_by_type), config=self.config)
         yield job_file_alarm(self.config)
-        yield from engine_alarms(self._lanes, self.storage.jobs, self.topics, config=self.config)
+        yield from engine_alarms(self._lanes, self.topics, config=self.config)
         yield from api_alarms(self._api.api, self._api.functions, of="api")
         yield from publisher_alarms(self._publisher)
         if self._archiver:

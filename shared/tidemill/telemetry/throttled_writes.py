@@ -1,14 +1,20 @@
-"""Names the items of throttled writes in the log: the alarm on throttled writes says only that there are some.
+"""Counts throttled writes and names their items in the log.
 
-The error of a throttled call does not name its item, and most such calls succeed when the SDK tries them again.
+The error of a throttled call does not name its item, and most such calls succeed when the SDK tries them again. The
+alarm uses this count and not the metrics of DynamoDB: an alarm on those "always ignores missing data", and they have
+data only while writes are throttled, so it could stay in ALARM for ever.
+https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html
 """
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from tidemill.names import ATTENTION_KEY, JOB_KEY, LISTING_KEY
+from tidemill.metrics import Metric
+from tidemill.names import ATTENTION_KEY, JOB_KEY, LISTING_KEY, Lane
+from tidemill.telemetry.embedded_metrics import embedded
 from tidemill.telemetry.outcome_log import logger
 
 if TYPE_CHECKING:
@@ -27,15 +33,16 @@ _Response = tuple[Any, Mapping[str, Any]]
 _Write = Mapping[str, Any]
 
 
-def watch(client: "DynamoDBClient") -> None:
+def watch(client: "DynamoDBClient", *, stage: str) -> None:
     """From now on, write a line for each call of this client with a throttled write."""
     for operation in _WRITES:
         # Emitted after each try of a call. A second registration under the id changes nothing.
-        client.meta.events.register(f"needs-retry.dynamodb.{operation}", _report, unique_id=f"tidemill-{operation}")
+        report = partial(_report, stage)
+        client.meta.events.register(f"needs-retry.dynamodb.{operation}", report, unique_id=f"tidemill-{operation}")
 
 
 def _report(
-    *, response: _Response | None, operation: Any, attempts: int, request_dict: Mapping[str, Any], **_: Any
+    stage: str, *, response: _Response | None, operation: Any, attempts: int, request_dict: Mapping[str, Any], **_: Any
 ) -> None:
     """One line for all tries of a call. Returns nothing, so the SDK itself decides whether to try again."""
     if response is None or attempts > 1:
@@ -48,7 +55,8 @@ def _report(
             partitions = sorted({partition for write in writes for partition in _partitions(write)})
             fields = {"keys": [_key(write) for write in writes], "partitions": partitions, "reasons": _reasons(answer)}
             given = {name: value for name, value in fields.items() if value}
-            logger().warning("write throttled", extra={"operation": operation.name, **given})
+            counted = embedded({Metric.WRITES_THROTTLED: len(writes)}, stage=stage, lane=Lane.DEFAULT)
+            logger().warning("write throttled", extra={"operation": operation.name, **given, **counted})
 
 
 def _throttled(answer: Mapping[str, Any], request: Mapping[str, Any]) -> Iterator[_Write]:

@@ -57,11 +57,6 @@ def of_queue(metric: str, queue: str) -> MetricKey:
     return MetricKey("AWS/SQS", metric, (("QueueName", queue),))
 
 
-def of_table(index: str = "") -> MetricKey:
-    dimensions = [("GlobalSecondaryIndexName", index)] if index else []
-    return MetricKey("AWS/DynamoDB", "WriteThrottleEvents", (*dimensions, ("TableName", "JobsTable")))
-
-
 def of_api(api: str = "Api") -> MetricKey:
     return MetricKey("AWS/ApiGateway", "5xx", (("ApiId", api),))
 

@@ -11,7 +11,6 @@ from tests.infrastructure.alarms.installation import (
     of_api,
     of_function,
     of_queue,
-    of_table,
     ours,
     worker,
 )
@@ -168,7 +167,7 @@ def _lane(trace: Trace, minute: int, lane: Lane, jobs: int, *, in_spike: bool, s
 def _burst(trace: Trace, minute: int) -> None:
     """A spike throttles for two minutes, until the services have scaled."""
     for throttled in (minute, minute + 1):
-        trace.put(of_table("attention"), throttled, 3.0)
+        trace.put(ours(Metric.WRITES_THROTTLED), throttled, 3.0)
         trace.put(of_function("Throttles", worker(Lane.CRITICAL)), throttled, 2.0)
 
 

@@ -16,18 +16,14 @@ STARTED: Final = "START RequestId:"
 #: The lines with which the API reports that it answers a request with 5xx: `tidemill.http.problems`.
 SERVER_ERRORS: Final = ("unavailable", "unexpected error", "unreadable job")
 
-#: The line about a throttled write: `tidemill.telemetry.throttled_writes`.
-THROTTLED: Final = "write throttled"
-
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The function that writes to one log group, the id of the API before it, and the jobs table. They may be empty."""
+    """The function that writes to one log group, and the id of the API before it, which may be empty."""
 
     log_group: str
     function: str
     api_id: str = ""
-    table: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +48,6 @@ def values_of(line: str, at_ms: int, source: Source) -> Iterator[Value]:
             return
         if source.api_id and fields.get("message") in SERVER_ERRORS:
             yield _server_errors(source, at_ms, 1.0)
-        if source.table and fields.get("message") == THROTTLED:
-            dimensions = (("TableName", source.table),)
-            yield Value(MetricKey("AWS/DynamoDB", "WriteThrottleEvents", dimensions), at_ms, 1.0)
         try:
             yield from list(embedded_values(fields))
         except (AttributeError, KeyError, TypeError, ValueError):

@@ -58,7 +58,6 @@ def sources_of(outputs_by_stack: Mapping[str, Mapping[str, str]]) -> list[Source
             log_group=json.loads(outputs[Output.LOG_GROUPS])[key],
             function=function,
             api_id="" if key.partition("-")[0] in _BEHIND_NO_API else _api_id(outputs),
-            table=outputs.get(Output.JOBS_TABLE, ""),
         )
         for outputs in outputs_by_stack.values()
         for key, function in json.loads(outputs.get(Output.FUNCTIONS, "{}")).items()

@@ -102,10 +102,3 @@ def test_each_line_is_read_once_though_the_times_overlap() -> None:
     logs.lines.append(("b", "START RequestId: 3"))
     assert len(list(reader.read(now_ms=AT_MS + 2))) == 1
     assert logs.since == [AT_MS, AT_MS + 1 - OVERLAP_MS]
-
-
-def test_a_line_of_a_throttled_write_counts_for_the_jobs_table() -> None:
-    throttles = MetricKey("AWS/DynamoDB", "WriteThrottleEvents", (("TableName", "jobs"),))
-    line = json.dumps({"level": "WARNING", "message": "write throttled"})
-    assert read(line, Source(log_group="/work", function="app-Work", table="jobs")) == [(throttles, 1.0)]
-    assert read(line) == []
