@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 #: The most entries of one call:
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_DeleteMessageBatch.html
 _MOST_ENTRIES: Final = 10
-#: The longest visibility timeout of SQS.
-_LONGEST_VISIBILITY_SECONDS: Final = 12 * 60 * 60
+#: SQS counts its maximum of 12 hours from the receive, and refuses a timeout that ends later. A message is received at
+#: most a batching window (5 minutes) and an invocation (15 minutes) before it is hidden again.
+#: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ChangeMessageVisibility.html
+_LONGEST_VISIBILITY_SECONDS: Final = (12 * 60 - 20) * 60
 
 
 class LaneMessages:

@@ -52,8 +52,8 @@ def messages_of(queue: Any) -> LaneMessages:
         (NOW + MILLISECOND, 1),
         (NOW + SECOND, 1),
         (NOW + 90 * SECOND, 90),
-        (NOW + timedelta(hours=12), 43_200),
-        (NOW + timedelta(hours=13), 43_200),
+        (NOW + timedelta(hours=11, minutes=40), 42_000),
+        (NOW + timedelta(hours=12), 42_000),
     ],
 )
 def test_a_message_is_hidden_for_whole_seconds_rounded_up(until: Any, seconds: int) -> None:
