@@ -100,7 +100,6 @@ def _prod() -> StageConfig:
         api_burst=600,
         open_rate=500,
         open_burst=300,
-        open_concurrency=50,
         index_shards=16,
         wake_parts=8,
     )
