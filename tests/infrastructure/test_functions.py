@@ -1,6 +1,7 @@
 """Each function has exactly the rights that it needs, and its own log group with a retention."""
 
 import json
+import re
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -15,6 +16,7 @@ from tidemill.dynamodb import document
 from tidemill.dynamodb.payloads import Place
 from tidemill.metrics import METRIC_NAMESPACE
 from tidemill.names import (
+    APP,
     ATTENTION_INDEX,
     BATCH_PACKAGE,
     CANARY_PACKAGE,
@@ -30,6 +32,7 @@ from tidemill.names import (
     Env,
     Lane,
     Output,
+    Tag,
 )
 
 STREAM = {
@@ -50,7 +53,6 @@ QUEUES = {lane: f"Lane{lane}Queue" for lane in Lane}
 #: The lanes whose submissions and workers send first messages at once.
 HINTS = {("sqs:SendMessage", QUEUES[Lane.CRITICAL])}
 DEAD_LETTER_QUEUES = {lane: f"Lane{lane}Letters" for lane in Lane}
-MAPPINGS = {*(f"Lane{lane}Mapping" for lane in Lane), "PublisherMapping"}
 #: Settings of a stage whose callers send tokens.
 TOKENS = {"jwt_issuer": "https://issuer.example", "jwt_audience": "jobs"}
 Rights = set[tuple[str, str]]
@@ -105,10 +107,10 @@ RIGHTS: dict[str, Rights] = {
     "reconcile": _of_jobs("Scan", "GetItem", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem")
     | _of_jobs("Query", index=ATTENTION_INDEX)
     | {(action, queue) for action in CONSUME for queue in DEAD_LETTER_QUEUES.values()}
-    | {("sqs:GetQueueAttributes", queue) for queue in (*QUEUES.values(), "Missed", "PublisherFailures")}
+    | {("sqs:GetQueueAttributes", ":*")}
     | {("sqs:SendMessage", "Missed"), *((action, "*") for action in UNBOUND)}
     | {(f"cloudformation:{action}", "own stack") for action in ("DescribeStacks", "GetTemplate", "ListStackResources")}
-    | {("lambda:GetEventSourceMapping", mapping) for mapping in MAPPINGS}
+    | {("lambda:GetEventSourceMapping", ":event-source-mapping:*")}
     | {(action, table) for action in DESCRIBE_TABLE for table in TABLES}
     | {("scheduler:GetSchedule", ":schedule/default/*")}
     | _of_files("DeleteObject"),
@@ -156,10 +158,8 @@ def _target(resource: Any, function: Resource) -> str:  # noqa: PLR0911 - one re
     """The logical id of a resource without CDK's hash, and the suffix after its ARN."""
     if resource in ("*", {"Ref": "AWS::StackId"}):
         return "*" if resource == "*" else "own stack"
-    if "Fn::Join" in resource and ":scheduler:" in json.dumps(resource):
+    if "Fn::Join" in resource and re.search(":(lambda|scheduler|sqs):", json.dumps(resource)):
         return str(resource["Fn::Join"][1][-1])
-    if "Fn::Join" in resource and ":lambda:" in json.dumps(resource):
-        return str(resource["Fn::Join"][1][-1]["Ref"][:-8])
     if "Fn::Join" in resource and ":execute-api:" in json.dumps(resource):
         return str(resource["Fn::Join"][1][-1]).replace("/$default/", "", 1).replace("/", " /", 1)
     if "Fn::Join" in resource:
@@ -238,18 +238,26 @@ def test_where_callers_send_tokens_the_canary_needs_no_api(synthesise: Synthesis
 def test_functions_of_several_tenants_have_no_condition(dev: Synthesised) -> None:
     for verb, function in functions_by_key(dev).items():
         conditions = [each for each in _statements(dev, function) if "Condition" in each]
-        assert bool(conditions) == (verb in {"redirect", "tick"}), verb
+        assert bool(conditions) == (verb in {"redirect", "tick", "reconcile"}), verb
 
 
-def test_visitors_cannot_take_the_concurrency_of_other_functions(synthesise: Synthesise, dev: Synthesised) -> None:
-    prod = synthesise(stage="prod")
-    reserved = {verb: each.get("ReservedConcurrentExecutions") for verb, each in functions_by_key(prod).items()}
-    assert reserved.pop("redirect") == prod.config.open_concurrency == 50
-    assert set(reserved.values()) == {None}
-    # A new account cannot reserve any.
-    assert "ReservedConcurrentExecutions" not in functions_by_key(dev)["redirect"]
-    chosen = functions_by_key(synthesise(stage="dev", open_concurrency="7"))["redirect"]
-    assert chosen["ReservedConcurrentExecutions"] == 7
+def test_reconcile_reads_the_queues_of_its_own_stage_only(dev: Synthesised) -> None:
+    """https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-abac.html."""
+    (statement,) = (each for each in _statements(dev, functions_by_key(dev)["reconcile"]) if "Condition" in each)
+    condition = {f"aws:ResourceTag/{Tag.APP}": APP, f"aws:ResourceTag/{Tag.STAGE}": "dev"}
+    assert (statement["Action"], statement["Condition"]) == ("sqs:GetQueueAttributes", {"StringEquals": condition})
+
+
+@pytest.mark.parametrize("stage", ["dev", "prod"])
+def test_only_a_stage_that_asks_for_it_reserves_concurrency(synthesise: Synthesise, stage: str) -> None:
+    """Lambda keeps 100 executions of an account unreserved, and a new account may have ten in all.
+
+    https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html
+    """
+    reserved = "ReservedConcurrentExecutions"
+    assert not [verb for verb, each in functions_by_key(synthesise(stage=stage)).items() if reserved in each]
+    chosen = functions_by_key(synthesise(stage=stage, open_concurrency="7"))
+    assert {verb: each[reserved] for verb, each in chosen.items() if reserved in each} == {"redirect": 7}
 
 
 def test_a_stage_can_withhold_the_text_of_exceptions(synthesise: Synthesise, dev: Synthesised) -> None:
@@ -274,14 +282,16 @@ def test_the_rights_of_every_function_are_tested(dev: Synthesised) -> None:
     assert functions_by_key(dev).keys() == RIGHTS.keys()
 
 
-def test_policies_have_wildcards_only_for_keys_schedules_and_calls_without_resources(
+def test_policies_have_wildcards_only_for_keys_many_names_and_calls_without_resources(
     dev: Synthesised,
 ) -> None:
     allowed = [{"Action": one, "Effect": "Allow", "Resource": "*"} for one in (UNBOUND[0], UNBOUND[1:])]
     for _, policy in dev.of_type("AWS::IAM::Policy"):
         # The keys of items in conditions end in a wildcard.
         rest = [each | {"Condition": None} for each in policy["PolicyDocument"]["Statement"] if each not in allowed]
-        text = json.dumps(rest).replace('":schedule/default/*"', "")
+        text = json.dumps(rest)
+        for every in (":schedule/default/*", ":event-source-mapping:*", ":*"):
+            text = text.replace(f'"{every}"', "")
         for prefix in (PAYLOADS_PREFIX, EXPORTS_PREFIX, "stream/"):
             text = text.replace(f'"/{prefix}*"', "")
         assert "*" not in text

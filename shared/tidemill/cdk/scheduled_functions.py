@@ -6,9 +6,7 @@ from typing import Any, Final
 import jsii
 from aws_cdk import Acknowledgment, ArnFormat, Aws, IStableListProducer, Lazy, Stack, Validations
 from aws_cdk import aws_dynamodb as dynamodb
-from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_scheduler as scheduler
-from aws_cdk import aws_sqs as sqs
 from aws_cdk.aws_apigatewayv2 import HttpMethod
 
 from tidemill import names
@@ -29,7 +27,7 @@ WAKE_SCHEDULE: Final = f"rate({names.WAKE_INTERVAL_SECONDS // 60} minute)"
 WAKE_MEMORY_MB: Final = 1769
 RECONCILE_SCHEDULE: Final = f"rate({names.RECONCILE_INTERVAL_SECONDS // 60} minutes)"
 CANARY_SCHEDULE: Final = f"rate({names.CANARY_INTERVAL_SECONDS // 60} minute)"
-_Resource = dynamodb.CfnTable | sqs.CfnQueue | lambda_.CfnEventSourceMapping | scheduler.CfnSchedule
+_Resource = dynamodb.CfnTable | scheduler.CfnSchedule
 
 
 @jsii.implements(IStableListProducer)
@@ -100,41 +98,41 @@ class ScheduledFunctions:
         """Let reconcile compare the resources of the stack with the template, also those that the app adds to it."""
         stack = Stack.of(self._functions.scope)
 
-        def attribute(resource: dynamodb.CfnTable | sqs.CfnQueue) -> str:
+        def table(resource: dynamodb.CfnTable) -> str:
             return resource.attr_arn
 
-        def mapping(resource: lambda_.CfnEventSourceMapping) -> str:
-            return stack.format_arn(
-                service="lambda",
-                resource="event-source-mapping",
-                resource_name=resource.ref,
-                arn_format=ArnFormat.COLON_RESOURCE_NAME,
-            )
-
         def schedules(resource: scheduler.CfnSchedule) -> str:
-            """All of the default group: IAM bounds the policies of a role to 10,240 characters, some forty names."""
             name = f"{resource.group_name}/{resource.ref}" if resource.group_name else "default/*"
             return stack.format_arn(service="scheduler", resource="schedule", resource_name=name)
 
-        Validations.of(self.reconcile).acknowledge(
-            Acknowledgment(
-                id="AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:scheduler:<AWS::Region>:<AWS::AccountId>:"
-                "schedule/default/*]",
-                reason="The names of all schedules exceed the size of a policy. The right only reads them.",
+        for every in ("lambda:{}:event-source-mapping:*", "scheduler:{}:schedule/default/*", "sqs:{}:*"):
+            arn = "arn:<AWS::Partition>:" + every.format("<AWS::Region>:<AWS::AccountId>")
+            Validations.of(self.reconcile).acknowledge(
+                Acknowledgment(
+                    id=f"AwsSolutions-IAM5[Resource::{arn}]",
+                    # 10,240 characters: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
+                    reason="The names of all would exceed the size of the policies of a role. The right only reads.",
+                )
             )
-        )
         # An adopted jobs table is not in the stack.
-        tables = _Arns(stack, dynamodb.CfnTable, attribute, self._storage.jobs.table.table_arn)
-        self.reconcile.function.add_environment(Env.STACK, stack.stack_name)
+        tables = _Arns(stack, dynamodb.CfnTable, table, self._storage.jobs.table.table_arn)
+        mappings = stack.format_arn(
+            service="lambda",
+            resource="event-source-mapping",
+            resource_name="*",
+            arn_format=ArnFormat.COLON_RESOURCE_NAME,
+        )
+        # The id and not the name: a call that names a stack is authorised against `stack/NAME/*`, which the id is not.
+        # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/control-access-with-iam.html
+        self.reconcile.function.add_environment(Env.STACK, stack.stack_id)
         self.reconcile.allow_on_dependents(
             "Comparison",
             {
                 "cloudformation:DescribeStacks": [stack.stack_id],
                 "cloudformation:GetTemplate": [stack.stack_id],
                 "cloudformation:ListStackResources": [stack.stack_id],
-                "lambda:GetEventSourceMapping": Lazy.list(_Arns(stack, lambda_.CfnEventSourceMapping, mapping)),
+                "lambda:GetEventSourceMapping": [mappings],
                 "scheduler:GetSchedule": Lazy.list(_Arns(stack, scheduler.CfnSchedule, schedules)),
-                "sqs:GetQueueAttributes": Lazy.list(_Arns(stack, sqs.CfnQueue, attribute)),
                 **{action: Lazy.list(tables) for action in DESCRIBE_TABLE},
                 # A mapping that a repair added for a new stream is found by a list, and composite alarms only by
                 # a description of all. Neither has resource-level permissions:
@@ -143,6 +141,17 @@ class ScheduledFunctions:
                 "cloudwatch:DescribeAlarms": ["*"],
                 "lambda:ListEventSourceMappings": ["*"],
             },
+        )
+        # The queues of this stage, also those that the app adds:
+        # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-abac.html
+        tagged = {
+            f"aws:ResourceTag/{names.Tag.APP}": names.APP,
+            f"aws:ResourceTag/{names.Tag.STAGE}": self._config.label,
+        }
+        self.reconcile.allow(
+            ["sqs:GetQueueAttributes"],
+            [stack.format_arn(service="sqs", resource="*")],
+            only_if={"StringEquals": tagged},
         )
 
     def _wake(self) -> JobFunction:
@@ -203,7 +212,6 @@ class ScheduledFunctions:
         self._storage.allow(reconcile, SCAN, GET_MANY, *ADVANCE)
         self._storage.files.allow(reconcile, [DELETE_FILE], of=[names.PAYLOADS_PREFIX])
         reconcile.allow(CONSUME, [lane.dead_letters.queue_arn for lane in lanes])
-        reconcile.allow(["sqs:GetQueueAttributes"], [lane.queue.queue_arn for lane in lanes])
         # For the age of a lane's oldest message. CloudWatch has no resource-level permissions for metrics:
         # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/iam-access-control-overview-cw.html
         reconcile.allow(["cloudwatch:GetMetricStatistics"], ["*"])
