@@ -62,7 +62,7 @@ def items(record: TableRecord) -> dict: ...
 class Synthesis:
     """An app with a pipeline, and a stack for its sources."""
 
-    def __init__(self, folder: Path, code: str = _CODE, *, id_: str = "Default") -> None:
+    def __init__(self, folder: Path, code: str = _CODE, *, id_: str = "Default", metrics_by_type: int = 0) -> None:
         jobs = folder / "functions" / "jobs"
         jobs.mkdir(parents=True)
         (jobs / "__init__.py").touch()
@@ -70,7 +70,7 @@ class Synthesis:
         (folder / "asset").mkdir()
         (folder / "asset" / "empty.py").touch()
         self.app = App(outdir=str(folder / "cdk.out"), analytics_reporting=False)
-        config = STAGES["dev"]()
+        config = replace(STAGES["dev"](), metrics_by_type=metrics_by_type)
         self.pipeline = Pipeline(
             Stack(self.app, "Pipeline"), id_, config=config, asset=str(folder / "asset"), app_folder=folder
         )

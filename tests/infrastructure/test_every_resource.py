@@ -9,6 +9,20 @@ from cdk_nag import AwsSolutionsChecks
 from tests.infrastructure.conftest import Resource, Synthesise, Synthesised
 from tidemill import names
 
+TOKENS = {"jwt_issuer": "https://issuer.example", "jwt_audience": "jobs"}
+#: Each stage, and each setting that adds resources, rights or variables.
+SYNTHESES: list[dict[str, str]] = [
+    {"stage": "dev"},
+    {"stage": "prod"},
+    {"stage": "prod", "tracing": "on"},
+    {"stage": "prod", "archive": "parquet"},
+    {"stage": "prod", "configuration_source": "appconfig"},
+    {"stage": "prod", "gradual_deployment": "on"},
+    {"stage": "prod", **TOKENS},
+    {"stage": "prod", "permissions_boundary": "Bound"},
+    {"stage": "prod", "qualifier": "mill01"},
+    {"stage": "prod", "metrics_by_type": "100"},
+]
 #: CloudFormation cannot tag these types. Each belongs to a tagged resource.
 UNTAGGABLE = {
     "AWS::ApiGatewayV2::Integration",
@@ -135,9 +149,12 @@ def test_the_bootstrap_qualifier_is_a_setting(synthesise: Synthesise) -> None:
         assert template["Parameters"]["BootstrapVersion"]["Default"] == "/cdk-bootstrap/mill01/version"
 
 
-@pytest.mark.parametrize("stage", ["dev", "prod"])
-def test_every_finding_of_the_rule_pack_is_acknowledged(synthesise: Synthesise, stage: str) -> None:
-    synthesise(stage=stage, plugins=AwsSolutionsChecks)
+@pytest.mark.parametrize("settings", SYNTHESES, ids=lambda each: " ".join(f"{k}={v}" for k, v in each.items()))
+def test_every_template_passes_the_rule_packs_and_the_limits_of_aws(
+    synthesise: Synthesise, settings: dict[str, str]
+) -> None:
+    """CDK's own rules, those of cfn-lint among them, and `LimitValidation` fail each synthesis of this module."""
+    synthesise(**settings, plugins=AwsSolutionsChecks)
 
 
 def test_the_rule_pack_reports_findings(synthesise: Synthesise) -> None:

@@ -132,19 +132,32 @@ def test_reconcile_may_compare_what_an_app_adds_to_the_stack_of_the_pipeline(tmp
     assert [name for name in expected_names if name not in allowed] == []
 
 
+def test_many_sources_in_the_stack_of_the_pipeline_stay_within_the_limits_of_aws(tmp_path: Path) -> None:
+    """`LimitValidation` fails the synthesis otherwise."""
+    declared = '@event_source("topic-{0}", publishes="fact.happened")\ndef topic_{0}(record: SnsRecord) -> dict: ...\n'
+    imports = "from tidemill import SnsRecord, event_source\n"
+    synthesis = Synthesis(tmp_path, imports + "".join(declared.format(number) for number in range(13)))
+    stack = Stack.of(synthesis.pipeline)
+    functions = FunctionFactory(stack, config=synthesis.functions.config, asset=synthesis.functions.code.path)
+    for number in range(13):
+        topic = sns.Topic(stack, f"Topic{number}")
+        SnsSource(functions, f"topic-{number}", topic=topic, pipeline=synthesis.pipeline, tenant="shop")
+    assert synthesis.resources("Pipeline")
+
+
 def test_many_periodic_types_need_no_more_room_in_a_policy(tmp_path: Path) -> None:
-    """A role has at most 10,240 characters of policies, and a deployment that needs more is rolled back."""
+    """Measured, they are also more than the alarms of a widget: `LimitValidation` fails the synthesis otherwise."""
     declared = '@job_type("report.number-{0}", payload=P, schedule="rate(1 hour)")\ndef report_{0}(payload, run): ...\n'
 
     def policy(types: int) -> str:
         (folder := tmp_path / str(types)).mkdir()
         code = "from tidemill import job_type\n" + "".join(declared.format(number) for number in range(types))
-        resources = Synthesis(folder, code).resources("Pipeline")
+        resources = Synthesis(folder, code, metrics_by_type=100).resources("Pipeline")
         assert sum(each["Type"] == "AWS::Scheduler::Schedule" for each in resources.values()) >= types
         (found,) = (each for id_, each in resources.items() if id_.startswith("ReconcileComparison"))
         return json.dumps(found)
 
-    assert policy(1) == policy(40)
+    assert policy(1) == policy(70)
 
 
 def test_every_value_of_the_template_is_understood(states: list[Expected]) -> None:

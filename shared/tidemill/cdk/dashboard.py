@@ -16,6 +16,7 @@ from tidemill.cdk.job_function import JobFunction
 from tidemill.cdk.job_table import JobTable
 from tidemill.cdk.lane import LaneConstruct
 from tidemill.cdk.publisher import Publisher
+from tidemill.cdk.template_limits import WIDGET_ALARMS
 from tidemill.cdk.tidemill_metric import tidemill_metric
 from tidemill.metrics import Metric
 from tidemill.names import Lane
@@ -56,14 +57,18 @@ class Dashboard(Construct):
             self.dashboard.add_widgets(*row)
 
     def _alarms(self, added: AddedAlarms) -> list[cloudwatch.IWidget]:
-        """All pages, and the tickets that fire now."""
+        """All pages, and the tickets that fire now. Each measured job type has a ticket."""
+        tickets, most = self._named("Ticket", added.tickets), WIDGET_ALARMS.most
         return [
             cloudwatch.AlarmStatusWidget(title="pages", alarms=self._named("Page", added.pages), width=3 * WIDTH),
-            cloudwatch.AlarmStatusWidget(
-                title="tickets that fire",
-                alarms=self._named("Ticket", added.tickets),
-                states=[cloudwatch.AlarmState.ALARM],
-                width=3 * WIDTH,
+            *(
+                cloudwatch.AlarmStatusWidget(
+                    title="tickets that fire",
+                    alarms=tickets[first : first + most],
+                    states=[cloudwatch.AlarmState.ALARM],
+                    width=3 * WIDTH,
+                )
+                for first in range(0, len(tickets), most)
             ),
         ]
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from aws_cdk import CfnOutput, Stack
+from aws_cdk import CfnOutput, Stack, Validations
 from constructs import Construct
 
 from tidemill.application.job_types import measured
@@ -44,6 +44,7 @@ from tidemill.cdk.job_schedules import any_grouped, periodic, type_names
 from tidemill.cdk.job_type_alarms import job_file_alarm, type_alarms
 from tidemill.cdk.lane import LaneConstruct, lane_urls
 from tidemill.cdk.lane_config import LaneConfig
+from tidemill.cdk.limit_validation import LimitValidation
 from tidemill.cdk.publisher import Publisher
 from tidemill.cdk.scheduled_functions import ScheduledFunctions
 from tidemill.cdk.storage import Storage
@@ -66,6 +67,7 @@ class Pipeline(Construct):
         self.config = config
         self.app_folder = app_folder
         tag(Stack.of(self), config)
+        Validations.of(self.node.root).add_plugins(LimitValidation())
         functions = FunctionFactory(self, config=config, asset=asset)
         self.storage = Storage(self, config=config)
         self._lanes = [self._lane(lane, functions) for lane in config.lanes]

@@ -3,10 +3,13 @@
 import argparse
 import shlex
 import sys
+from pathlib import Path
 from typing import Final
 
 from rich.console import Console
+from rich.table import Table
 
+from tidemill.cdk import template_limits
 from tidemill.local import lifecycle
 from tidemill.local.alarm_watch import process
 from tidemill.local.alarm_watch.watch import MINUTE_SECONDS
@@ -16,6 +19,7 @@ from tidemill.local.instance import UP
 from tidemill.local.paths import ROOT
 from tidemill.local.terminal_command import run
 from tidemill.names import Output
+from tidemill.operator import synthesised_app
 
 #: The variable that holds the URL of the API in the examples of the documents.
 API_URL: Final = "TIDEMILL_API_URL"
@@ -98,8 +102,16 @@ def _down(_: argparse.Namespace, console: Console) -> int:
 def _synth(arguments: argparse.Namespace, console: Console) -> int:
     output = ROOT / "cdk.out"
     synth(arguments.stage, output, console, context=arguments.context)
+    _show_limits(output, console)
     print(output.relative_to(ROOT))
     return 0
+
+
+def _show_limits(assembly: Path, console: Console) -> None:
+    table = Table("limit of AWS", "today", "at most", "of", title="What grows with an app")
+    for stack, each in template_limits.largest(synthesised_app.read(assembly).templates):
+        table.add_row(each.limit.text, f"{each.value:,}", f"{each.limit.most:,}", f"{stack} {each.resource}".rstrip())
+    console.print(table)
 
 
 COMMANDS: Final = {"up": _up, "down": _down, "synth": _synth}
