@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tidemill.application.result_types import not_json, returned_type
 from tidemill.domain import option_values
 from tidemill.domain.errors import DeclarationError
 from tidemill.domain.events import FIRST_VERSION
@@ -165,6 +166,12 @@ def require_callable(name: str, function: object, *arguments: str) -> None:
         signature.bind(*arguments)
     except TypeError as error:
         raise DeclarationError(f"{_named(name, function)} cannot be called with {called}: {error}") from None
+
+
+def require_json(name: str, handler: Callable[..., Any]) -> None:
+    """The result of a job is JSON. A worker would refuse any other only after the effect of the handler."""
+    if why := not_json(returned_type(handler)):
+        raise DeclarationError(f"the handler of {name!r} returns {why}; return JSON, such as `model_dump(mode='json')`")
 
 
 def duration(name: str, value: float | None, unit: timedelta) -> timedelta | None:

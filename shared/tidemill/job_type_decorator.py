@@ -169,6 +169,7 @@ def job_type(
             checks.require_callable("the handler", handler, "payload", "run")
         else:
             require_handler(handler, payload=payload)
+        checks.require_json(name, handler)
         if not str(getattr(handler, "__module__", "")).startswith(BUILT_IN_PREFIX):
             checks.require_app_name(name)
         _require_own_function(name, handler)

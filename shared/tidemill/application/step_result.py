@@ -1,10 +1,11 @@
 """The result of a step as JSON text, and back, as the return annotation of its function says."""
 
-import inspect
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any
 
+from tidemill.application.read_back import require_equal
+from tidemill.application.result_types import not_readable, returned_type
 from tidemill.application.validation import stored_json
 from tidemill.domain.error_text import text_of
 from tidemill.domain.errors import StepError
@@ -19,7 +20,16 @@ class StepResult:
 
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
         self._name = name
-        self._adapter = self._adapter_of(_returned_type(function))
+        self._returned = returned_type(function)
+        self._adapter = self._adapter_of(self._returned)
+
+    def require_readable(self) -> None:
+        """Before the function runs: its effect would come before the refusal of any result."""
+        if self._adapter and (why := not_readable(self._returned)):
+            raise StepError(
+                f"no result of the step {self._name!r} would be read back as it is: {why}: let its function return "
+                f"what pydantic writes and reads alike"
+            )
 
     def text(self, value: Any) -> str:
         try:
@@ -38,15 +48,17 @@ class StepResult:
             )
         return text
 
-    def read_back(self, text: str) -> Any:
-        """Of a step that has just run: what its text reads as. Raises `StepError` before it is recorded."""
+    def read_back(self, text: str, value: Any) -> Any:
+        """What the text of `value` reads as, which a step has just returned. `StepError` unless both are equal."""
         try:
-            return self._decoded(text)
-        except ValueError as error:
+            read = self._decoded(text)
+            require_equal(value, read)
+        except (TypeError, ValueError, RecursionError) as error:
             raise StepError(
-                f"the result of the step {self._name!r} cannot be read back as what its function returns: return what "
+                f"the result of the step {self._name!r} cannot be read back as what its function returned: return what "
                 f"fits the return annotation, and text in Unicode, without half a surrogate pair: {text_of(error)}"
             ) from error
+        return read
 
     def value(self, text: str) -> Any:
         """Of a step that an earlier run recorded, perhaps in another version of the code."""
@@ -73,14 +85,3 @@ class StepResult:
                 f"the function of the step {self._name!r} returns {returned!r}, which cannot be recorded: return JSON, "
                 f"or what pydantic can turn into JSON"
             ) from error
-
-
-def _returned_type(function: Callable[..., Any]) -> Any:
-    """Its return annotation alone: those of the parameters may name what exists for type checkers only."""
-    try:
-        annotated = inspect.unwrap(function if hasattr(function, "__annotations__") else type(function).__call__)
-        returned = type("Returned", (), {"__annotations__": {"value": annotated.__annotations__["return"]}})
-        return get_type_hints(returned, globalns=annotated.__globals__, include_extras=True)["value"]
-    except (AttributeError, KeyError, NameError, SyntaxError, TypeError):
-        # It has none, or one that names what cannot be found when the job runs.
-        return Any

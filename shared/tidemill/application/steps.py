@@ -95,6 +95,7 @@ class Steps:
             position = len(self._asked) - 1
             if position < len(self._job.steps):
                 return result.value(self._job.steps[position].result)
+            result.require_readable()
         except StepError as fault:
             self._fault = fault
             raise
@@ -110,7 +111,7 @@ class Steps:
         try:
             text = result.text(value)
             # What cannot be read back is not recorded: no later run could go on behind it.
-            known = result.read_back(text)
+            known = result.read_back(text, value)
             attempt = self._job.attempt
             self._record(Step(name=name, at=self._clock(), attempt=attempt, result=text, version=self._version))
         except (StepError, LeaseLostError, StoreUnavailableError, TransactionConflictError) as fault:

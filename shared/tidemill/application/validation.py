@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeGuard
 
 from tidemill.application.job_types import JobType
+from tidemill.application.read_back import require_equal
 from tidemill.domain.error_text import text_of
 from tidemill.domain.errors import Fault, InvalidPayloadError
 from tidemill.domain.submission import Submission, Unique
@@ -124,6 +125,9 @@ def read_payload(payload: Mapping[str, Any], *, under: str = "/payload") -> tupl
     try:
         text = json.dumps(payload, separators=(",", ":"), allow_nan=False)
         value = json.loads(text)
+        if value != payload:
+            # A name that is not text becomes text, which another name may be already.
+            json.loads(text, object_pairs_hook=_of_distinct_names)
     except RecursionError:
         raise _too_deep(under) from None
     except (TypeError, ValueError) as error:
@@ -136,6 +140,13 @@ def read_payload(payload: Mapping[str, Any], *, under: str = "/payload") -> tupl
     return text, value
 
 
+def _of_distinct_names(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(members)
+    if len(made) < len(members):
+        raise ValueError("two names of an object are the same text")
+    return made
+
+
 def require_short_paths(text: str, value: Any, *, under: str = "/payload") -> None:
     """Before a model reads a payload: its faults hold the paths of all wrong values. Raises `InvalidPayloadError`."""
     # No path is longer than the text, and it has no more values than separators.
@@ -146,10 +157,15 @@ def require_short_paths(text: str, value: Any, *, under: str = "/payload") -> No
 
 
 def stored_json(value: Any) -> str:
-    """As compact JSON text in ASCII. Raises `TypeError`, `ValueError` or `RecursionError` if it is not JSON."""
+    """As compact JSON text in ASCII, which reads back as the value.
+
+    Raises `TypeError`, `ValueError` or `RecursionError` if it is not JSON.
+    """
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    if _may_nest_deeper(text, DEEPEST_STORED) and _nesting(json.loads(text)) > DEEPEST_STORED:
+    read = json.loads(text)
+    if _may_nest_deeper(text, DEEPEST_STORED) and _nesting(read) > DEEPEST_STORED:
         raise ValueError(f"it is nested deeper than {DEEPEST_STORED} levels")
+    require_equal(value, read)
     return text
 
 

@@ -80,6 +80,9 @@ def test_each_value_has_its_outcome(value: Any, outcome: Outcome) -> None:
         # One level more than each reader takes.
         (json.loads("[" * 501 + "]" * 501), "a result must be JSON: "),
         ("x" * (32 * 1024 - 1), f"the result is {32 * 1024 + 1} bytes; a job may keep at most {32 * 1024}"),
+        ({1: "a", "1": "b"}, "a result must be JSON: the name 1 of the value is not text"),
+        (Done({"a": [{None: 1}]}), "a result must be JSON: the name None of /a/0 is not text"),
+        (Continue({1: 2}), "a checkpoint must be JSON: the name 1 of the value is not text"),
         (Continue(object()), "a checkpoint must be JSON: "),
         (Continue(float("inf")), "a checkpoint must be JSON: "),
         (Continue(TOO_DEEP), "a checkpoint must be JSON: "),

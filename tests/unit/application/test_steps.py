@@ -7,6 +7,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from tests.support.builders import NOW, SECOND, a_job
 from tidemill import Cancelled, Continue, Done, GiveUp, Snooze, WaitFor
@@ -185,6 +186,20 @@ def test_a_result_that_cannot_be_recorded_ends_the_run(value: Any) -> None:
     with pytest.raises(StepError, match="must be JSON"):
         run.steps.end(Done())
     assert run.store.written == []
+
+
+def test_a_step_whose_results_are_never_read_back_does_not_run() -> None:
+    def secret() -> SecretStr:
+        raise AssertionError("its effect would come before the refusal")
+
+    secret.__annotations__["return"] = SecretStr
+    run = Run()
+
+    with pytest.raises(StepError, match="no result of the step 'charge' would be read back"):
+        run.steps.take("charge", partial(secret))
+
+    with pytest.raises(StepError):
+        run.steps.require_sound()
 
 
 def test_a_step_that_raises_may_be_asked_for_again() -> None:

@@ -192,3 +192,9 @@ def test_the_paths_to_the_values_of_a_payload_are_bounded_together(payload: dict
     with pytest.raises(InvalidPayloadError, match="use shorter names") as raised:
         require_short_paths(text, value, under="/data")
     assert [fault.path for fault in raised.value.faults] == ["/data"]
+
+
+def test_a_payload_with_two_names_that_become_one_text_is_refused() -> None:
+    assert read_payload({"a": {1: 2}})[1] == {"a": {"1": 2}}
+    with pytest.raises(InvalidPayloadError, match="two names of an object are the same text"):
+        read_payload({"a": [{1: "a", "1": "b"}]})
