@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.builders import A_STEP, LEASE, NOW, SETTLEMENTS, brought_to, stored
+from tests.support.builders import A_SIGNAL, A_STEP, LEASE, NOW, SETTLEMENTS, brought_to, stored
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
 from tidemill.application.job_store import Checkpoint
 from tidemill.domain.errors import StoreUnavailableError, WriteRefusedError
-from tidemill.domain.job import Job
+from tidemill.domain.job import GIVEN_TO_PAYLOAD, Job
 from tidemill.domain.job_message import reference_to
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore
@@ -113,15 +113,17 @@ def test_a_redrive_with_another_payload_drops_the_steps(store: DynamoJobStore, r
 def test_a_redrive_with_another_payload_begins_from_the_start(
     store: DynamoJobStore, running: Job, edited: bool
 ) -> None:
+    """An approval was for the payload that it saw."""
     store.checkpoint(running, Checkpoint(state="[5000]", done=5000, total=6000), now=NOW)
-    store.settle(running, SETTLEMENTS[State.DEAD], now=NOW)
+    store.signal(store.record_step(running, A_STEP), A_SIGNAL, wakes=False)
+    store.settle(stored(store, running), SETTLEMENTS[State.DEAD], now=NOW)
     dead = stored(store, running)
 
     job = store.redrive(replace(dead, payload='{"n":9}'), token="t", now=NOW, by="ada", edited=edited)
 
-    assert (dead.checkpoint, dead.progress_done, dead.progress_total) == ("[5000]", 5000, 6000)
-    progress = (job.checkpoint, job.checkpoint_at, job.progress_done, job.progress_total)
-    assert progress == ((None,) * 4 if edited else ("[5000]", NOW, 5000, 6000))
+    given = [(A_STEP,), "[5000]", NOW, 5000, 6000, (A_SIGNAL,)]
+    assert [getattr(dead, name) for name in GIVEN_TO_PAYLOAD] == given
+    assert [getattr(job, name) for name in GIVEN_TO_PAYLOAD] == ([(), None, None, None, None, ()] if edited else given)
 
 
 def test_a_step_of_a_newer_version_keeps_what_this_one_does_not_know(

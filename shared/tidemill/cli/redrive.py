@@ -81,7 +81,8 @@ def redrive(
     attempt fails with the same error. An interruption does not stop probes: they are redriven jobs like all others.
 
     --payload replaces the payload of one dead job. The deployed model of its type must accept it, or nothing is
-    changed. The job keeps its id, its idempotency key and what its handler has saved.
+    changed. The job keeps its id and its idempotency key. Its steps, checkpoint, progress and signals were for the
+    other payload: they are dropped, so an approval must be given again.
 
     With --own, it requeues your own dead jobs by ID.
 

@@ -20,7 +20,7 @@ from tidemill.cli.json_input import read_source
 from tidemill.cli.output import say, show, show_json
 from tidemill.cli.redrive_run import say_why
 from tidemill.domain.errors import PayloadTooLargeError
-from tidemill.domain.job import Job
+from tidemill.domain.job import GIVEN_TO_PAYLOAD, Job
 from tidemill.names import BUILT_IN_PREFIX, LARGEST_BODY_BYTES, TICK_PAYLOAD, TICK_SCHEDULED_AT, TICK_TYPE
 
 _NEVER: Final = ""
@@ -55,8 +55,11 @@ def redrive_with_payload(
             remedy="Nothing was changed. `tidemill dlq show ID` shows the present payload.",
         )
     plan = visible(f"Redrive {job.id} of the type {job.type} with another payload of {count(len(payload), 'byte')}.")
+    dropped = [name for name in GIVEN_TO_PAYLOAD if getattr(job, name)]
+    if dropped:
+        plan += f" It drops what the present payload was given: {', '.join(dropped)}."
     if dry_run:
-        show_json({"jobs": 1, "id": job.id, "payload_bytes": len(payload)}) if as_json else show(plan)
+        show_json({"jobs": 1, "id": job.id, "payload_bytes": len(payload), "drops": dropped}) if as_json else show(plan)
         return
     say(plan)
     if not confirmed("Replace its payload and redrive it?", yes=yes):

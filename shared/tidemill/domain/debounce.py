@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from tidemill.domain.burst import Burst
-from tidemill.domain.job import Job
+from tidemill.domain.job import GIVEN_TO_PAYLOAD, Job
 from tidemill.domain.outcomes import state_until
 from tidemill.domain.states import State
 from tidemill.domain.time_constants import EPOCH, LONGEST_SPAN, MILLISECOND, SECOND
@@ -43,7 +43,7 @@ def takes_submissions(job: Job) -> bool:
     that came early is for the present one, too: what it approves is not what a later submission asks for.
     """
     unused = not (job.attempt or job.hops or job.releases or job.redrives)
-    untouched = not (job.steps or job.checkpoint_at or job.signals)
+    untouched = not any(getattr(job, name) for name in GIVEN_TO_PAYLOAD)
     return job.burst is not None and job.state in _BEFORE_ITS_RUN and unused and untouched
 
 

@@ -86,6 +86,11 @@ class Redrive:
     edited: bool = False
 
 
+#: The fields of a job that its runs and callers gave to its payload. They end with it: a redrive with another payload
+#: clears them, and a debounced submission replaces no payload that has one. A migration changes the form of a payload
+#: and not its meaning, so it keeps them.
+GIVEN_TO_PAYLOAD: Final = ("steps", "checkpoint", "checkpoint_at", "progress_done", "progress_total", "signals")
+
 #: In an audit entry: the tenant of the job, over HTTP.
 OWNER: Final = "owner"
 #: In an audit entry: an operator whose name is not known, or not shown.
@@ -192,7 +197,8 @@ class Job:
     #: What the job waits for while parked, and what it waited for until its next run ends. Set by settle and
     #: park, cleared by settle, release, cancel and redrive. A job that waits in no line loses it when it is queued.
     wait: Wait | None = None
-    #: The signals that it got, in order. Signals add to them, and settle marks those that were used. Kept by redrive.
+    #: The signals that it got, in order. Signals add to them, and settle marks those that were used. Cleared
+    #: by a redrive with another payload.
     signals: tuple[Signal, ...] = ()
     #: What it last waited for by `WaitFor` or `MissingInput`. Set by settle, cleared by redrive.
     awaited: Awaited | None = None

@@ -8,7 +8,7 @@ from typing import Any
 from tidemill.aws.attribute_values import milliseconds, number, text, whole_seconds
 from tidemill.aws.clients import Item
 from tidemill.domain.history import Transition, Why
-from tidemill.domain.job import CancelRequest, DeathReason, Job, Redrive
+from tidemill.domain.job import GIVEN_TO_PAYLOAD, CancelRequest, DeathReason, Job, Redrive
 from tidemill.domain.outcomes import ERRORS_KEPT
 from tidemill.domain.signals import unused
 from tidemill.domain.states import AT_REST, TRANSITIONS, State, Write
@@ -22,7 +22,6 @@ from tidemill.dynamodb.document import (
     SCHEMA_ATTRIBUTE,
     SCHEMA_VERSION,
     SIGNALS_ATTRIBUTE,
-    STEPS_ATTRIBUTE,
     WAIT,
     key,
 )
@@ -276,8 +275,8 @@ def redrive(job: Job, entry: Redrive, *, state: State = State.QUEUED, sequence: 
     ]
     entries = [Transition(at=entry.at, state=state, cause=Why.EDITED if entry.edited else Why.REDRIVEN)]
     if entry.edited:
-        # Of runs with the other payload.
-        removes += [STEPS_ATTRIBUTE, "checkpoint", "checkpoint_at", "progress_done", "progress_total"]
+        # Also a signal that came since the job was read: what it approves is the other payload.
+        removes += GIVEN_TO_PAYLOAD
         if job.steps:
             sets["dropped_steps"] = DROPPED_STEPS.encode(job.steps_with_effects)
         held, absent = payload_changes(job)

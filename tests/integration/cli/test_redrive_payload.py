@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.integration.cli.conftest import Cloud, run
-from tests.support.builders import brought_to, stored
+from tests.support.builders import A_SIGNAL, brought_to, stored
 from tidemill.domain.states import State
 from tidemill.names import BATCH_TYPE, EVENT_TYPE, FLOW_TYPE
 
@@ -91,13 +91,16 @@ def test_a_job_that_is_not_dead_is_refused(cloud: Cloud, tick: Tick, state: Stat
     assert tick.events == []
 
 
-def test_a_dry_run_compares_the_payload_and_changes_nothing(cloud: Cloud, tick: Tick) -> None:
-    job = cloud.dead_job()
+def test_a_dry_run_compares_the_payload_says_what_it_drops_and_changes_nothing(cloud: Cloud, tick: Tick) -> None:
+    job = cloud.dead_job(signals=(A_SIGNAL,), checkpoint="[1]")
 
     result = run("redrive", job.id, "--payload", "{}", "--dry-run")
 
-    plan = f"Redrive {job.id} of the type test.job with another payload of 2 bytes.\n"
-    assert (result.exit_code, result.stdout, len(tick.events)) == (0, plan, 1)
+    plan = (
+        f"Redrive {job.id} of the type test.job with another payload of 2 bytes. "
+        "It drops what the present payload was given: checkpoint, signals."
+    )
+    assert (result.exit_code, " ".join(result.stdout.split()), len(tick.events)) == (0, plan, 1)
     assert stored(cloud.store, job) == job
 
 
@@ -106,7 +109,7 @@ def test_the_plan_of_a_dry_run_is_one_json_object_if_asked_for(cloud: Cloud, tic
 
     result = run("redrive", job.id, "--payload", "{}", "--dry-run", "--json")
 
-    assert json.loads(result.stdout) == {"jobs": 1, "id": job.id, "payload_bytes": 2}
+    assert json.loads(result.stdout) == {"jobs": 1, "id": job.id, "payload_bytes": 2, "drops": []}
     assert (stored(cloud.store, job), len(tick.events)) == (job, 1)
 
 

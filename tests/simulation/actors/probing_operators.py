@@ -31,7 +31,7 @@ _TIMEOUT: Final = timedelta(seconds=30)
 #: Such an operator edits the payload of one dead job first, at this chance.
 _EDITING: Final = 0.5
 #: Whose payloads they edit.
-EDITABLE: Final = frozenset({"sim.effect", "sim.stepwise", "sim.reordered"})
+EDITABLE: Final = frozenset({"sim.effect", "sim.stepwise", "sim.reordered", "sim.waits", "sim.asks"})
 
 
 def edited(payload: Mapping[str, Any]) -> dict[str, Any]:

@@ -71,7 +71,7 @@ _CLEARED_BY_REDRIVE: Final = [
     "other_holds",
 ]
 #: And those that one with another payload clears, too.
-_PROGRESS: Final = ["steps", "checkpoint", "checkpoint_at", "progress_done", "progress_total"]
+_GIVEN_TO_PAYLOAD: Final = ["steps", "checkpoint", "checkpoint_at", "progress_done", "progress_total", "signals"]
 
 MILLISECOND: Final = timedelta(milliseconds=1)
 
@@ -303,7 +303,7 @@ class DocumentChangeChecks:
     def redriven_jobs_start_afresh(self, key: str, before: Item | None, after: Item | None) -> None:
         if after and _same_job(before, after) and state_of(before) is State.DEAD and state_of(after) not in TERMINAL:
             edited = "edited" in maps_of(after, "redrives")[-1]
-            left = [name for name in _CLEARED_BY_REDRIVE + edited * _PROGRESS if name in after]
+            left = [name for name in _CLEARED_BY_REDRIVE + edited * _GIVEN_TO_PAYLOAD if name in after]
             require(
                 not left and number_of(after, "attempt") == 0,
                 "a redriven job starts afresh",

@@ -5,7 +5,16 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tests.simulation.checks.table_watch import watch_jobs
-from tests.simulation.checks.violation import Item, maps_of, number_of, require, run_ended, state_of, text_of
+from tests.simulation.checks.violation import (
+    Item,
+    maps_of,
+    number_of,
+    payload_edited,
+    require,
+    run_ended,
+    state_of,
+    text_of,
+)
 from tests.simulation.world.world import World
 from tidemill.domain.states import State
 
@@ -50,7 +59,7 @@ class StepChecks:
         was, now = maps_of(before, "steps"), maps_of(after, "steps")
         if run_ended(before, after) and state_of(after) is State.SUCCEEDED:
             return
-        if _edited(before, after):
+        if payload_edited(before, after):
             require(not now, "another payload clears the steps", f"{now} are left", key)
             return
         require(now[: len(was)] == was and len(now) - len(was) in {0, 1}, _KEPT, f"{was} became {now}", key)
@@ -88,16 +97,6 @@ class StepChecks:
 
 def _results(item: Item) -> dict[str, Any]:
     return {text_of(one, "name"): json.loads(text_of(one, "result")) for one in maps_of(item, "steps")}
-
-
-def _edited(before: Item, after: Item) -> bool:
-    """Whether a redrive has replaced the payload."""
-    redriven = maps_of(after, "redrives")
-    return (
-        state_of(before) is State.DEAD
-        and before.get("redrives") != after.get("redrives")
-        and ("edited" in redriven[-1])
-    )
 
 
 __all__ = ["StepChecks"]

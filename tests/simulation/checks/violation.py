@@ -143,6 +143,16 @@ def run_ended(before: Item, after: Item) -> bool:
     return bool(owner) and "owner" not in after and text_of(after, "last_owner") == owner
 
 
+def payload_edited(before: Item, after: Item) -> bool:
+    """Whether a redrive has replaced the payload."""
+    redriven = maps_of(after, "redrives")
+    return (
+        state_of(before) is State.DEAD
+        and before.get("redrives") != after.get("redrives")
+        and ("edited" in redriven[-1])
+    )
+
+
 def has_expired(item: Item, now_ms: int, *, late_ms: int = 0) -> bool:
     """With `late_ms`, by a clock that is ahead by so much."""
     return "expires_at" in item and number_of(item, "expires_at") * 1000 <= now_ms + late_ms

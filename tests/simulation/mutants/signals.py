@@ -7,6 +7,12 @@ from tests.simulation.mutants.apply import Mutant
 
 SIGNALLED: Final = (
     Mutant(
+        "another payload keeps the signals",
+        modules.OPERATORS,
+        "removes += GIVEN_TO_PAYLOAD",
+        'removes += [name for name in GIVEN_TO_PAYLOAD if name != "signals"]',
+    ),
+    Mutant(
         "a signal during the run is overlooked",
         modules.OUTCOMES,
         "came = unused(known, outcome.name) is not None and not seen",

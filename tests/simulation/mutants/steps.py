@@ -58,8 +58,8 @@ STEPPED: Final = (
     Mutant(
         "another payload keeps the steps",
         modules.OPERATORS,
-        'removes += [STEPS_ATTRIBUTE, "checkpoint",',
-        'removes += ["checkpoint",',
+        "removes += GIVEN_TO_PAYLOAD",
+        'removes += [name for name in GIVEN_TO_PAYLOAD if name != "steps"]',
     ),
     Mutant(
         "the settle does not know the steps of its run",

@@ -58,7 +58,7 @@ RESTARTED = INDEX | {
     *("expires_at", "finished_at", "death", "releases", "nudges", "nudged_at", "hops", "deadline", "useful_until"),
     *("cancel_requested_at", "cancel", "run_at", "open_runs", "awaited", "wait", "holds", "hold_cause", "other_holds"),
 }
-PROGRESS = {"steps", "checkpoint", "checkpoint_at", "progress_done", "progress_total"}
+PROGRESS = {"steps", "checkpoint", "checkpoint_at", "progress_done", "progress_total", "signals"}
 EDITED = replace(REDRIVE, edited=True)
 
 Request = Callable[[], Mapping[str, Any]]
