@@ -13,7 +13,7 @@ from tidemill.domain.errors import (
     PayloadTooLargeError,
     TidemillError,
 )
-from tidemill.domain.events import LONGEST_EVENT_KEY, Event
+from tidemill.domain.events import LONGEST_EVENT_KEY, RecordEvent
 from tidemill.domain.source_records import SourceRecord
 
 
@@ -35,7 +35,8 @@ def publish_record(
         raise RecordRefusedError(f"source {source.name!r} raised {error_text(error)}") from error
     if written is None:
         return None
-    event = Event(type=source.event, version=source.version, data=written, key=event_key(source.name, record))
+    key = event_key(source.name, record)
+    event = RecordEvent(type=source.event, version=source.version, data=written, key=key)
     try:
         return publish(event, submit, tenant=tenant, trace=trace)
     except KeyReusedError:

@@ -1,8 +1,9 @@
 """From an event to the submission of its job. The consumers are fixed here: those that the publisher's code knows."""
 
 import json
+import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from tidemill.application.event_types import EventType
 from tidemill.application.job_ids import follow_up_id
@@ -10,10 +11,13 @@ from tidemill.application.job_types import JobType, JobTypes
 from tidemill.application.submit import Accepted, Submit
 from tidemill.application.validation import read_payload, require_short_paths
 from tidemill.domain.errors import Fault, InvalidPayloadError, TidemillError, UnloadedJobTypeError
-from tidemill.domain.events import LONGEST_EVENT_GROUP, LONGEST_EVENT_KEY, Event, Publication, Seen
+from tidemill.domain.events import LONGEST_EVENT_GROUP, LONGEST_EVENT_KEY, Event, Publication, RecordEvent, Seen
 from tidemill.domain.job import Job
 from tidemill.domain.time_constants import SECOND
 from tidemill.names import EVENT_TYPE
+
+#: As `event_sources.event_key` makes them: the name of a source, and a JSON list or a SHA-256.
+_LIKE_THAT_OF_A_RECORD: Final = re.compile(r"[^/]+/(\[|[0-9a-f]{64}$)")
 
 
 def publish(event: Event, submit: Submit, *, tenant: str, trace: str) -> Accepted:
@@ -69,10 +73,19 @@ def _publication(event: Event, data: Any, *, consumers: list[dict[str, Any]]) ->
         event=event,
         type=EVENT_TYPE,
         payload={"type": event.type, "version": event.version, "data": data, "consumers": consumers},
-        # Two types may name their events alike, such as by the id of an order.
-        key=None if event.key is None else f"event/{event.type}/{event.key}",
+        key=None if event.key is None else _job_key(event, event.key),
         group=None if event.group is None else f"{EVENT_TYPE}/{event.group}",
     )
+
+
+def _job_key(event: Event, key: str) -> str:
+    """Two types may name their events alike, such as by the id of an order.
+
+    No key of a caller leads to the event of a record: the source would take it for published, and drop the record.
+    """
+    apart = "/" if _LIKE_THAT_OF_A_RECORD.match(str(key)) and not isinstance(event, RecordEvent) else ""
+    # No event type is empty.
+    return f"event/{apart}{event.type}/{key}"
 
 
 def _earlier(event: Event, submit: Submit, *, tenant: str, refused: TidemillError) -> Accepted:

@@ -1,6 +1,8 @@
-"""The ids that are derived: from an idempotency key, from `unique`, and from the parent or the flow of a job. Pure.
+"""The ids that are derived: from a key, from `unique`, and from the parent, the batch or the flow of a job. Pure.
 
-Each kind of derived id has a UUID namespace of its own, so that ids of two kinds never collide.
+Each kind of derived id has a UUID namespace of its own, so that ids of two kinds never collide, and no text of a caller
+leads to one. Keys that the engine derives share the namespace of the callers' keys, since two versions of the code must
+find the same job. So a caller's key that has the form of one leads to a namespace of its own.
 """
 
 import json
@@ -11,24 +13,28 @@ from uuid import NAMESPACE_OID, uuid5
 from tidemill.domain.job import Job
 from tidemill.domain.submission import Unique
 from tidemill.domain.time_constants import EPOCH
+from tidemill.names import SCHEDULE_TENANT
 
 _KEYED_IDS: Final = uuid5(NAMESPACE_OID, "tidemill.job")
 _RESERVED_IDS: Final = uuid5(NAMESPACE_OID, "tidemill.reserved")
 _UNIQUE_IDS: Final = uuid5(NAMESPACE_OID, "tidemill.unique")
 _FOLLOW_UP_IDS: Final = uuid5(NAMESPACE_OID, "tidemill.follow-up")
 _NODE_IDS: Final = uuid5(NAMESPACE_OID, "tidemill.node")
+_CALLBACK_IDS: Final = uuid5(NAMESPACE_OID, "tidemill.callback")
 #: The keys of the jobs of events, of batches and of flows begin so, and only these have the keyed ids of such keys.
 RESERVED_KEYS: Final = ("event/", "batch/", "flow/")
 
 
 def keyed_job_id(tenant: str, key: str) -> str:
-    """The id of the job that has this idempotency key of this tenant."""
+    """The id of the job that has this idempotency key of this tenant. The key is derived, or of no derived form."""
     return str(uuid5(_KEYED_IDS, json.dumps([tenant, key])))
 
 
 def submitted_job_id(tenant: str, key: str) -> str:
-    """As `keyed_job_id`, for a key that a caller has chosen: it may look like that of an event, a batch or a flow."""
-    if not key.startswith(RESERVED_KEYS):
+    """As `keyed_job_id`, for a key that a caller has chosen: it may look like one that the engine derives."""
+    # A type and a time begin the key of a periodic job. Its handler chooses the keys of its follow-up jobs.
+    reserved = key.startswith(RESERVED_KEYS) or (tenant == SCHEDULE_TENANT and " " in key)
+    if not reserved:
         return keyed_job_id(tenant, key)
     return str(uuid5(_RESERVED_IDS, json.dumps([tenant, key])))
 
@@ -53,6 +59,12 @@ def follow_up_id(parent: Job, index: int) -> str:
     """The same id in every attempt to settle the success of `parent`, and another for a later job of its key."""
     parts = [parent.tenant, parent.id, parent.created_at.isoformat(), index]
     return str(uuid5(_FOLLOW_UP_IDS, json.dumps(parts)))
+
+
+def callback_id(batch: Job, name: str) -> str:
+    """The same for each end of the batch that submits it. An index would be that of another one after a redrive."""
+    parts = [batch.tenant, batch.id, batch.created_at.isoformat(), name]
+    return str(uuid5(_CALLBACK_IDS, json.dumps(parts)))
 
 
 def node_job_id(flow: Job, node: str) -> str:

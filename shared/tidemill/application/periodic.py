@@ -7,7 +7,7 @@ from typing import Final
 from tidemill.application.job_types import JobType
 from tidemill.domain.pauses import CATCH_UP_TAG, Pause
 from tidemill.domain.runtime_configuration import RuntimeConfiguration
-from tidemill.domain.submission import Submission
+from tidemill.domain.submission import DerivedKey
 
 #: Lambda tries a failed call again after one minute, and once more two minutes later.
 #: https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html
@@ -28,7 +28,7 @@ class Call:
 
 def submission(
     call: Call, job_type: JobType, configuration: RuntimeConfiguration, *, now: datetime
-) -> Submission | Pause:
+) -> DerivedKey | Pause:
     """The job to submit; or the pause because of which the schedule skips this time.
 
     The key makes one job of all calls that mean the same: a scheduled time, a second of an operator, or all times
@@ -37,16 +37,16 @@ def submission(
     """
     name = job_type.name
     if call.requested:
-        return Submission(type=name, key=f"{name} requested {call.scheduled_at}", tags=[REQUESTED_TAG])
+        return DerivedKey(type=name, key=f"{name} requested {call.scheduled_at}", tags=[REQUESTED_TAG])
     scheduled = _time(call.scheduled_at) or now
     pause = configuration.pause_of_schedule(name, job_type.lane, scheduled=scheduled)
     if pause is None:
-        return Submission(type=name, key=f"{name} {call.scheduled_at}")
+        return DerivedKey(type=name, key=f"{name} {call.scheduled_at}")
     if not job_type.catch_up:
         return pause
     since = configuration.schedule_paused_since(name, job_type.lane, scheduled=scheduled)
     # Publish parks it until the end of the pause, if that is still to come.
-    return Submission(type=name, key=f"{name} catch-up {since.isoformat()}", tags=[CATCH_UP_TAG])
+    return DerivedKey(type=name, key=f"{name} catch-up {since.isoformat()}", tags=[CATCH_UP_TAG])
 
 
 def may_act_unconfirmed(call: Call, *, now: datetime) -> bool:

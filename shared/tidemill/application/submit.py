@@ -10,6 +10,7 @@ from tidemill.application.built_in_types import require_submittable
 from tidemill.application.bursts import burst_of
 from tidemill.application.job_ids import (
     RESERVED_KEYS,
+    callback_id,
     follow_up_id,
     keyed_job_id,
     node_job_id,
@@ -22,7 +23,7 @@ from tidemill.application.ports import Clock, NewToken, SubmitStore, WriterPaylo
 from tidemill.application.submission_body import body_hash_of, body_of, checked, hash_of
 from tidemill.application.unnamed_payloads import delete_unnamed, deleted_on_conflict
 from tidemill.application.validation import require_types, type_faults
-from tidemill.domain.batches import Callback, Opening, closed_at, is_batch
+from tidemill.domain.batches import Callback, closed_at, is_batch
 from tidemill.domain.debounce import quiet_after
 from tidemill.domain.errors import (
     BatchRefusedError,
@@ -36,7 +37,7 @@ from tidemill.domain.errors import (
     UnknownJobTypeError,
     WriteRefusedError,
 )
-from tidemill.domain.events import Delivery, Publication
+from tidemill.domain.events import Delivery
 from tidemill.domain.flow_place import FlowPlace
 from tidemill.domain.flows import NodeStart
 from tidemill.domain.job import Job
@@ -44,7 +45,7 @@ from tidemill.domain.outcomes import state_until
 from tidemill.domain.pauses import CATCH_UP_TAG
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.states import State
-from tidemill.domain.submission import Submission, Unique
+from tidemill.domain.submission import DerivedKey, Submission, Unique
 from tidemill.domain.time_constants import EPOCH, MILLISECOND
 from tidemill.names import BATCH_TYPE, EVENT_TYPE, FLOW_TYPE, SCHEDULE_TENANT, Lane
 
@@ -174,7 +175,7 @@ class Submit:
     def _former(self, submission: Submission, tenant: str) -> Job | None:
         """The job of a reserved key that an older version has accepted, under an id that no caller chooses now."""
         key = submission.key
-        if key is None or not key.startswith(RESERVED_KEYS) or isinstance(submission, Publication | Opening):
+        if key is None or not key.startswith(RESERVED_KEYS) or isinstance(submission, DerivedKey):
             return None
         found = self._store.get(tenant, keyed_job_id(tenant, key))
         if found is None or found.type in {EVENT_TYPE, BATCH_TYPE, FLOW_TYPE} or found.retention_over(self._clock()):
@@ -211,9 +212,9 @@ class Submit:
         if submission.debounce is not None:
             raise InvalidPayloadError([Fault("/debounce_seconds", "a follow-up job is not debounced")])
         require_types(submission)
-        job = self._prepare(
-            submission, tenant=parent.tenant, trace=parent.trace, new_id=lambda: follow_up_id(parent, index)
-        )
+        callback = submission.name if isinstance(submission, Callback) else None
+        job_id = follow_up_id(parent, index) if callback is None else callback_id(parent, callback)
+        job = self._prepare(submission, tenant=parent.tenant, trace=parent.trace, new_id=lambda: job_id)
         # The looks of a batch do not count as links of a chain.
         hops = 0 if isinstance(submission, Callback) else parent.hops + 1
         return replace(job, parent=parent.id, hops=hops)
@@ -366,9 +367,7 @@ def _as_delivered(delivery: Delivery) -> JobType:
 
 
 def _id_of_key(submission: Submission, key: str, tenant: str) -> str:
-    """Only an event, a batch and a flow have the ids of their keys."""
-    own = isinstance(submission, Publication | Opening)
-    return keyed_job_id(tenant, key) if own else submitted_job_id(tenant, key)
+    return keyed_job_id(tenant, key) if isinstance(submission, DerivedKey) else submitted_job_id(tenant, key)
 
 
 def _serial_key(job_id: str) -> str:

@@ -113,7 +113,7 @@ def run_batch(opened: OpenedBatch, run: Run) -> WaitFor | Continue | Done | Give
         after = pause(batch, closed, now=look.at)
         return Continue(waited.model_dump(mode="json"), after=after)
     members.record(batch, look, last=True)
-    return _ended(opened, batch, look, waited)
+    return _ended(opened, look, waited)
 
 
 def _cancelled(members: "BatchMembers", batch: Job, look: Look, waited: Waited, run: Run) -> Continue | Cancelled:
@@ -129,12 +129,12 @@ def _cancelled(members: "BatchMembers", batch: Job, look: Look, waited: Waited, 
     return Continue(waited.model_dump(mode="json"), after=pause_of_cancelled(batch, now=look.at))
 
 
-def _ended(opened: OpenedBatch, batch: Job, look: Look, waited: Waited) -> Done | BatchFailed:
-    first = [] if waited.called else _callback(batch, ON_COMPLETE, opened.on_complete)
+def _ended(opened: OpenedBatch, look: Look, waited: Waited) -> Done | BatchFailed:
+    first = [] if waited.called else _callback(ON_COMPLETE, opened.on_complete)
     if not look.failed:
-        return Done(look.counts, then=[*_callback(batch, ON_SUCCESS, opened.on_success), *first])
+        return Done(look.counts, then=[*_callback(ON_SUCCESS, opened.on_success), *first])
     if not waited.called:
-        first += _callback(batch, ON_FAILURE, opened.on_failure)
+        first += _callback(ON_FAILURE, opened.on_failure)
     waited.called = True
     reason = _reason(look)
     return BatchFailed(reason, then=first, checkpoint=waited.model_dump(mode="json"))
@@ -151,7 +151,7 @@ def _reason(look: Look) -> str:
     )
 
 
-def _callback(batch: Job, name: str, facts: CallbackFacts | None) -> list[Callback]:
+def _callback(name: str, facts: CallbackFacts | None) -> list[Callback]:
     if facts is None:
         return []
     max_age, retention = facts.max_age_seconds, facts.retention_seconds
@@ -165,7 +165,6 @@ def _callback(batch: Job, name: str, facts: CallbackFacts | None) -> list[Callba
             max_age=None if max_age is None else timedelta(seconds=max_age),
             blocks=facts.blocks,
             retention=None if retention is None else timedelta(seconds=retention),
-            # Its id follows from it. The index of a follow-up job would be that of another callback after a redrive.
-            key=f"batch/{batch.id}/{batch.created_at.isoformat()}/{name}",
+            name=name,
         )
     ]

@@ -15,7 +15,7 @@ from tidemill.domain.job import Job
 from tidemill.domain.return_values import GiveUp
 from tidemill.domain.spans import pause_after
 from tidemill.domain.states import FINAL_STATES, State
-from tidemill.domain.submission import Submission
+from tidemill.domain.submission import DerivedKey, Submission
 from tidemill.domain.whole_cancels import CANCELLED
 from tidemill.names import BATCH_TYPE
 
@@ -69,7 +69,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opening(Submission):
+class Opening(DerivedKey):
     """The submission of the job of a batch."""
 
     #: What a repeated opening has in common: without the facts of the job types, which a deployment may change.
@@ -79,6 +79,9 @@ class Opening(Submission):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Callback(Delivery):
     """The submission of a callback, with the facts of its type at the opening. It counts hops from its batch on."""
+
+    #: One of `CALLBACKS`. Its id follows from it.
+    name: str
 
 
 @dataclass(frozen=True, slots=True)

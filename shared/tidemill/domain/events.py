@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from tidemill.domain.job import Job
-from tidemill.domain.submission import Submission
+from tidemill.domain.submission import DerivedKey, Submission
 from tidemill.names import EVENT_TYPE
 
 #: One transaction creates the jobs of all consumers. A job in a group takes up to four of its 100 entries, if it is the
@@ -40,6 +40,11 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecordEvent(Event):
+    """The event of a record of a source, whose key the engine derived from the record."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Consumption:
     """The events that a job type consumes: those of the type, of one version or of any, that pass the filter."""
 
@@ -64,7 +69,7 @@ def _same(found: Any, wanted: Scalar) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Publication(Submission):
+class Publication(DerivedKey):
     """The submission of an event's job, which creates the jobs of its consumers."""
 
     event: Event

@@ -56,3 +56,8 @@ class Submission:
     debounce_max: timedelta | None = None
     #: With `"payload"`, the payload of the last submission counts, and otherwise that of the first.
     replace: Literal["payload"] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DerivedKey(Submission):
+    """A submission whose key the engine derived: the job has an id to which no key of a caller leads."""

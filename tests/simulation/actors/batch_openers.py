@@ -30,6 +30,7 @@ from tidemill.domain.errors import (
 from tidemill.domain.job import Job
 from tidemill.domain.states import FINAL_STATES, State
 from tidemill.domain.submission import Submission
+from tidemill.dynamodb.document import from_milliseconds
 from tidemill.system import clock
 
 #: Share of seeds with batches.
@@ -63,6 +64,8 @@ _ABOUT_CLOSE: Final = (-50, 50)
 
 #: So many programs that submit a job are suspended between their read of the batch and their write, and for so long.
 _SUSPENDED: Final = 0.2
+#: So many batches have a caller that gives a job the key that a callback would have as the key of a job.
+_IMITATED: Final = 0.5
 _SUSPENDED_MS: Final = 30_000
 
 _Close = Callable[[Control, str, str], Job | None]
@@ -164,6 +167,7 @@ class BatchOpeners:
             return
         self._checks.opened[tenant, name] = batch_id
         close_ms = max(close_ms, scheduler.now_ms)
+        self._imitate(tenant, name, batch_id, asked)
         repairable = random.random() < _REPAIRABLE
         for number in range(random.randint(0, _MOST_JOBS)):
             member = self._member(batch_id, f"{name}-{number}", repairable=repairable)
@@ -171,6 +175,17 @@ class BatchOpeners:
                 at_ms = random.randint(scheduler.now_ms, close_ms)
                 at_ms = close_ms + random.randint(*_ABOUT_CLOSE) if random.random() < _LATE else at_ms
                 self._in_process(max(at_ms, scheduler.now_ms), name, partial(self._submit, tenant, member, name))
+
+    def _imitate(self, tenant: str, name: str, batch_id: str, asked: list[str]) -> None:
+        """A job with this key must not take the id of the callback: the batch would never end."""
+        random = Random(f"imitated callbacks {name} {self._world.seed}")
+        batch = self._world.jobs.items.get((f"{tenant}#{batch_id}",))
+        if batch is None or not asked or random.random() >= _IMITATED:
+            return
+        made = from_milliseconds(batch["created_at"]).isoformat()
+        key = f"batch/{batch_id}/{made}/{random.choice(asked)}"
+        imitation = Submission(type="sim.plain", payload={}, key=key)
+        self._in_process(self._world.scheduler.now_ms, name, partial(self._submit, tenant, imitation, name))
 
     def _member(self, batch_id: str, key: str, *, repairable: bool) -> Submission:
         random = self._random
@@ -206,7 +221,8 @@ class BatchOpeners:
             except (BatchRefusedError, InvalidPayloadError) as refused:
                 self._world.log(name, f"{member.key} came too late: {refused}")
             else:
-                self._checks.joined.append((f"{tenant}#{member.batch}", f"{tenant}#{accepted.job.id}"))
+                if member.batch is not None:
+                    self._checks.joined.append((f"{tenant}#{member.batch}", f"{tenant}#{accepted.job.id}"))
 
         self._until_done(name, act)
 

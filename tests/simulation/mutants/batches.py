@@ -37,10 +37,16 @@ BATCHED: Final = (
         "for state in (MISSING,))",
     ),
     Mutant(
+        "a caller's key leads to a callback",
+        modules.JOB_IDS,
+        "    return str(uuid5(_CALLBACK_IDS, json.dumps(parts)))",
+        '    return submitted_job_id(batch.tenant, f"batch/{batch.id}/{parts[2]}/{name}")',
+    ),
+    Mutant(
         "callbacks have the ids of follow-up jobs",
-        modules.BATCH_JOB,
-        'key=f"batch/{batch.id}/{batch.created_at.isoformat()}/{name}",',
-        "",
+        modules.SUBMIT,
+        "callback = submission.name if isinstance(submission, Callback) else None",
+        "callback = None",
     ),
     Mutant(
         "the callback of a failure is dropped",

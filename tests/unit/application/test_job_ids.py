@@ -9,6 +9,7 @@ import pytest
 from tests.support.builders import MILLISECOND, NOW, SECOND, a_job
 from tidemill.application.job_ids import (
     RESERVED_KEYS,
+    callback_id,
     follow_up_id,
     keyed_job_id,
     node_job_id,
@@ -31,6 +32,7 @@ def known() -> dict[str, str]:
         "reserved": submitted_job_id("t", "event/k"),
         "follow-up": follow_up_id(PARENT, 0),
         "node": node_job_id(PARENT, "n"),
+        "callback": callback_id(PARENT, "n"),
         "unique key": unique_job_id("t", "test.job", Unique(period=HOUR, key="k"), "h", now=NOW),
         "unique payload": unique_job_id("t", "test.job", Unique(period=HOUR), "h", now=NOW),
     }
@@ -42,6 +44,7 @@ def known() -> dict[str, str]:
         ("keyed", "6f809663-41e8-54bb-bcb4-cbd625bd247f"),
         ("reserved", "b60e142c-92be-5ed5-bea1-370aef06c202"),
         ("follow-up", "30a503d6-1e84-587a-98d7-4d947ebbaf1d"),
+        ("callback", "1e513fe4-be75-591d-a078-df7a3776bdae"),
         ("node", "473d4485-68db-5c2f-8990-01bd53e9e9bc"),
         ("unique key", "19398672-afae-5c9e-843d-ddbecc02a9bf"),
         ("unique payload", "cdb9aa11-e2b6-50ea-9234-7800f4387981"),
@@ -121,3 +124,8 @@ def test_another_job_has_other_follow_ups_and_nodes(changed: dict[str, object]) 
 def test_each_follow_up_and_each_node_is_a_job_of_its_own() -> None:
     assert follow_up_id(PARENT, 0) != follow_up_id(PARENT, 1)
     assert node_job_id(PARENT, "n") != node_job_id(PARENT, "m")
+
+
+def test_each_callback_of_each_batch_is_a_job_of_its_own() -> None:
+    ids = [callback_id(batch, name) for batch in (PARENT, replace(PARENT, created_at=NOW + SECOND)) for name in "nm"]
+    assert len(set(ids)) == 4

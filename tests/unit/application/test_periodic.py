@@ -11,7 +11,7 @@ from tests.support.configurations import configured, paused
 from tidemill.application.periodic import Call, may_act_unconfirmed, submission
 from tidemill.domain.pauses import CATCH_UP_TAG, Pause
 from tidemill.domain.runtime_configuration import NOTHING_SET, RuntimeConfiguration
-from tidemill.domain.submission import Submission
+from tidemill.domain.submission import DerivedKey
 from tidemill.names import Lane
 
 TIME = (NOW - SECOND).isoformat()
@@ -19,7 +19,7 @@ TYPE = a_job_type()
 
 
 def test_a_call_makes_a_job_with_a_key_of_its_scheduled_time() -> None:
-    assert submission(Call(scheduled_at=TIME), TYPE, NOTHING_SET, now=NOW) == Submission(
+    assert submission(Call(scheduled_at=TIME), TYPE, NOTHING_SET, now=NOW) == DerivedKey(
         type="test.job", key=f"test.job {TIME}"
     )
 
@@ -32,7 +32,7 @@ def test_a_call_for_a_time_in_a_pause_makes_the_job_that_catches_up() -> None:
     made = submission(Call(scheduled_at=TIME), TYPE, _paused(), now=NOW)
 
     since = (NOW - timedelta(minutes=1)).isoformat()
-    assert made == Submission(type="test.job", key=f"test.job catch-up {since}", tags=[CATCH_UP_TAG])
+    assert made == DerivedKey(type="test.job", key=f"test.job catch-up {since}", tags=[CATCH_UP_TAG])
 
 
 @pytest.mark.parametrize("first", ["type=test.job", "lane=default", "schedule=test.job", "tenant=schedule"])
@@ -60,8 +60,8 @@ def test_the_times_of_a_pause_that_begins_after_another_has_ended_make_another_j
     assert _key(job) == f"test.job catch-up {second.isoformat()}"
 
 
-def _key(made: Submission | Pause) -> str | None:
-    assert isinstance(made, Submission)
+def _key(made: DerivedKey | Pause) -> str | None:
+    assert isinstance(made, DerivedKey)
     return made.key
 
 
@@ -77,14 +77,14 @@ def test_a_time_before_the_pause_makes_its_own_job_though_the_call_comes_in_the_
 
     made = submission(Call(scheduled_at=early), TYPE, _paused(), now=NOW)
 
-    assert made == Submission(type="test.job", key=f"test.job {early}")
+    assert made == DerivedKey(type="test.job", key=f"test.job {early}")
 
 
 @pytest.mark.parametrize("text", ["rubbish", "2020-01-01T00:00:00"])
 def test_a_time_that_cannot_be_read_counts_as_the_present(text: str) -> None:
     made = submission(Call(scheduled_at=text), TYPE, _paused(), now=NOW)
 
-    assert isinstance(made, Submission)
+    assert isinstance(made, DerivedKey)
     assert made.tags == [CATCH_UP_TAG]
 
 
@@ -94,13 +94,13 @@ def test_the_lane_of_the_type_may_be_paused() -> None:
     on_bulk = submission(Call(scheduled_at=TIME), replace(TYPE, lane=Lane.BULK), configuration, now=NOW)
     on_default = submission(Call(scheduled_at=TIME), TYPE, configuration, now=NOW)
 
-    assert [isinstance(made, Submission) and list(made.tags) for made in (on_bulk, on_default)] == [[CATCH_UP_TAG], []]
+    assert [isinstance(made, DerivedKey) and list(made.tags) for made in (on_bulk, on_default)] == [[CATCH_UP_TAG], []]
 
 
 def test_an_operator_gets_a_job_also_in_a_pause() -> None:
     made = submission(Call(scheduled_at=TIME, requested=True), TYPE, _paused(), now=NOW)
 
-    assert made == Submission(type="test.job", key=f"test.job requested {TIME}", tags=["requested"])
+    assert made == DerivedKey(type="test.job", key=f"test.job requested {TIME}", tags=["requested"])
 
 
 @pytest.mark.parametrize(

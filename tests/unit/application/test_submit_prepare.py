@@ -8,7 +8,14 @@ import pytest
 
 from tests.support.builders import MILLISECOND, NOW, SECOND, TENANT, a_job, a_job_type, types_of
 from tests.support.in_memory_jobs import InMemoryJobs
-from tidemill.application.job_ids import follow_up_id, keyed_job_id, node_job_id, submitted_job_id, unique_job_id
+from tidemill.application.job_ids import (
+    callback_id,
+    follow_up_id,
+    keyed_job_id,
+    node_job_id,
+    submitted_job_id,
+    unique_job_id,
+)
 from tidemill.application.submission_body import body_hash_of, hash_of
 from tidemill.application.submit import Submit
 from tidemill.domain.batches import Callback, Opening
@@ -225,18 +232,18 @@ def test_a_delivery_has_the_facts_of_its_type_at_the_publication(blocks: bool, g
 
 
 @pytest.mark.parametrize(
-    ("submission", "hops"),
+    ("submission", "hops", "job_id"),
     [
-        (Submission(type="test.job"), 4),
-        (Delivery(type="test.job"), 4),
+        (Submission(type="test.job"), 4, follow_up_id(PARENT, 2)),
+        (Delivery(type="test.job"), 4, follow_up_id(PARENT, 2)),
         # A look of a batch makes no link of a chain.
-        (Callback(type="test.job"), 0),
+        (Callback(type="test.job", name="on_success"), 0, callback_id(PARENT, "on_success")),
     ],
 )
-def test_a_follow_up_counts_the_links_of_its_chain(submission: Submission, hops: int) -> None:
+def test_a_follow_up_counts_the_links_of_its_chain(submission: Submission, hops: int, job_id: str) -> None:
     job = submit().prepare_follow_up(submission, PARENT, index=2)
 
-    expected = {"id": follow_up_id(PARENT, 2), "trace": "of the parent", "parent": "parent", "hops": hops}
+    expected = {"id": job_id, "trace": "of the parent", "parent": "parent", "hops": hops}
     assert job == the_job(**expected)
 
 
