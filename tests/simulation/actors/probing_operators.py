@@ -4,19 +4,22 @@ import json
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from random import Random
 from typing import Any, Final
 
 from tests.simulation.actors.callers import run_tool
 from tests.simulation.actors.operator_objects import redriver
-from tests.simulation.checks.violation import require_in_task
+from tests.simulation.checks.violation import maps_of, require_in_task, text_of
+from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import World
 from tidemill import composition
 from tidemill.application.group_order import in_group_order
-from tidemill.application.job_filter import ANY_JOB
+from tidemill.application.job_filter import ANY_JOB, JobFilter
 from tidemill.application.redrive_probes import Cause, Probe, Probes, ProbeVerdict, cause_of
 from tidemill.application.validation import read_payload
 from tidemill.domain.errors import TransactionConflictError
@@ -30,6 +33,9 @@ _SHARE: Final = 0.3
 _TIMEOUT: Final = timedelta(seconds=30)
 #: Such an operator edits the payload of one dead job first, at this chance.
 _EDITING: Final = 0.5
+#: Another edits each job that has died with a signal at this chance, up to so long after its death.
+_EDITING_SIGNALLED: Final = 0.5
+_EDITED_WITHIN_MS: Final = 5_000
 #: Whose payloads they edit.
 EDITABLE: Final = frozenset({"sim.effect", "sim.stepwise", "sim.reordered", "sim.waits", "sim.asks"})
 
@@ -45,19 +51,32 @@ class ProbingOperators:
     def __init__(self, world: World) -> None:
         self._world = world
         self._random = Random(f"probing operators {world.seed}")
+        self._random_of_signalled = Random(f"edited jobs with signals {world.seed}")
 
     def plan(self, until_ms: int) -> None:
         known = not self._world.rollout.planned and Fault.CLOCK_FAR_OFF not in self._world.faults.rates
+        if known:
+            self._world.jobs.watchers.append(self._edit_signalled)
         if self._random.random() < _SHARE and known:
             at_ms = self._random.randint(self._world.scheduler.now_ms, until_ms)
             if self._random.random() < _EDITING:
                 self._world.scheduler.at(at_ms, run_tool, self._world, "eve", self._edit)
             self._world.scheduler.at(at_ms, run_tool, self._world, "eve", self._redrive)
 
-    def _edit(self, _process: Process) -> None:
+    def _edit_signalled(self, record: Record) -> None:
+        after, random = record.after or {}, self._random_of_signalled
+        dies = after.get("death") and not (record.before or {}).get("death")
+        if dies and maps_of(after, "signals") and text_of(after, "type") in EDITABLE:
+            job_id = record.keys["pk"]["S"].rpartition("#")[2]
+            at_ms = self._world.scheduler.now_ms + random.randint(0, _EDITED_WITHIN_MS)
+            if random.random() < _EDITING_SIGNALLED:
+                act = partial(self._edit, wanted=replace(ANY_JOB, ids=(job_id,)))
+                self._world.scheduler.at(at_ms, run_tool, self._world, "eve", act)
+
+    def _edit(self, _process: Process, wanted: JobFilter = ANY_JOB) -> None:
         """Give a dead job a payload with which no attempt fails. Its model must accept it."""
         redrive = redriver()
-        job = next((job for job in redrive.dead_jobs(ANY_JOB, began=clock.now()) if job.type in EDITABLE), None)
+        job = next((job for job in redrive.dead_jobs(wanted, began=clock.now()) if job.type in EDITABLE), None)
         if job is None:
             return
         payloads = composition.payloads()

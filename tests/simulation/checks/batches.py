@@ -29,6 +29,7 @@ from tidemill.domain.batches import (
     ON_SUCCESS,
     BatchFailed,
 )
+from tidemill.domain.errors import KeyReusedError
 from tidemill.domain.states import FINAL_STATES, TERMINAL, State
 from tidemill.domain.whole_cancels import CANCELLED
 from tidemill.names import BATCH_TYPE
@@ -42,6 +43,7 @@ _CLOSED: Final = "no job joins a batch that has ended"
 _KEPT: Final = "a job that joined a batch is counted in it"
 _CANCELLED: Final = "a cancelled batch has cancelled its jobs"
 _ENDS_CANCELLED: Final = "a batch that was cancelled ends so"
+_UNREACHED: Final = "no key of a caller leads to a callback"
 _REDRIVEN: Final = "a redrive of a batch redrives its dead jobs"
 
 
@@ -105,6 +107,8 @@ class BatchChecks:
         if text_of(after, "type") != BATCH_TYPE or not run_ended(before, after):
             return
         seen = self._batches[key]
+        met = {text_of(error, "error_class") for error in errors_of(after)}
+        require(KeyReusedError.__name__ not in met, _UNREACHED, f"its callback met the job of a caller: {met}", key)
         ends_itself = state_of(after) is State.SUCCEEDED or _failed(after)
         require(not (ends_itself and _asked_to_cancel(after)), _ENDS_CANCELLED, f"it is {state_of(after)}", key)
         if state_of(after) is State.SUCCEEDED:

@@ -16,6 +16,7 @@ from tests.simulation.checks.violation import (
     maps_of,
     mark_of,
     number_of,
+    payload_edited,
     require,
     run_ended,
     state_of,
@@ -181,7 +182,7 @@ def _expected(before: Item, after: Item) -> list[Expected]:
         return [_end_of_run(before, after)]
     if number_of(after, "nudges") > number_of(before, "nudges"):
         return [_nudge(before, after)]
-    if before.get("signals") != after.get("signals"):
+    if before.get("signals") != after.get("signals") and not payload_edited(before, after):
         return _signalled(before, after)
     if was is now:
         # A flow was about to look since its wait is over.

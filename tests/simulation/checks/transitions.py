@@ -7,7 +7,7 @@ steps by itself.
 from typing import Final
 
 from tests.simulation.checks.table_watch import watch_jobs
-from tests.simulation.checks.violation import Item, number_of, require, run_ended, state_of, text_of
+from tests.simulation.checks.violation import Item, number_of, payload_edited, require, run_ended, state_of, text_of
 from tests.simulation.world.world import World
 from tidemill.domain.states import TRANSITIONS, State, Write
 
@@ -53,7 +53,8 @@ def _write(before: Item, after: Item) -> Write | None:
         return Write.NUDGE
     if was is not now and now in _ENTERS and not _differs("superseded_by", before, after):
         return _ENTERS[now]
-    if was is now or _differs("signals", before, after) or _differs("superseded_by", before, after):
+    signalled = _differs("signals", before, after) and not payload_edited(before, after)
+    if was is now or signalled or _differs("superseded_by", before, after):
         same = (
             ("superseded_by", Write.SUPERSEDE),
             ("signals", Write.SIGNAL),
