@@ -20,6 +20,8 @@ from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.local import emulator, instance
 from tidemill.local.lifecycle import App, deployed
 from tidemill.telemetry import handler_output
+from tidemill.telemetry.engine_log import EngineLog
+from tidemill.telemetry.line_output import LineOutput
 from tidemill.telemetry.outcome_log import logger
 
 faster_botocore.install()
@@ -108,9 +110,7 @@ def emulated() -> Iterator[str]:
 @pytest.fixture(scope="session", autouse=True)
 def _logger() -> None:
     """A logger keeps the stream of its creation. Let ours follow standard output, as each test has its own."""
-    handler = logger().registered_handler
-    assert isinstance(handler, logging.StreamHandler)
-    handler.stream = _StandardOutput()
+    logger().output = LineOutput(_StandardOutput())  # type: ignore[arg-type]  # all that it uses
 
 
 @pytest.fixture(autouse=True)
@@ -145,8 +145,13 @@ def store(client: FaultyClient, table: Table) -> DynamoJobStore:
 
 
 @pytest.fixture
-def caplog(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+def caplog(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> pytest.LogCaptureFixture:
     """Also the lines of the engine, which reach no handler of the root."""
-    logger().addHandler(caplog.handler)
-    yield caplog
-    logger().handlers.remove(caplog.handler)
+    emit = EngineLog.emit
+
+    def captured(log: EngineLog, record: logging.LogRecord) -> None:
+        caplog.handler.handle(record)
+        emit(log, record)
+
+    monkeypatch.setattr(EngineLog, "emit", captured)
+    return caplog

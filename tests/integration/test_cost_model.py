@@ -12,7 +12,6 @@ import pytest
 from demo.figures import log_bytes
 from tests.integration.test_canary import GatewayInProcess, Invocation, gateway
 from tests.integration.test_reconcile import SCHEDULED, metrics
-from tests.support.builders import fresh_token
 from tests.support.capacity_meter import CapacityMeter, metered
 from tests.support.deployed_functions import Context, Mill, forget
 from tidemill.cost import idle_month, measured
@@ -136,7 +135,7 @@ def test_a_first_message_at_once_takes_the_capacity_of_the_model(mill: Mill, mon
 
 
 def test_the_log_lines_have_about_the_bytes_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    logger = cache(lambda: outcome_log.new_logger(fresh_token()))
+    logger = cache(outcome_log.new_logger)
     for module in (outcome_log, run_lines, log_bytes):
         monkeypatch.setattr(module, "logger", logger)
 

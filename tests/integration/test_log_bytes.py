@@ -6,7 +6,6 @@ from functools import cache
 import pytest
 
 from demo.figures import log_bytes
-from tests.support.builders import fresh_token
 from tests.support.deployed_functions import Context, Mill
 from tidemill import worker_composition
 from tidemill.names import Env
@@ -33,7 +32,7 @@ def test_a_successful_job_writes_a_kilobyte_and_a_half_at_most(
 
 
 def test_the_figure_stays_within_the_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    logger = cache(lambda: outcome_log.new_logger(fresh_token()))
+    logger = cache(outcome_log.new_logger)
     for module in (outcome_log, run_lines, log_bytes):
         monkeypatch.setattr(module, "logger", logger)
 

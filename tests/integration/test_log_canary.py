@@ -22,11 +22,9 @@ CANARY = "c4n4ry"
 
 @pytest.fixture
 def _withheld() -> Iterator[None]:
-    handler = logger().registered_handler
-    formatter = handler.formatter
-    handler.setFormatter(LineFormat(withhold=True))
+    formatter, logger().formatter = logger().formatter, LineFormat(withhold=True)
     yield
-    handler.setFormatter(formatter)
+    logger().formatter = formatter
 
 
 def _fail(payload: Any, _run: Run) -> Any:

@@ -113,7 +113,7 @@ def test_a_stage_that_withholds_text_names_a_limit_by_a_digest(
 ) -> None:
     """The key of a limit is a part of a payload."""
     monkeypatch.setenv(Env.WITHHOLD_EXCEPTION_TEXT, withheld)
-    monkeypatch.setattr("tidemill.telemetry.throttled_writes.logger", lambda: outcome_log.new_logger(f"new {withheld}"))
+    monkeypatch.setattr("tidemill.telemetry.throttled_writes.logger", outcome_log.new_logger)
     throttle("UpdateItem", _throttled())
     enter(composition.limits(), a_job(), line=Line.for_limit("test.job#c4n4ry"))
 

@@ -135,7 +135,7 @@ def as_problem(error: Exception, *, request_id: str, under: str = "") -> Problem
         logger().error("unreadable job", extra=extra | {"error": str(error)})
         detail = f"{_UNREADABLE}{error}"
         return ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, "unreadable-job", detail, request_id=request_id)
-    logger().exception("unexpected error", exc_info=error, extra=extra)
+    logger().error("unexpected error", exc_info=error, extra=extra)
     return ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", _INTERNAL, request_id=request_id)
 
 

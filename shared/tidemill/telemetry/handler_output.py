@@ -16,6 +16,7 @@ from tidemill.application.run_log import RUN_LOGGER
 from tidemill.domain.job import Job
 from tidemill.telemetry.handler_stream import HANDLER_FIELDS, HandlerStream
 from tidemill.telemetry.job_fields import job_fields
+from tidemill.telemetry.line_output import LineOutput
 from tidemill.telemetry.outcome_log import logger
 from tidemill.telemetry.tracing import tracing
 
@@ -60,8 +61,10 @@ def install() -> None:
     """Call it before job types are imported, since their loggers keep the stream of their creation. May be repeated."""
     if isinstance(sys.stdout, HandlerStream):
         return
-    formatter, level = logger().registered_formatter, _run_log_level()
-    records = _Records(sys.stdout)
+    formatter, level = logger().formatter, _run_log_level()
+    out, err = LineOutput(sys.stdout, sys.stderr), LineOutput(sys.stderr, sys.stdout)
+    # It needs no more of a stream than `write`.
+    records = _Records(cast("TextIO", out))
     records.setFormatter(formatter)
     root = logging.getLogger()
     for handler in root.handlers:
@@ -69,8 +72,8 @@ def install() -> None:
     root.addHandler(records)
     logging.getLogger(RUN_LOGGER).setLevel(level)
     # A traceback or a warning goes to standard error.
-    sys.stdout = cast("TextIO", HandlerStream(sys.stdout, level=logging.INFO, formatter=formatter))
-    sys.stderr = cast("TextIO", HandlerStream(sys.stderr, level=logging.WARNING, formatter=formatter))
+    sys.stdout = cast("TextIO", HandlerStream(sys.stdout, out, level=logging.INFO, formatter=formatter))
+    sys.stderr = cast("TextIO", HandlerStream(sys.stderr, err, level=logging.WARNING, formatter=formatter))
 
 
 def _run_log_level() -> str:
@@ -89,6 +92,7 @@ def remove() -> None:
     for name in ("stdout", "stderr"):
         if isinstance(stream := getattr(sys, name), HandlerStream):
             setattr(sys, name, stream.stream)
+            stream.output.close()
 
 
 class _Records(logging.StreamHandler[TextIO]):

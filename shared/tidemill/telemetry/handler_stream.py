@@ -7,8 +7,11 @@ import json
 import logging
 import threading
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, Final, TextIO
+
+from tidemill.telemetry.line_output import LineOutput
 
 Fields = Mapping[str, object]
 
@@ -22,11 +25,12 @@ LONGEST_BEGUN_LINE: Final = 64 * 1024
 
 
 class HandlerStream:
-    """Stands for a text stream, and has all its attributes."""
+    """Stands for a text stream, and has all its attributes. It belongs to all handlers, so none can close it."""
 
-    def __init__(self, stream: TextIO, *, level: int, formatter: logging.Formatter) -> None:
-        """`level` is that of printed lines, which `formatter` turns into JSON."""
+    def __init__(self, stream: TextIO, output: LineOutput, *, level: int, formatter: logging.Formatter) -> None:
+        """`level` is that of printed lines, which `formatter` turns into JSON, and `output` writes."""
         self.stream = stream
+        self.output = output
         self._level = level
         self._formatter = formatter
         #: The line that each thread of a handler has begun, by the identity of the fields and of the thread.
@@ -38,7 +42,8 @@ class HandlerStream:
     def write(self, text: str) -> int:
         fields = HANDLER_FIELDS.get()
         if fields is None:
-            return self.stream.write(text)
+            self.output.write(text)
+            return len(text)
         key = (id(fields), threading.get_ident())
         *lines, begun = (self._begun.pop(key, "") + text).split("\n")
         if len(begun) > LONGEST_BEGUN_LINE:
@@ -52,16 +57,26 @@ class HandlerStream:
         for text in texts:
             self.write(text)
 
+    def flush(self) -> None:
+        """For what was written to `buffer`: text is never kept back."""
+        with suppress(OSError, ValueError):
+            self.stream.flush()
+
+    def close(self) -> None:
+        """No-op, but for what `flush` does."""
+        self.flush()
+
     def end_lines(self, fields: Fields) -> None:
         """The handler has ended: write what its threads have begun."""
         begun = [self._begun.pop(key, "") for key in list(self._begun) if key[0] == id(fields)]
         self._write_lines(begun, fields)
+        self.flush()
 
     def _write_lines(self, lines: Iterable[str], fields: Fields) -> None:
         # In one call each, so that lines of two threads do not mix. An empty line says nothing.
         for line in lines:
             if line.strip():
-                self.stream.write(self._as_json(line, fields) + "\n")
+                self.output.write(self._as_json(line, fields) + "\n")
 
     def _as_json(self, line: str, fields: Fields) -> str:
         try:

@@ -1,8 +1,8 @@
 """Writes the log lines and the metrics of outcomes. A log message is a constant; the details are its fields."""
 
 import itertools
-import logging
 import os
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -10,8 +10,6 @@ from datetime import timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
-
-from aws_lambda_powertools import Logger
 
 from tidemill.application.job_types import JobType
 from tidemill.application.submit import Accepted
@@ -28,8 +26,10 @@ from tidemill.metrics import Metric
 from tidemill.names import CANARY_TYPE, Env, Lane
 from tidemill.settings import setting
 from tidemill.telemetry.embedded_metrics import Values, embedded
+from tidemill.telemetry.engine_log import EngineLog
 from tidemill.telemetry.job_fields import job_fields, reference_fields
 from tidemill.telemetry.line_format import LineFormat
+from tidemill.telemetry.line_output import LineOutput
 
 if TYPE_CHECKING:
     # A function writes the outcomes of its own use case alone, so it needs the others not even at its start.
@@ -48,14 +48,11 @@ _REPAIR_METRICS: Final[Mapping[RepairAction, Metric]] = {
 }
 #: One log line names at most this many unreadable items. They mostly share one cause.
 _UNREADABLE_NAMED: Final = 20
-#: The name of our logger. It is not the beginning of a handler's logger, such as `tidemill.run`, or we would write the
-#: lines of that one too.
-_LOGGER: Final = "tidemill-engine"
 
 
 @cache
-def logger() -> Logger:
-    return new_logger(_LOGGER)
+def logger() -> EngineLog:
+    return new_logger()
 
 
 def record_not_published(source: str, record: str, error: Exception) -> None:
@@ -137,17 +134,10 @@ def job_files_broken(faults: Sequence[JobFileError]) -> None:
         logger().error("broken job file", extra={"error": str(fault)} | metrics)
 
 
-def new_logger(name: str) -> Logger:
-    """Neither a variable of the environment nor the app changes it, because a line may carry metrics.
-
-    A job file may configure `logging`. That disables the registered loggers which it does not name, and its own handler
-    of all records would write each metric once more.
-    """
+def new_logger() -> EngineLog:
+    """For the standard output of the present."""
     withhold = bool(os.environ.get(Env.WITHHOLD_EXCEPTION_TEXT))
-    made = Logger(service=name, level="INFO", sampling_rate=0, logger_formatter=LineFormat(withhold=withhold))
-    logging.getLogger(name).propagate = False
-    del logging.Logger.manager.loggerDict[name]
-    return made
+    return EngineLog(LineFormat(withhold=withhold), LineOutput(sys.stdout, sys.stderr))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -103,8 +103,9 @@ class Batch(BatchProcessor):
             raise PutBackError(message.report.ending)
 
     def failure_handler(self, record: Any, exception: Any) -> Any:
-        """Powertools logs each failure with its traceback. A message that is put back has its line already."""
-        self.logger = None if isinstance(exception[1], PutBackError) else logger()  # type: ignore[assignment]  # a proxy
+        """A message that is put back has its line already."""
+        if not isinstance(error := exception[1], PutBackError):
+            logger().error("record not processed", exc_info=error)
         return super().failure_handler(record, exception)
 
     def _wait_until_alone(self, deadline: datetime) -> datetime | None:

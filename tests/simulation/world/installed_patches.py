@@ -22,7 +22,6 @@ from types import FrameType, ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import boto3
-from aws_lambda_powertools import Logger
 from botocore.client import BaseClient
 
 from tests.simulation.world import code_versions, watched_reports
@@ -33,6 +32,9 @@ from tidemill.cdk.asset import NOT_SHIPPED
 from tidemill.dynamodb import document, indexes
 from tidemill.system import clock, ids, random_draw
 from tidemill.telemetry import outcome_log, throttled_writes
+from tidemill.telemetry.engine_log import EngineLog
+from tidemill.telemetry.line_format import LineFormat
+from tidemill.telemetry.line_output import LineOutput
 
 if TYPE_CHECKING:
     from tests.simulation.world.world import World
@@ -182,9 +184,7 @@ def _exit(_status: int) -> NoReturn:
 
 def _replacements() -> dict[int, Any]:
     """Replacements by identity of the original."""
-    to_cloudwatch = Logger(service="simulation", level="INFO", logger_handler=_ToCloudWatch())
-    # A line of the engine that is written while a handler runs is not a line of the handler.
-    logging.getLogger("simulation").propagate = False
+    to_cloudwatch = _ToCloudWatch(LineFormat(withhold=False), LineOutput())
     threads = SimpleNamespace(**{**vars(threading), "Lock": _threads("lock"), "Event": _threads("event")})
     environ = _Environ()
     # Only these three functions, so that any other use of `time` fails.
@@ -247,7 +247,7 @@ def client(service: str) -> Any:
     )
 
 
-class _ToCloudWatch(logging.Handler):
+class _ToCloudWatch(EngineLog):
     """Passes each line to the simulated CloudWatch when it is written."""
 
     def emit(self, record: logging.LogRecord) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import fresh_token
 from tidemill.telemetry import outcome_log, run_lines
 
 #: The lines that were written since the last call.
@@ -17,7 +16,7 @@ Said = Callable[[], list[dict[str, Any]]]
 @pytest.fixture
 def said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Said:
     # A logger keeps the standard output of its creation, so the test has its own.
-    logger = cache(lambda: outcome_log.new_logger(fresh_token()))
+    logger = cache(outcome_log.new_logger)
     monkeypatch.setattr(outcome_log, "logger", logger)
     monkeypatch.setattr(run_lines, "logger", logger)
     return lambda: [json.loads(line) for line in capsys.readouterr().out.splitlines()]

@@ -20,6 +20,7 @@ from tidemill.application.run_log import RUN_LOGGER, RunLog
 from tidemill.telemetry import handler_output
 from tidemill.telemetry.handler_output import handler_scope
 from tidemill.telemetry.handler_stream import LONGEST_BEGUN_LINE, HandlerStream
+from tidemill.telemetry.line_output import LineOutput
 
 JOB = a_job(id="j-1", attempt=2)
 FIELDS = {
@@ -237,7 +238,7 @@ def test_a_formatter_that_fails_leaves_the_text(monkeypatch: pytest.MonkeyPatch)
 
     stream = io.StringIO()
     with handler_scope(JOB, request_id="r-1"):
-        HandlerStream(stream, level=logging.INFO, formatter=Broken()).write("text\n")
+        HandlerStream(stream, LineOutput(stream), level=logging.INFO, formatter=Broken()).write("text\n")
 
     assert stream.getvalue() == "text\n"
 
@@ -256,13 +257,24 @@ def test_standard_error_is_written_as_a_warning() -> None:
 
 def test_the_stream_has_the_attributes_of_the_stream_it_stands_for(monkeypatch: pytest.MonkeyPatch) -> None:
     binary = io.BytesIO()
-    stream = HandlerStream(io.TextIOWrapper(binary, "utf-8"), level=logging.INFO, formatter=logging.Formatter())
+    text = io.TextIOWrapper(binary, "utf-8")
+    stream = HandlerStream(text, LineOutput(text), level=logging.INFO, formatter=logging.Formatter())
     with handler_scope(JOB, request_id="r-1"):
         stream.buffer.write(b"\xff\n")
         stream.flush()
 
     assert binary.getvalue() == b"\xff\n"
     assert (stream.encoding, stream.isatty()) == ("utf-8", False)
+
+
+@pytest.mark.parametrize("name", ["stdout", "stderr"])
+def test_a_handler_cannot_close_the_stream_of_its_successors(name: str) -> None:
+    with handler():
+        getattr(sys, name).close()
+    with handler() as output:
+        print("printed")
+        logging.getLogger("library").warning("logged")
+    assert [line["message"] for line in output.lines()] == ["printed", "logged"]
 
 
 def test_a_second_installation_changes_nothing() -> None:
