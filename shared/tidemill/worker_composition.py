@@ -16,6 +16,7 @@ from tidemill.domain.job import Job
 from tidemill.names import Env, Lane
 from tidemill.settings import setting
 from tidemill.system import clock, ids, own_process, random_draw
+from tidemill.system.process_state import ProcessState
 from tidemill.telemetry import handler_output
 from tidemill.telemetry.outcome_log import grouped_commit_failed
 from tidemill.telemetry.tracing import tracing
@@ -104,6 +105,7 @@ def worker() -> Worker:
         settings=settings,
         messages=lane_messages,
         end_process=_end_process,
+        process_state=ProcessState(handler_output.streams_intact),
         new_telemetry=composition.telemetry,
         measured_types=_measured_types(),
     )

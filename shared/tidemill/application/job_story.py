@@ -50,7 +50,7 @@ _HELD: Final[Mapping[str, str]] = {
     HoldCause.LIMIT: "its limit left no room",
     HoldCause.PAUSE: "an operator had paused it",
     HoldCause.SUSPECT: "it may have killed the worker of its last run, and is to run alone",
-    HoldCause.STRAY: "a handler in its worker ran beyond its time",
+    HoldCause.STRAY: "a handler in its worker ran beyond its time, or spoiled its process",
     HoldCause.OUTAGE: "the store did not respond",
     HoldCause.TYPE: "its worker could not load its type",
     HoldCause.BREAKER: "the breaker of its downstream was open",

@@ -13,7 +13,7 @@ class HoldCause(StrEnum):
     PAUSE = "pause"
     #: It may have killed the worker of its last run, and its worker had no time to run it alone.
     SUSPECT = "suspect"
-    #: A handler in its process runs beyond its time, so the process is about to end.
+    #: A handler in its process runs beyond its time, or has spoiled the process, which is about to end.
     STRAY = "stray"
     #: The store did not respond.
     OUTAGE = "outage"

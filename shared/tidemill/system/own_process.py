@@ -2,6 +2,7 @@
 
 import os
 import sys
+from contextlib import suppress
 from typing import NoReturn
 
 
@@ -11,7 +12,8 @@ def end() -> NoReturn:
     Lambda reports `Runtime.ExitError`, counts a function error, and initializes the environment anew before it invokes
     it again: https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html
     """
-    # `os._exit` flushes no buffers, and the metrics are in them.
-    sys.stdout.flush()
-    sys.stderr.flush()
+    # `os._exit` flushes no buffers, which may hold what a handler wrote.
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError, OSError, ValueError):
+            stream.flush()
     os._exit(1)

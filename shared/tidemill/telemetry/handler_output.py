@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TextIO, cast
+from typing import Final, TextIO, cast
 
 from tidemill.application.handler_context import HandlerContext
 from tidemill.application.run_log import RUN_LOGGER
@@ -19,6 +19,9 @@ from tidemill.telemetry.job_fields import job_fields
 from tidemill.telemetry.line_output import LineOutput
 from tidemill.telemetry.outcome_log import logger
 from tidemill.telemetry.tracing import tracing
+
+#: Those of standard output and of standard error, once they are installed.
+_OUTPUTS: Final[list[LineOutput]] = []
 
 
 @contextmanager
@@ -62,7 +65,7 @@ def install() -> None:
     if isinstance(sys.stdout, HandlerStream):
         return
     formatter, level = logger().formatter, _run_log_level()
-    out, err = LineOutput(sys.stdout, sys.stderr), LineOutput(sys.stderr, sys.stdout)
+    out, err = _OUTPUTS[:] = LineOutput(sys.stdout, sys.stderr), LineOutput(sys.stderr, sys.stdout)
     # It needs no more of a stream than `write`.
     records = _Records(cast("TextIO", out))
     records.setFormatter(formatter)
@@ -74,6 +77,11 @@ def install() -> None:
     # A traceback or a warning goes to standard error.
     sys.stdout = cast("TextIO", HandlerStream(sys.stdout, out, level=logging.INFO, formatter=formatter))
     sys.stderr = cast("TextIO", HandlerStream(sys.stderr, err, level=logging.WARNING, formatter=formatter))
+
+
+def streams_intact() -> bool:
+    """Whether the files of the standard streams are still those that `install` found."""
+    return all(output.intact() for output in _OUTPUTS)
 
 
 def _run_log_level() -> str:
@@ -92,7 +100,8 @@ def remove() -> None:
     for name in ("stdout", "stderr"):
         if isinstance(stream := getattr(sys, name), HandlerStream):
             setattr(sys, name, stream.stream)
-            stream.output.close()
+    while _OUTPUTS:
+        _OUTPUTS.pop().close()
 
 
 class _Records(logging.StreamHandler[TextIO]):

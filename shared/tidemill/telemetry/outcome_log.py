@@ -247,6 +247,14 @@ class Telemetry:
             self._count(lane, Metric.STRAY_THREADS)
             logger().error("stray thread", extra=reference_fields(stray))
 
+    def process_changed(self, restored: Sequence[str], lost: Sequence[str], job_types: Sequence[str]) -> None:
+        """Handlers of these types changed their process for all later handlers. With `lost`, the process ends now."""
+        extra = {"job_types": job_types, "restored": restored, "lines_dropped": logger().output.dropped}
+        if lost:
+            logger().error("process spoiled", extra=extra | {"lost": lost})
+        elif restored:
+            logger().warning("process restored", extra=extra)
+
     def rested(self, lane: Lane, *, strain: int, worked: timedelta, rested: timedelta) -> None:
         """Written at once: the invocation ends. `strain` is the level when the rest began."""
         seconds = round(rested.total_seconds(), 3)

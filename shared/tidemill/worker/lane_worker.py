@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from tidemill.system.process_state import ProcessState
 from tidemill.telemetry.outcome_log import Telemetry
 from tidemill.telemetry.run_lines import RunLines
 from tidemill.worker.lane_messages import LaneMessages
@@ -21,6 +22,7 @@ class Worker:
     settings: WorkerSettings
     messages: LaneMessages
     end_process: EndProcess
+    process_state: ProcessState
     #: As `Telemetry.here`.
     new_telemetry: Callable[[], Telemetry]
     #: As in `RunLines`.
@@ -30,7 +32,8 @@ class Worker:
         """Run the batch. The answer names exactly the messages that stay on the queue.
 
         A handler that outlives its attempt would slow down every later job of this process, and nothing can stop its
-        thread. So the process ends, after it has done all that the answer would do.
+        thread. Others close the standard streams, or change what cannot be restored. So the process ends, after it has
+        done all that the answer would do.
         """
         context, lane = self.settings.context, self.settings.lane
         began = context.clock()
@@ -43,9 +46,12 @@ class Worker:
             measured_types=self.measured_types,
         )
         # Of Powertools: the call `batch(…)` sets the records, and `process` gives each to the handler.
-        batch = Batch(self.settings, invocation, run_lines)
+        batch = Batch(self.settings, invocation, run_lines, spoiled=self.process_state.is_spoiled)
+        self.process_state.remember()
         with batch(records=event["Records"], handler=batch.require_done):
             batch.process()
+        changes = self.process_state.restore()
+        telemetry.process_changed(changes.restored, changes.lost, batch.job_types())
         strays = [stray for message in batch.strays() if (stray := message.stray)]
         telemetry.broken_job_files(lane, len(context.job_types.faults))
         telemetry.stray_threads(lane, strays)
@@ -53,14 +59,14 @@ class Worker:
         # The messages that stay come first: the jobs of the others have ended, so nothing waits for their deletion.
         put_back = {receipt: message.report.put_back_until for receipt, message in batch.messages.items()}
         self.messages.hide({receipt: until for receipt, until in put_back.items() if until})
-        if strays:
+        if strays or changes.lost:
             # Lambda deletes no message of an invocation whose process ends.
             self.messages.delete([receipt for receipt, until in put_back.items() if not until])
             batch.await_other_threads()
             # Last, since the handler runs until the process ends. After a crash in between, the lease ends the slot.
             for message in batch.strays():
                 message.release_slot()
-            if batch.strays():
+            if batch.strays() or changes.lost:
                 self.end_process()
         rested = rest_after(
             context.clock() - began,

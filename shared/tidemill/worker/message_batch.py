@@ -1,7 +1,7 @@
 """A batch of messages, run in parallel within the time of one invocation. Each is settled before the batch ends."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import datetime
 from functools import partial
@@ -30,11 +30,20 @@ class PutBackError(TidemillError):
 class Batch(BatchProcessor):
     """Powertools takes records one after another. A job mostly waits for the network, so here each has a thread."""
 
-    def __init__(self, settings: WorkerSettings, invocation: Invocation, observer: RunObserver) -> None:
+    def __init__(
+        self,
+        settings: WorkerSettings,
+        invocation: Invocation,
+        observer: RunObserver,
+        *,
+        spoiled: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """While `spoiled`, no further handler begins in this process."""
         super().__init__(EventType.SQS, raise_on_entire_batch_failure=False)
         self._settings = settings
         self._invocation = invocation
         self._observer = observer
+        self._spoiled = spoiled
         #: By receipt handle, since a batch may hold a message twice.
         self.messages: dict[str, MessageRun] = {}
         #: The thread of each message.
@@ -61,7 +70,7 @@ class Batch(BatchProcessor):
         self._grouped = settings.context.grouped
         hooks = AttemptHooks(
             wait_until_alone=self._wait_until_alone,
-            stray_beside=lambda: bool(self.strays()),
+            stray_beside=lambda: self._spoiled() or bool(self.strays()),
             deadline_moved=self._changed.set,
             handler_scope=partial(handler_scope, request_id=request_id),
             settle_scope=tracing().settle,
@@ -85,6 +94,10 @@ class Batch(BatchProcessor):
     def strays(self) -> list[MessageRun]:
         """The messages whose handlers run beyond the end of their attempts."""
         return [message for message in self.messages.values() if message.stray]
+
+    def job_types(self) -> list[str]:
+        """Of the jobs of the messages that were claimed."""
+        return sorted({message.report.job.type for message in self.messages.values() if message.report.job})
 
     def await_other_threads(self) -> None:
         """Wait for all threads but the stray ones, once the batch has ended.

@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.builders import NOW, SECOND
 from tidemill.names import Lane
+from tidemill.system.process_state import Changes
 from tidemill.worker import lane_worker
 from tidemill.worker.lane_worker import Worker
 
@@ -17,7 +18,10 @@ LATER = NOW + SECOND
 class World:
     """A batch of these messages: by receipt, until when each is put back. `strays` is what each look at them finds."""
 
-    def __init__(self, until: dict[str, Any], strays: list[list[str]], level: int = 0) -> None:
+    def __init__(
+        self, until: dict[str, Any], strays: list[list[str]], level: int = 0, lost: tuple[str, ...] = ()
+    ) -> None:
+        self.changes = Changes(restored=["locale"], lost=lost)
         self.did: list[Any] = []
         self.until, self.looks, self.level = until, strays, level
         self.times = iter([NOW, NOW + 2 * SECOND])
@@ -44,6 +48,20 @@ class World:
     def process(self) -> None:
         self.did.append("process")
 
+    def job_types(self) -> list[str]:
+        return ["mail"]
+
+    # The state of the process.
+    def remember(self) -> None:
+        self.did.append("remember")
+
+    def is_spoiled(self) -> bool:
+        raise AssertionError
+
+    def restore(self) -> Changes:
+        self.did.append("restore")
+        return self.changes
+
     @property
     def messages(self) -> dict[str, Any]:
         return {
@@ -68,6 +86,9 @@ class World:
     def broken_job_files(self, lane: Lane, count: int) -> None:
         self.did.append(("broken", lane, count))
 
+    def process_changed(self, restored: list[str], lost: tuple[str, ...], job_types: list[str]) -> None:
+        self.did.append(("changed", restored, lost, job_types))
+
     def stray_threads(self, lane: Lane, strays: list[str]) -> None:
         self.did.append(("strays", lane, strays))
 
@@ -85,7 +106,7 @@ class World:
         self.did.append(("delete", receipts))
 
     def work(self, monkeypatch: pytest.MonkeyPatch) -> Any:
-        monkeypatch.setattr(lane_worker, "Batch", lambda *_: self)
+        monkeypatch.setattr(lane_worker, "Batch", lambda *_, **_named: self)
         context: Any = SimpleNamespace(
             clock=lambda: next(self.times),
             job_types=SimpleNamespace(faults=["broken", "too"]),
@@ -98,12 +119,13 @@ class World:
             settings=settings,
             messages=here,
             end_process=lambda: self.did.append("end process"),
+            process_state=here,
             new_telemetry=lambda: here,
         )
         return worker.work({"Records": ["one", "two"]}, here)
 
 
-BEGUN = [("records", ["one", "two"]), "enter", "process", "exit", ("broken", Lane.BULK, 2)]
+BEGUN = ["remember", ("records", ["one", "two"]), "enter", "process", "exit", "restore"]
 UNTIL = {"a": LATER, "b": None, "c": NOW, "d": None}
 HIDDEN = ("hide", {"a": LATER, "c": NOW})
 DELETED = ("delete", ["b", "d"])
@@ -131,7 +153,14 @@ def test_a_worker_hides_what_stays_and_ends_its_process_only_with_a_stray(
 
     assert world.work(monkeypatch) == {"batchItemFailures": ["a"]}
 
-    assert world.did == [*BEGUN, ("strays", Lane.BULK, first), "flush", *ends]
+    changed = ("changed", ["locale"], (), ["mail"])
+    assert world.did == [*BEGUN, changed, ("broken", Lane.BULK, 2), ("strays", Lane.BULK, first), "flush", *ends]
+
+
+def test_a_worker_ends_its_process_if_it_cannot_be_restored(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(UNTIL, [], lost=("working directory",))
+    world.work(monkeypatch)
+    assert world.did[-4:] == [HIDDEN, DELETED, "await", "end process"]
 
 
 def test_a_worker_under_strain_rests_as_long_as_its_batch_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
