@@ -5,14 +5,20 @@ from functools import cache
 
 from tidemill import composition
 from tidemill.application.flow_look import FlowLook
+from tidemill.application.flow_nodes import NodeDocuments
 from tidemill.application.flows import FlowControl
 from tidemill.application.submit import Admit, Submit
+from tidemill.domain.job import Job
 from tidemill.system import random_draw
 
 
 @cache
 def flow_look() -> FlowLook:
     return FlowLook(composition.flow_parts(composition.node_submit()))
+
+
+def node_documents(flow: Job) -> NodeDocuments:
+    return NodeDocuments(flow, composition.flow_parts(composition.node_submit()))
 
 
 @cache

@@ -44,7 +44,9 @@ from tidemill.names import BATCH_PACKAGE, Env
 def _batch_type(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(Env.JOB_PACKAGES, f"tests.support.jobs,{BATCH_PACKAGE}")
     monkeypatch.setattr(batches, "_LONGEST_PAUSE", timedelta(0))
+    monkeypatch.setattr(batches, "_PAUSE_OF_JOB", timedelta(0))
     monkeypatch.setattr(whole_cancels, "_LONGEST_PAUSE", timedelta(0))
+    monkeypatch.setattr(whole_cancels, "_PAUSE_OF_JOB", timedelta(0))
     forget()
 
 

@@ -39,7 +39,9 @@ def _batches(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(Env.JOB_PACKAGES, f"tests.support.jobs,{BATCH_PACKAGE}")
     # The queues of moto keep the machine's time.
     monkeypatch.setattr(batches, "_LONGEST_PAUSE", timedelta(0))
+    monkeypatch.setattr(batches, "_PAUSE_OF_JOB", timedelta(0))
     monkeypatch.setattr(whole_cancels, "_LONGEST_PAUSE", timedelta(0))
+    monkeypatch.setattr(whole_cancels, "_PAUSE_OF_JOB", timedelta(0))
     forget()
 
 

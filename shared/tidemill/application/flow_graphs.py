@@ -146,6 +146,11 @@ class FlowGraphs:
         return dict(zip(parts, texts, strict=True))
 
 
+def node_count(text: str) -> int:
+    """The number of nodes in the text of a flow."""
+    return sum(1 for _ in _nodes(text, {}))
+
+
 def edges_of(stored: Mapping[str, Any]) -> list[Edge]:
     """The edges of a node as it is stored: the name of a parent, or its name and the rule."""
     return [

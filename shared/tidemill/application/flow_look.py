@@ -24,7 +24,6 @@ from tidemill.domain.states import State
 from tidemill.domain.whole_cancels import is_cancelled
 
 _AT_ONCE: Final = 8
-_READ_AT_ONCE: Final = 100
 #: After so many groups that were busy, a look tries no further group: the time is for all else that it has to do. At
 #: eight tries a second, these take eight seconds.
 _MOST_BUSY: Final = 64
@@ -111,8 +110,7 @@ class FlowLook:
     def documents(self, flow: Job) -> NodeDocuments:
         """All of them, as they are now."""
         documents = NodeDocuments(flow, self._parts)
-        for some in in_parts(range(len(documents.nodes.graph)), _READ_AT_ONCE):
-            documents.read(some)
+        documents.read(range(len(documents.nodes.graph)))
         return documents
 
     def _redrive(self, documents: NodeDocuments, in_time: InTime, busy: Busy) -> bool:
@@ -217,8 +215,7 @@ class FlowLook:
         pending = [
             number for number in range(len(documents.nodes.graph)) if documents.resolution(number) is Resolution.PENDING
         ]
-        for some in in_parts(pending, _READ_AT_ONCE):
-            documents.read(some, again=True)
+        documents.read(pending, again=True)
         return any(documents.resolution(number) is not Resolution.PENDING for number in pending)
 
     def _behind(self, documents: NodeDocuments, waiting: Sequence[int]) -> list[int]:

@@ -1,7 +1,7 @@
 """The documents of the nodes of one flow: reads them, starts their jobs, and marks those that do not start."""
 
 import itertools
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -21,6 +21,7 @@ from tidemill.names import Lane
 
 Value = TypeVar("Value")
 
+_READ_AT_ONCE: Final = 100
 #: How often a flow is asked to look while others add nodes.
 _TRIES: Final = 20
 
@@ -90,6 +91,10 @@ class NodeDocuments:
         self._left -= len(wanted)
         if self._left < 0:
             raise TooLargeError
+        for some in in_parts(list(wanted), _READ_AT_ONCE):
+            self._read({job_id: wanted[job_id] for job_id in some})
+
+    def _read(self, wanted: Mapping[str, int]) -> None:
         unreadable: set[str] = set()
         found = self._parts.flows.get_many(
             [(self.flow.tenant, job_id) for job_id in wanted],
@@ -99,6 +104,9 @@ class NodeDocuments:
         for job_id, number in wanted.items():
             self._documents[number] = _without_contents(jobs[job_id]) if job_id in jobs else None
             (self._unreadable.add if job_id in unreadable else self._unreadable.discard)(number)
+
+    def has_read(self, number: int) -> bool:
+        return number in self._documents
 
     def document(self, number: int) -> Job | None:
         """As it was read last. None for one that does not exist, or that only a newer version can read."""
@@ -213,8 +221,9 @@ def _ended(job: Job, mark: Mark | None, *, now: datetime) -> Job:
 
 
 def waits_for(documents: NodeDocuments, number: int, *, most: int) -> Sequence[str]:
-    """The first parents of the node that have not ended."""
+    """The first parents of the node that have not ended, of those that were read."""
     names = documents.nodes.graph.names
     parents = documents.nodes.graph.parents[number]
-    pending = (each.number for each in parents if documents.resolution(each.number) is Resolution.PENDING)
+    read = (each.number for each in parents if documents.has_read(each.number))
+    pending = (number for number in read if documents.resolution(number) is Resolution.PENDING)
     return [names[parent] for parent, _ in zip(pending, range(most), strict=False)]

@@ -1,7 +1,9 @@
 """A flow as its owner and operators read it: JSON, and Mermaid."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final
 
 from tidemill.application.flow_nodes import NodeDocuments, waits_for
@@ -12,6 +14,8 @@ from tidemill.domain.whole_cancels import cancelled_at
 
 #: The parents that a node is shown to wait for.
 _MOST_SHOWN: Final = 5
+#: The most nodes of one page.
+MOST_ON_PAGE: Final = 1_000
 #: The nodes of one page, as JSON. The answer is a JSON string in the one of Lambda, whose 6 MiB its quotes take twice.
 LARGEST_PAGE_BYTES: Final = 4 * 1024 * 1024
 _ARROWS: Final[Mapping[str, str]] = {"fail": "-->", "skip": "-. skip .->", "continue": "-. continue .->"}
@@ -32,25 +36,47 @@ def flow_view(flow: Job, nodes: int) -> dict[str, Any]:
 
 
 def graph_view(documents: NodeDocuments) -> dict[str, Any]:
-    """With the nodes, each with what has become of it, in the order in which they were given."""
-    nodes = [_node(documents, number) for number in range(len(documents.nodes.graph))]
-    counts: dict[str, int] = {}
-    for node in nodes:
-        counts[node["state"]] = counts.get(node["state"], 0) + 1
-    shown = flow_view(documents.flow, len(nodes))
-    return shown | {"counts": dict(sorted(counts.items())), "nodes": nodes}
+    """With all nodes, each with what has become of it, in the order in which they were given. For operators."""
+    documents.read(range(len(documents.nodes.graph)))
+    return _view(documents, [_node(documents, number) for number in range(len(documents.nodes.graph))])
 
 
-def page_of(graph: Mapping[str, Any], first: int) -> dict[str, Any]:
-    """The graph with the nodes from this number on that fit into one answer; the cursor is the number of the next."""
+def page_view(documents: NodeDocuments, first: int) -> dict[str, Any]:
+    """With the nodes from this number on that fit into one answer, and their counts; the cursor is the next number.
+
+    It reads the documents of these nodes, and of at most as many parents for which they may wait.
+    """
+    parents, size = documents.nodes.graph.parents, len(documents.nodes.graph)
+    numbers = range(first, min(first + MOST_ON_PAGE, size))
+    documents.read(numbers)
+    waiting = (number for number in numbers if documents.document(number) is None)
+    others = dict.fromkeys(each.number for number in waiting for each in parents[number])
+    documents.read(list(islice((each for each in others if not documents.has_read(each)), MOST_ON_PAGE)))
+    shown = fitting(_node(documents, number) for number in numbers)
+    following = first + len(shown)
+    return _view(documents, shown) | {"cursor": str(following) if shown and following < size else None}
+
+
+def fitting(nodes: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The first ones that fit into one answer, and one at least."""
     left = LARGEST_PAGE_BYTES
-    shown: list[Any] = []
-    for node in graph["nodes"][first:]:
+    shown: list[Mapping[str, Any]] = []
+    for node in nodes:
         left -= len(json.dumps(node, separators=(",", ":")))
         if shown and left < 0:
-            return {**graph, "nodes": shown, "cursor": str(first + len(shown))}
+            break
         shown.append(node)
-    return {**graph, "nodes": shown, "cursor": None}
+    return shown
+
+
+def counts_of(nodes: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """By state."""
+    return dict(sorted(Counter(str(node["state"]) for node in nodes).items()))
+
+
+def _view(documents: NodeDocuments, nodes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    shown = flow_view(documents.flow, len(documents.nodes.graph))
+    return shown | {"counts": counts_of(nodes), "nodes": nodes}
 
 
 def _node(documents: NodeDocuments, number: int) -> dict[str, Any]:

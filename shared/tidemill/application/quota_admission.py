@@ -12,8 +12,10 @@ from datetime import datetime, timedelta
 from typing import Final, Protocol
 
 from tidemill.application.configuration import CurrentConfiguration
+from tidemill.application.flow_graphs import node_count
 from tidemill.application.ports import Clock
 from tidemill.domain.errors import QuotaExceededError, StoreUnavailableError
+from tidemill.domain.flows import is_flow
 from tidemill.domain.job import Job
 from tidemill.domain.quotas import Period, Quota, over
 
@@ -52,8 +54,8 @@ class QuotaCounter:
         self._lock = threading.Lock()
         self._known: dict[str, _Count] = {}
 
-    def count(self, tenant: str, quota: Quota, *, now: datetime) -> None:
-        """Count one submission. Raises `QuotaExceededError`."""
+    def count(self, tenant: str, quota: Quota, *, now: datetime, jobs: int = 1) -> None:
+        """Count one submission, of so many jobs. Raises `QuotaExceededError` if the quota is used up before it."""
         period = quota.period_of(now)
         with self._lock:
             count = self._known.get(tenant)
@@ -68,7 +70,7 @@ class QuotaCounter:
                     known=count.shared + count.own,
                     retry_after=max(period.ends - now, _SHORTEST_RETRY_AFTER),
                 )
-            count.own += 1
+            count.own += jobs
             if count.own >= quota.share and (count.add_after is None or count.add_after <= now):
                 self._add(tenant, count, now)
 
@@ -86,6 +88,11 @@ class QuotaCounter:
             self._known = {tenant: count for tenant, count in self._known.items() if count.period.ends > now}
 
 
+def _jobs(job: Job) -> int:
+    """A flow is as many as it has nodes, each of which is a job that no quota counts when it starts."""
+    return node_count(job.payload or "") if is_flow(job) else 1
+
+
 def refuse_over_quota(
     configuration: CurrentConfiguration, counter: QuotaCounter, clock: Clock, *, exempt: str | None = None
 ) -> Callable[[Job], Job]:
@@ -99,7 +106,7 @@ def refuse_over_quota(
             return job
         now = clock()
         if quota := configuration().quota_of(job.tenant, now=now):
-            counter.count(job.tenant, quota, now=now)
+            counter.count(job.tenant, quota, now=now, jobs=_jobs(job))
         return job
 
     return admit

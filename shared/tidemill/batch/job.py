@@ -110,7 +110,7 @@ def run_batch(opened: OpenedBatch, run: Run) -> WaitFor | Continue | Done | Give
     if dead or not look.at_rest(waited.sealed_at):
         members.record(batch, look, last=False)
         members.redrive(batch, dead, until=run.deadline - _RESERVE)
-        after = pause(batch, closed, now=look.at)
+        after = pause(batch, closed, live=look.live, now=look.at)
         return Continue(waited.model_dump(mode="json"), after=after)
     members.record(batch, look, last=True)
     return _ended(opened, look, waited)
@@ -126,7 +126,7 @@ def _cancelled(members: "BatchMembers", batch: Job, look: Look, waited: Waited, 
     # The time may be too short for all, so begin with those that were not reached before.
     unasked = (job for job in unfinished if not (job.run_ends or is_cancelling(job)))
     members.cancel(batch, unasked, until=run.deadline - _RESERVE)
-    return Continue(waited.model_dump(mode="json"), after=pause_of_cancelled(batch, now=look.at))
+    return Continue(waited.model_dump(mode="json"), after=pause_of_cancelled(batch, jobs=look.live, now=look.at))
 
 
 def _ended(opened: OpenedBatch, look: Look, waited: Waited) -> Done | BatchFailed:

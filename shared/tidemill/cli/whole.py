@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
+from tidemill.application.flow_view import counts_of
 from tidemill.cli.any_tenant import read
 from tidemill.cli.api_call import call
 from tidemill.cli.errors import CommandError
@@ -20,7 +21,8 @@ def own(installation: Installation, collection: str, job_id: str, *, change: str
     # Only a large flow has more pages.
     while cursor := found.get("cursor"):
         more, _ = call(installation.api, "GET", f"{path}?cursor={cursor}")
-        found = more | {"nodes": [*found["nodes"], *more["nodes"]]}
+        nodes = [*found["nodes"], *more["nodes"]]
+        found = more | {"nodes": nodes, "counts": counts_of(nodes)}
     return {name: value for name, value in found.items() if name != "cursor"}
 
 

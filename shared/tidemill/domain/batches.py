@@ -44,6 +44,8 @@ _TRUSTED_AFTER: Final = timedelta(minutes=1)
 _RECORDED_WITHIN: Final = timedelta(minutes=20)
 _SHORTEST_PAUSE: Final = timedelta(seconds=2)
 _LONGEST_PAUSE: Final = timedelta(minutes=15)
+#: For each job that has not ended, which each look reads. Above 1,800 of them, this is longer.
+_PAUSE_OF_JOB: Final = timedelta(milliseconds=500)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +206,7 @@ def to_redrive(batch: Job, jobs: Iterable[Job], *, now: datetime) -> list[Job]:
     return [job for job in dead if job.was_dead_at(asked)]
 
 
-def pause(batch: Job, closed: datetime, *, now: datetime) -> timedelta:
+def pause(batch: Job, closed: datetime, *, live: int, now: datetime) -> timedelta:
     """The time between two looks: it grows with the time since the close, or since a redrive."""
     since = max([closed, *(redrive.at for redrive in batch.redrives)])
-    return pause_after(now - since, shortest=_SHORTEST_PAUSE, longest=_LONGEST_PAUSE)
+    return pause_after(now - since, shortest=_SHORTEST_PAUSE, longest=_LONGEST_PAUSE, costs=live * _PAUSE_OF_JOB)

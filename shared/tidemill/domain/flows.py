@@ -42,6 +42,10 @@ LOOK: Final = "look"
 #: Between two looks of a flow that nothing asked to look. The shortest is above the longest delay of a lane.
 _SHORTEST_PAUSE: Final = timedelta(minutes=16)
 _LONGEST_PAUSE: Final = timedelta(hours=1)
+#: For each node, which each look reads: so a flow of any size that waits for 90 days reads some 1.4 million documents.
+#: Above 600 nodes, this is longer than the longest pause.
+_PAUSE_OF_NODE: Final = timedelta(seconds=6)
+_BUSY_PAUSE_OF_NODE: Final = timedelta(milliseconds=60)
 #: While others keep the groups of nodes busy. At the longest pause, the hops are enough for the longest flow.
 _SHORTEST_BUSY_PAUSE: Final = timedelta(seconds=5)
 _LONGEST_BUSY_PAUSE: Final = timedelta(minutes=2)
@@ -183,10 +187,11 @@ def began_at(flow: Job) -> datetime:
     return max([flow.created_at, *(redrive.at for redrive in flow.redrives)])
 
 
-def pause(flow: Job, *, now: datetime, busy: bool = False) -> timedelta:
+def pause(flow: Job, *, nodes: int, now: datetime, busy: bool = False) -> timedelta:
     """Until the next look that nothing asks for: it grows with the age of the flow, or with that of a redrive.
 
     `busy`: others keep the groups of some nodes busy.
     """
     shortest, longest = (_SHORTEST_BUSY_PAUSE, _LONGEST_BUSY_PAUSE) if busy else (_SHORTEST_PAUSE, _LONGEST_PAUSE)
-    return pause_after(now - began_at(flow), shortest=shortest, longest=longest)
+    costs = nodes * (_BUSY_PAUSE_OF_NODE if busy else _PAUSE_OF_NODE)
+    return pause_after(now - began_at(flow), shortest=shortest, longest=longest, costs=costs)

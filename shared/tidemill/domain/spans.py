@@ -22,6 +22,11 @@ def is_within(span: timedelta, *, since: datetime, now: datetime) -> bool:
     return timedelta(0) <= now - since < span
 
 
-def pause_after(passed: timedelta, *, shortest: timedelta, longest: timedelta) -> timedelta:
-    """Between two looks at others that have not ended: it grows with the time that has passed."""
-    return min(max(passed / _PAUSE_SHARE, shortest), longest)
+def pause_after(
+    passed: timedelta, *, shortest: timedelta, longest: timedelta, costs: timedelta = timedelta(0)
+) -> timedelta:
+    """Between two looks at others that have not ended: it grows with the time that has passed.
+
+    `costs`: of a look at so many others that it is worth a longer pause than `longest`, that pause.
+    """
+    return min(max(passed / _PAUSE_SHARE, shortest), max(longest, costs))

@@ -11,7 +11,7 @@ from typing import Any, Final
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
 from tidemill import composition, flow_composition, query_composition
-from tidemill.application.flow_view import graph_view, page_of
+from tidemill.application.flow_view import page_view
 from tidemill.application.job_view import summary
 from tidemill.domain.batches import is_batch
 from tidemill.dynamodb.listing import Page
@@ -65,7 +65,7 @@ def _app() -> APIGatewayHttpResolver:
     def flow(job_id: str) -> Response[str]:
         owner, first = tenant(app.current_event), read_first_node(app.current_event.query_string_parameters)
         found = require_flow(composition.control().find(owner, job_id))
-        return json_response(HTTPStatus.OK, page_of(graph_view(flow_composition.flow_look().documents(found)), first))
+        return json_response(HTTPStatus.OK, page_view(flow_composition.node_documents(found), first))
 
     @app.get("/openapi.json")
     def description() -> Response[str]:

@@ -56,7 +56,8 @@ def run_flow(_flow: StartedFlow | None, run: Run) -> WaitFor | Continue | Done |
     ends_at = clock.now() + (run.deadline - clock.now()) * _SHARE
     looked = look(flow, lambda: clock.now() < ends_at)
     if is_cancelled(flow):
-        return Cancelled() if looked.final else Continue(None, after=pause_of_cancelled(flow, now=clock.now()))
+        after = pause_of_cancelled(flow, jobs=len(looked.resolutions), now=clock.now())
+        return Cancelled() if looked.final else Continue(None, after=after)
     # While nodes are added, others write the flow, too. Then the next look shows the progress.
     with suppress(TransactionConflictError):
         run.checkpoint(done=looked.ended, total=len(looked.resolutions))
@@ -67,7 +68,7 @@ def run_flow(_flow: StartedFlow | None, run: Run) -> WaitFor | Continue | Done |
     if looked.again or run.attempt > 1:
         # A wait gives back one attempt, and this all of them: a long flow must not use them up.
         return Continue(None)
-    return WaitFor(LOOK, timeout=pause(flow, now=clock.now(), busy=looked.busy))
+    return WaitFor(LOOK, timeout=pause(flow, nodes=len(looked.resolutions), now=clock.now(), busy=looked.busy))
 
 
 # Ten flows of one batch, parsed at once, would take the memory of their worker.

@@ -17,6 +17,7 @@ from tidemill.names import BATCH_PACKAGE, Env
 @pytest.fixture(autouse=True)
 def _batches(behind: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(whole_cancels, "_LONGEST_PAUSE", timedelta(0))
+    monkeypatch.setattr(whole_cancels, "_PAUSE_OF_JOB", timedelta(0))
     monkeypatch.setenv(Env.JOB_PACKAGES, f"tests.support.jobs,{BATCH_PACKAGE}")
     forget()
 

@@ -282,7 +282,7 @@ def test_a_node_that_is_marked_though_it_had_to_wait_at_first_is_at_rest() -> No
     flows.look_at_all()
     flows.end("b", State.DEAD)
     # After the cursor of `c` has moved to it.
-    flows.at_read = 3
+    flows.at_read = 2
 
     looked = flows.look_at_all()
 

@@ -340,7 +340,7 @@ def test_the_first_parents_that_have_not_ended_are_named() -> None:
     flows.look_at_all()
     flows.end("a")
     documents = documents_of(flows)
-
+    documents.read(range(4))
     assert waits_for(documents, 3, most=5) == ["b", "c"]
     assert waits_for(documents, 3, most=1) == ["b"]
     assert waits_for(documents, 0, most=5) == []

@@ -1,16 +1,29 @@
 """A flow as its owner reads it: JSON, and a flowchart."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from tests.support.builders import NOW, SECOND
 from tests.support.in_memory_flows import FLOW_ID, InMemoryFlows, nodes
+from tidemill.application import flow_view as flow_views
 from tidemill.application.flow_nodes import NodeDocuments
-from tidemill.application.flow_view import LARGEST_PAGE_BYTES, flow_view, graph_view, mermaid, page_of
+from tidemill.application.flow_view import (
+    LARGEST_PAGE_BYTES,
+    MOST_ON_PAGE,
+    counts_of,
+    fitting,
+    flow_view,
+    graph_view,
+    mermaid,
+    page_view,
+)
 from tidemill.application.job_ids import node_job_id
-from tidemill.domain.flows import MOST_EDGES, MOST_NODES
+from tidemill.domain.flows import MOST_EDGES
+from tidemill.domain.job import Job
 from tidemill.domain.signals import Signal
 from tidemill.domain.states import State
 from tidemill.names import LARGEST_EVENT_BYTES
@@ -120,33 +133,80 @@ def test_a_node_that_has_started_waits_for_no_parent_that_is_redriven() -> None:
     assert [(node["state"], node["waits_for"]) for node in shown] == [("queued", []), ("queued", [])]
 
 
-def test_the_largest_flow_comes_in_pages_that_fit_into_an_answer_of_lambda() -> None:
+def test_the_widest_page_fits_into_an_answer_of_lambda() -> None:
     name = "n" * 64
-    edges = [{"node": name, "on_failure": "continue"}] * (MOST_EDGES // MOST_NODES)
+    edges = [{"node": name, "on_failure": "continue"}] * (MOST_EDGES // MOST_ON_PAGE)
     node = {"name": name, "type": "t" * 100, "state": "pending", "job_id": None, "after": edges}
-    flow = {"counts": {"pending": MOST_NODES}, "nodes": [node | {"waits_for": [name] * 5}] * MOST_NODES}
 
-    pages = [page_of(flow, 0)]
-    while cursor := pages[-1]["cursor"]:
-        pages.append(page_of(flow, int(cursor)))
+    shown = fitting([node | {"waits_for": [name] * 5}] * MOST_ON_PAGE)
 
-    assert [each for page in pages for each in page["nodes"]] == flow["nodes"]
-    assert {page["counts"]["pending"] for page in pages} == {MOST_NODES}
-    answers = [len(json.dumps({"body": json.dumps(page)})) for page in pages]
-    assert max(answers) < LARGEST_EVENT_BYTES < sum(answers)
+    assert 0 < len(shown) < MOST_ON_PAGE
+    assert len(json.dumps({"body": json.dumps({"nodes": shown})})) < LARGEST_EVENT_BYTES
 
 
 def test_a_node_that_fills_a_page_alone_is_shown() -> None:
     wide = {"name": "wide", "after": ["n" * 64] * 100_000}
-
-    assert page_of({"nodes": [wide, wide]}, 1) == {"nodes": [wide], "cursor": None}
-    assert page_of({"nodes": [wide, wide]}, 0) == {"nodes": [wide], "cursor": "1"}
-    assert page_of({"nodes": [wide]}, 7) == {"nodes": [], "cursor": None}
+    assert fitting([wide, wide]) == [wide]
 
 
-@pytest.mark.parametrize(("more", "cursor"), [(0, None), (1, "1")])
-def test_a_page_holds_the_nodes_that_fit_into_it(more: int, cursor: str | None) -> None:
+@pytest.mark.parametrize(("more", "shown"), [(0, 2), (1, 1)])
+def test_a_page_holds_the_nodes_that_fit_into_it(more: int, shown: int) -> None:
     first = {"name": "n" * (LARGEST_PAGE_BYTES // 2 - len('{"name":""}'))}
     second = {"name": first["name"] + "n" * more}
 
-    assert page_of({"nodes": [first, second]}, 0)["cursor"] == cursor
+    assert len(fitting([first, second])) == shown
+
+
+class Read(InMemoryFlows):
+    """Notes which documents are read."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.read: list[str] = []
+
+    def get_many(self, keys: Sequence[tuple[str, str]], **options: Any) -> list[Job]:
+        self.read += [job_id for _, job_id in keys]
+        return super().get_many(keys, **options)
+
+
+def pages_of(flows: Read, first: int = 0) -> list[dict[str, Any]]:
+    pages = [page_view(NodeDocuments(flows.flow, flows.parts), first)]
+    while cursor := pages[-1]["cursor"]:
+        pages.append(page_view(NodeDocuments(flows.flow, flows.parts), int(cursor)))
+    return pages
+
+
+def test_a_page_reads_the_documents_of_the_nodes_that_it_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flow_views, "MOST_ON_PAGE", 10)
+    names = [f"n{number}" for number in range(35)]
+    flows = Read(nodes(**{name: [] for name in names}))
+    whole = graph_view(NodeDocuments(flows.flow, flows.parts))
+    flows.read.clear()
+
+    pages = pages_of(flows)
+
+    assert [len(page["nodes"]) for page in pages] == [10, 10, 10, 5]
+    assert [node for page in pages for node in page["nodes"]] == whole["nodes"]
+    assert [(page["size"], page["counts"]) for page in pages] == [(35, {"pending": 10})] * 3 + [(35, {"pending": 5})]
+    assert len(flows.read) == len(set(flows.read)) == 35, "each document once, for all pages"
+    flows.read.clear()
+    assert pages_of(flows, first=35)[0]["nodes"] == pages_of(flows, first=99_999)[0]["nodes"] == []
+    assert flows.read == [], "nothing is read beyond the end"
+
+
+def test_a_page_reads_as_many_parents_of_its_nodes_as_it_may_show_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flow_views, "MOST_ON_PAGE", 3)
+    parents = [f"n{number}" for number in range(7)]
+    flows = Read(nodes(**{name: [] for name in parents}, last=parents))
+    flows.look_at_all()
+    flows.end("n0")
+    flows.read.clear()
+
+    (page,) = pages_of(flows, first=7)
+
+    assert page["nodes"][0]["waits_for"] == ["n1", "n2"], "of the three that were read, one has ended"
+    assert len(flows.read) == 4
+
+
+def test_counts_of_nodes_are_by_state() -> None:
+    assert counts_of([{"state": "b"}, {"state": "a"}, {"state": "b"}]) == {"a": 1, "b": 2}

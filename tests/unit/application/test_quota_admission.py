@@ -1,5 +1,6 @@
 """What execution environments accept of a tenant with a quota, when each counts by itself."""
 
+import json
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +16,8 @@ from tests.support.configurations import configured, overridden
 from tidemill.application.quota_admission import QuotaCounter, refuse_over_quota
 from tidemill.domain.errors import QuotaExceededError, StoreUnavailableError
 from tidemill.domain.quotas import Period, Quota
+from tidemill.domain.setting import Setting
+from tidemill.names import FLOW_TYPE
 
 MINUTE = timedelta(minutes=1)
 QUOTA = Quota(count=100, period=MINUTE)
@@ -159,3 +162,19 @@ def test_a_tenant_without_a_quota_costs_nothing() -> None:
         admit(a_job())
 
     assert counts.writes == 0
+
+
+def test_a_flow_counts_as_many_jobs_as_it_has_nodes() -> None:
+    counts = Counts()
+    setting = Setting(name="quotas.default", value={"count": 100, "period_seconds": 60}, at=NOW, by="ada", reason="")
+    configuration: Any = configured(setting)
+    admit = refuse_over_quota(lambda: configuration, QuotaCounter(counts), lambda: NOW)
+    flow = a_job(type=FLOW_TYPE, payload=json.dumps({"nodes": [{"name": str(each)} for each in range(90)]}))
+
+    admit(flow)
+    assert counts.counts.total() == 90
+    admit(flow)  # it may exceed what is left, so that a flow above the whole quota can start
+    with pytest.raises(QuotaExceededError):
+        admit(flow)
+    with pytest.raises(QuotaExceededError):
+        admit(a_job())

@@ -261,8 +261,13 @@ def test_a_member_that_dies_again_before_the_time_of_a_fast_clock_is_redriven_on
 def test_a_batch_looks_again_after_a_quarter_of_the_time_since_its_close_or_its_last_redrive(
     since: timedelta, expected: timedelta
 ) -> None:
-    assert pause(batch_with(), NOW, now=NOW + since) == expected
+    assert pause(batch_with(), NOW, live=1_800, now=NOW + since) == expected
     redriven = batch_with(redrives=(redrive_at(NOW - MINUTE), redrive_at(NOW)))
-    assert pause(redriven, NOW - timedelta(hours=5), now=NOW + since) == expected
+    assert pause(redriven, NOW - timedelta(hours=5), live=1, now=NOW + since) == expected
     early = batch_with(redrives=(redrive_at(NOW - timedelta(hours=5)),))
-    assert pause(early, NOW, now=NOW + since) == expected
+    assert pause(early, NOW, live=1, now=NOW + since) == expected
+
+
+def test_a_batch_with_many_jobs_that_have_not_ended_looks_less_often() -> None:
+    day = timedelta(days=1)
+    assert pause(batch_with(), NOW, live=10_000, now=NOW + day) == 5_000 * SECOND

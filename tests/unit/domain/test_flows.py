@@ -13,6 +13,8 @@ from tidemill.domain.flow_cursor import ALL_ENDED, Cursor
 from tidemill.domain.flow_graph import LAST
 from tidemill.domain.flow_place import FlowPlace, Mark
 from tidemill.domain.flows import (
+    LONGEST_FLOW,
+    MOST_NODES,
     Edge,
     Node,
     NodeVerdict,
@@ -108,14 +110,28 @@ def test_a_flow_that_has_ended_or_was_cancelled_starts_no_node() -> None:
 @pytest.mark.parametrize(("age", "minutes"), [(0, 16), (64, 16), (120, 30), (600, 60)])
 def test_looks_become_rarer_with_the_age_of_the_flow_and_more_frequent_with_a_redrive(age: int, minutes: int) -> None:
     now = NOW + timedelta(minutes=age)
-    assert pause(a_job(), now=now) == timedelta(minutes=minutes)
+    assert pause(a_job(), nodes=600, now=now) == timedelta(minutes=minutes)
     redriven = a_job(redrives=(Redrive(token="t", at=now, by="owner"),))
-    assert pause(redriven, now=now) == timedelta(minutes=16)
+    assert pause(redriven, nodes=600, now=now) == timedelta(minutes=16)
 
 
 @pytest.mark.parametrize(("age", "seconds"), [(0, 5), (40, 10), (3600, 120)])
 def test_looks_at_busy_nodes_are_more_frequent_than_others(age: int, seconds: int) -> None:
-    assert pause(a_job(), now=NOW + timedelta(seconds=age), busy=True) == timedelta(seconds=seconds)
+    assert pause(a_job(), nodes=2_000, now=NOW + timedelta(seconds=age), busy=True) == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize("nodes", [1, 600, 601, 3_000, MOST_NODES])
+def test_what_a_flow_reads_while_it_waits_does_not_grow_with_its_nodes(nodes: int) -> None:
+    now, read = NOW, 0
+    while now - NOW <= LONGEST_FLOW:
+        read += nodes
+        now += pause(a_job(), nodes=nodes, now=now)
+    assert read <= 1_600_000, "as the guide says"
+    assert nodes < 600 or read > 1_000_000
+
+
+def test_a_large_flow_that_is_busy_looks_less_often() -> None:
+    assert pause(a_job(), nodes=MOST_NODES, now=NOW + timedelta(days=1), busy=True) == timedelta(minutes=10)
 
 
 @pytest.mark.parametrize("name", ["a", "A.b-c_d:1", "0", "x" * 64])

@@ -26,7 +26,8 @@ HOUR = timedelta(hours=1)
 def test_a_quarter_of_the_time_since_the_cancel_passes_between_two_looks(since: timedelta, pause: timedelta) -> None:
     whole = a_job(signals=(Signal(name=CANCELLED, at=NOW, data="true"),))
 
-    assert pause_of_cancelled(whole, now=NOW + since) == pause
+    assert pause_of_cancelled(whole, jobs=1_800, now=NOW + since) == pause
+    assert pause_of_cancelled(whole, jobs=10_000, now=NOW + 24 * HOUR) == 5_000 * SECOND
 
 
 def test_only_the_signal_of_that_name_cancels() -> None:

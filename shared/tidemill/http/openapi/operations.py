@@ -219,8 +219,8 @@ _START_FLOW: Final[Operation] = {
 _GET_FLOW: Final[Operation] = {
     "operationId": "getFlow",
     "summary": "Show the graph of a flow",
-    "description": "With what has become of each node. Only a flow with megabytes of names and edges has several "
-    "pages; the last one has a null `cursor`. Each has the counts of all nodes.",
+    "description": "With what has become of each node. A flow of more than 1,000 nodes, or with megabytes of names and "
+    "edges, has several pages; the last one has a null `cursor`. Each has the counts of its own nodes.",
     "parameters": [
         _JOB_ID,
         _parameter("cursor", {"type": "string", "pattern": f"^{NODE_CURSOR}$"}, "The cursor of the previous page."),

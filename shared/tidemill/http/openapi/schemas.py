@@ -253,7 +253,7 @@ _FLOW: Final[Schema] = {
 }
 
 _GRAPH: Final[Schema] = {
-    "counts": {"type": "object", "additionalProperties": _COUNT, "description": "The nodes by state."},
+    "counts": {"type": "object", "additionalProperties": _COUNT, "description": "The nodes of this page, by state."},
     "nodes": _list_of(
         _object(
             {
