@@ -10,7 +10,6 @@ from tidemill.domain.adaptive_limit import Adaptive
 from tidemill.domain.downstream_errors import ErrorClass
 from tidemill.domain.effects import Add, TransactWrite
 from tidemill.domain.errors import (
-    BatchCallError,
     BatchHandlerError,
     BatchOutcomesError,
     BreakerOpenError,
@@ -47,7 +46,6 @@ __all__ = [
     "EXPORTS_PREFIX",
     "Adaptive",
     "Add",
-    "BatchCallError",
     "BatchHandlerError",
     "BatchOutcomesError",
     "Breaker",

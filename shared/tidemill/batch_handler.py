@@ -22,8 +22,8 @@ def require_batch(batch: object, *, max_attempts: int, limit: Limit | None) -> N
         raise DeclarationError(f"batch is {batch!r}; it must be from 1 to {MOST_JOBS}")
     if max_attempts < LEAST_ATTEMPTS:
         raise DeclarationError(
-            f"batch needs max_attempts of at least {LEAST_ATTEMPTS}, and it is {max_attempts}: when a call fails, each "
-            "of its jobs runs alone in its next attempt, so that one payload ends no other job"
+            f"batch needs max_attempts of at least {LEAST_ATTEMPTS}, and it is {max_attempts}: a call that kills "
+            "its worker costs each of its jobs an attempt, and one payload must end no other job"
         )
     if limit and limit.adaptive:
         raise DeclarationError(

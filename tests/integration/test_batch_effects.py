@@ -18,6 +18,7 @@ from tidemill import (
     Done,
     Run,
 )
+from tidemill.domain.holds import HoldCause
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import key
 
@@ -117,7 +118,7 @@ def test_a_settle_whose_answer_is_lost_takes_effect_once(mill: Mill, calls: Batc
     assert _counted(mill) == (BATCH, sum(range(BATCH)))
 
 
-def test_a_call_that_takes_too_long_fails_each_job_and_ends_the_process(
+def test_a_call_that_takes_too_long_costs_no_job_an_attempt_and_ends_the_process(
     mill: Mill, unhurried: None, calls: BatchScript, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = threading.Event()
@@ -139,7 +140,7 @@ def test_a_call_that_takes_too_long_fails_each_job_and_ends_the_process(
         mill.work(event)
 
     jobs = jobs_of(mill, job_ids)
-    assert {(job.state, job.errors[0].error_class) for job in jobs} == {(State.RETRYING, "JobTimeoutError")}
+    assert {(job.state, job.attempt, job.hold_cause) for job in jobs} == {(State.QUEUED, 0, HoldCause.CALL)}
     before = [mill.table.item(job) for job in jobs]
     gate.set()
     assert ended.wait(PATIENCE_SECONDS)

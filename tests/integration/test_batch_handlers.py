@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.batch_calls import BATCH, TYPE, a_batch, each, jobs_of
+from tests.support.batch_calls import BATCH, TYPE, a_batch, each, jobs_of, run_held
 from tests.support.deployed_functions import TENANT, Mill
 from tests.support.jobs.batched import BatchScript
 from tests.support.jobs.scripted import Anything
@@ -27,6 +27,7 @@ from tidemill import (
     composition,
 )
 from tidemill.application import joint_calls
+from tidemill.domain.holds import HoldCause
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import key
 
@@ -70,7 +71,8 @@ def test_jobs_of_two_tenants_share_no_call_so_that_neither_sees_what_the_other_r
 
     mill.work(mill.receive())
 
-    assert sorted(calls.calls)[:2] == [[41111, 41112], [52222, 52223]]
+    assert not [call for call in calls.calls if min(call) < 50_000 < max(call)]
+    assert sorted(call for call in calls.calls if len(call) > 1) == [[41111, 41112], [52222, 52223]]
     printed = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "the cards" in line]
     for tenant, job_ids, card in ((TENANT, own, "5222"), ("another", foreign, "4111")):
         documents = [composition.store().get(tenant, job_id) for job_id in job_ids]
@@ -114,52 +116,94 @@ def test_each_outcome_settles_its_own_job(mill: Mill, calls: BatchScript) -> Non
     assert (jobs[4].errors[0].error_class, jobs[4].errors[0].message) == ("ValueError", "no such thing")
 
 
-def test_a_handler_that_raises_fails_each_job_once_and_each_runs_alone_next(mill: Mill, calls: BatchScript) -> None:
+def _failing(*numbers: int) -> Callable[[list[Anything], list[Run]], list[int]]:
     def handler(payloads: list[Anything], _runs: list[Run]) -> list[int]:
-        if any(payload.n == 4 for payload in payloads):
-            raise PermanentJobError("poison")
+        if bad := [payload.n for payload in payloads if payload.n in numbers]:
+            raise PermanentJobError(f"poison {bad}")
         return [payload.n for payload in payloads]
 
-    calls.handler = handler
+    return handler
+
+
+def test_a_payload_on_which_the_handler_raises_costs_the_others_no_attempt(
+    mill: Mill, calls: BatchScript, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calls.handler = _failing(4)
+    job_ids, event = a_batch(mill)
+
+    assert mill.work(event) == []
+
+    jobs = jobs_of(mill, job_ids)
+    poison = jobs.pop(4)
+    assert (poison.state, poison.attempt, poison.errors[-1].message) == (State.DEAD, 1, "poison [4]")
+    assert {(job.state, job.attempt, job.errors) for job in jobs} == {(State.SUCCEEDED, 1, ())}
+    # The call of all, and two for each halving at most.
+    assert len(calls.calls) <= 9
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    failed = [line for line in lines if line["message"] == "batch handler failed"]
+    assert [(line["tenant"], line["jobs"]) for line in failed[:1]] == [(TENANT, BATCH)]
+    assert all("PermanentJobError: poison [4]" in line["exception"] for line in failed)
+
+
+def test_a_handler_that_fails_for_each_job_is_called_a_few_times_and_then_for_each_job_alone(
+    mill: Mill, calls: BatchScript
+) -> None:
+    calls.handler = _failing(*range(BATCH))
     job_ids, event = a_batch(mill)
 
     mill.work(event)
 
-    jobs = jobs_of(mill, job_ids)
-    assert {(job.state, job.attempt) for job in jobs} == {(State.RETRYING, 1)}
-    said = "PermanentJobError: poison; the handler had 10 jobs, and each runs alone next"
-    assert {(job.errors[0].error_class, job.errors[0].message) for job in jobs} == {("BatchCallError", said)}
-    assert all('raise PermanentJobError("poison")' in job.errors[0].traceback for job in jobs)
+    assert len(calls.calls) == 6
+    alone = sum(len(call) == 1 for call in calls.calls)
+    held = [job for job in jobs_of(mill, job_ids) if not job.state.terminal]
+    assert len(held) == BATCH - alone
+    assert {(job.state, job.attempt, job.errors, job.hold_cause) for job in held} == {
+        (State.QUEUED, 0, (), HoldCause.CALL)
+    }
 
-    mill.run()
+    run_held(mill, job_ids)
 
-    assert sorted(calls.calls[1:]) == [[number] for number in range(BATCH)]
-    jobs = jobs_of(mill, job_ids)
-    poison = jobs.pop(4)
-    assert (poison.state, poison.errors[-1].message) == (State.DEAD, "poison")
-    assert {(job.state, job.attempt) for job in jobs} == {(State.SUCCEEDED, 2)}
+    assert {len(call) for call in calls.calls[6:]} == {1}
+    assert {(job.state, job.attempt, len(job.errors)) for job in jobs_of(mill, job_ids)} == {(State.DEAD, 1, 1)}
+
+
+def test_a_call_that_asks_for_time_gets_it_and_costs_no_attempt(mill: Mill, calls: BatchScript) -> None:
+    def handler(_payloads: list[Anything], _runs: list[Run]) -> None:
+        raise RetryAfter(300)
+
+    calls.handler = handler
+    job_ids, event = a_batch(mill, 3)
+    now = mill.now()
+
+    mill.work(event)
+
+    assert len(calls.calls) == 1
+    for job in jobs_of(mill, job_ids):
+        assert (job.attempt, job.hold_cause, job.errors) == (0, HoldCause.CALL, ())
+        assert job.due
+        assert job.due >= now + timedelta(seconds=300)
 
 
 @pytest.mark.parametrize(
     ("returned", "said"),
     [
-        ([1], "a batch handler must return one outcome for each job; it returned 1 for 3 jobs"),
-        ([1] * 4, "a batch handler must return one outcome for each job; it returned 4 for 3 jobs"),
+        ([], "a batch handler must return one outcome for each job; it returned 0 for 1 jobs"),
+        ([1] * 4, "a batch handler must return one outcome for each job; it returned 4 for 1 jobs"),
         (None, "a batch handler must return a list with one outcome for each job; it returned NoneType"),
         ("abc", "a batch handler must return a list with one outcome for each job; it returned str"),
         ({0: 1, 1: 2, 2: 3}, "a batch handler must return a list with one outcome for each job; it returned dict"),
     ],
 )
-def test_wrong_outcomes_fail_each_job_of_the_call(mill: Mill, calls: BatchScript, returned: Any, said: str) -> None:
+def test_wrong_outcomes_fail_each_job_by_itself(mill: Mill, calls: BatchScript, returned: Any, said: str) -> None:
     calls.handler = lambda _payloads, _runs: returned
     job_ids, event = a_batch(mill, 3)
 
     mill.work(event)
+    run_held(mill, job_ids)
 
-    jobs = jobs_of(mill, job_ids)
-    assert {(job.state, job.attempt) for job in jobs} == {(State.RETRYING, 1)}
-    assert {job.errors[0].error_class for job in jobs} == {"BatchCallError"}
-    assert all(said in job.errors[0].message for job in jobs)
+    for job in jobs_of(mill, job_ids):
+        assert (job.state, job.attempt) in {(State.RETRYING, 1), (State.RETRYING, 2)}
+        assert {(error.error_class, error.message) for error in job.errors} == {("BatchOutcomesError", said)}
 
 
 @pytest.mark.parametrize("error", [StoreUnavailableError("no response"), TransactionConflictError("busy")])

@@ -1,6 +1,7 @@
 """Jobs of a batch handler that one worker gets, and the script of their handler."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any, Final
 
 import pytest
@@ -12,6 +13,8 @@ from tests.support.patience import PATIENCE_SECONDS
 from tidemill import Run
 from tidemill.application import joint_calls
 from tidemill.domain.job import Job
+from tidemill.domain.job_message import reference_to
+from tidemill.sqs import messages
 
 BATCH: Final = 10
 TYPE: Final = "test.batched"
@@ -30,6 +33,13 @@ def a_batch(mill: Mill, size: int = BATCH, *, job_type: str = TYPE) -> tuple[lis
     job_ids = [mill.accepted({"n": number}, job_type=job_type) for number in range(size)]
     mill.publish()
     return job_ids, mill.receive()
+
+
+def run_held(mill: Mill, job_ids: list[str]) -> None:
+    """Let the time of their holds pass, and run those that go on."""
+    mill.late += timedelta(minutes=1)
+    going_on = [job for job in jobs_of(mill, job_ids) if not job.state.terminal]
+    mill.work(mill.event(*(messages.encode(reference_to(job)) for job in going_on)))
 
 
 def each(outcome: Callable[[Anything, Run], Any]) -> Callable[[list[Anything], list[Run]], list[Any]]:

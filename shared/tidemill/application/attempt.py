@@ -19,7 +19,7 @@ from tidemill.application.run import observe_nothing
 from tidemill.application.settle import Settler
 from tidemill.application.skipped_work import SkippedWork
 from tidemill.application.steps import Steps
-from tidemill.domain.claim_verdict import ClaimVerdict, judge, put_back_time
+from tidemill.domain.claim_verdict import ClaimVerdict, judge, put_back_for, put_back_time
 from tidemill.domain.dead_letters import DeadLetterAction, dead_letter_action
 from tidemill.domain.error_groups import OUTAGE, as_failure, decisive
 from tidemill.domain.error_text import text_of
@@ -35,7 +35,6 @@ from tidemill.domain.errors import (
     WriteRefusedError,
 )
 from tidemill.domain.history import version_of
-from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import Job
 from tidemill.domain.job_message import DeadLetter, Reference, reference_of
 from tidemill.domain.outcomes import Failed, Outcome, Parked
@@ -43,24 +42,6 @@ from tidemill.domain.return_values import WORK_NOT_DONE
 
 #: The lease ends this much after the invocation, since clocks differ.
 CLOCK_SKEW_MARGIN: Final = timedelta(seconds=2)
-#: When the store does not respond, the message is put back for a random time below a ceiling. The ceiling grows by a
-#: quarter with each receive, so that the message comes back within half of the time that the outage has lasted: it may
-#: be over. Because of the last ceiling, an outage of hours does not use up the receives that the lane allows.
-FIRST_PUT_BACK_SECONDS: Final = 2.0
-PUT_BACK_GROWTH: Final = 1.25
-LONGEST_PUT_BACK_SECONDS: Final = 900.0
-#: When the store does not respond to a claimed job, it is held for a random time below the first number. The ceiling
-#: doubles with each hold up to the second, so that the jobs of a throttled limit do not keep it throttled.
-FIRST_OUTAGE_HOLD_SECONDS: Final = 60.0
-LONGEST_OUTAGE_HOLD_SECONDS: Final = 900.0
-#: After so many holds in a row the job fails: an error that occurs every time is not an outage.
-MOST_HOLDS_OF_AN_OUTAGE: Final = 20
-
-
-def put_back_for(receives: int, *, draw: float) -> timedelta:
-    """How long the store is left alone by a message that was received so often. `draw` is from 0 to 1."""
-    ceiling_seconds = FIRST_PUT_BACK_SECONDS * PUT_BACK_GROWTH ** min(receives - 1, 60)
-    return timedelta(seconds=1 + min(ceiling_seconds, LONGEST_PUT_BACK_SECONDS) * draw)
 
 
 class Attempt:
@@ -105,6 +86,8 @@ class Attempt:
         self._expired = False
         #: Set while the handler is called.
         self._in_handler = False
+        #: Set before the first call that others share: nothing says that its error or its time is that of this job.
+        self._shared = False
 
     @property
     def reference(self) -> Reference:
@@ -169,11 +152,9 @@ class Attempt:
         try:
             return self._pass_gates_then_run(job)
         except OUTAGE:
-            if (holds := job.held_by(HoldCause.OUTAGE)) >= MOST_HOLDS_OF_AN_OUTAGE:
-                raise
-            # An outage is not the job's failure, nor is a transaction of others. So it costs no attempt.
-            ceiling_seconds = min(FIRST_OUTAGE_HOLD_SECONDS * 2.0**holds, LONGEST_OUTAGE_HOLD_SECONDS)
-            return self._context.held_below(ceiling_seconds, HoldCause.OUTAGE)
+            if held := self._gates.held_for_outage(job):
+                return held
+            raise
         except Exception:
             raise
         except BaseException as exit_:
@@ -208,6 +189,10 @@ class Attempt:
             return gates.parked_for_breaker(job, error.name)
         except StrayBesideError:
             return gates.held_for_stray()
+        except (BatchCallError, JobTimeoutError) as failed:
+            if not self._shared:
+                raise
+            return gates.held_apart(failed)
 
     def finish(self, outcome: Outcome) -> None:
         """Settle, unless the attempt has ended, and release the slot. Raises `StoreUnavailableError`.
@@ -242,7 +227,7 @@ class Attempt:
                 self._end_locked(Report(ending=Ending.NOT_STARTED, put_back_until=self._context.clock()))
                 return
         # The handler may still run, in its thread. Its slot is released there.
-        timed_out = self._timed_out(JobTimeoutError(f"it took longer than {self._time_allowed()}"))
+        timed_out = self._timed_out(JobTimeoutError(self._too_slow()))
         self._gates.ended_with(timed_out)
         self._settle(timed_out)
 
@@ -251,7 +236,7 @@ class Attempt:
         if self._in_handler and (name := self._gates.record_call_result(error)):
             with contextlib.suppress(StoreUnavailableError):
                 return self._gates.parked_for_breaker(self._claimed(), name)
-        return Failed.because(error)
+        return self._gates.held_apart(error) if self._shared else Failed.because(error)
 
     def unavailable(self, error: Exception) -> None:
         """The store did not respond: put the message back until the lease ends. No-op if the attempt has ended.
@@ -323,12 +308,28 @@ class Attempt:
             mark_skipped=skipped.skip,
             observe=measured.observed if measured else observe_nothing,
         )
+
+        def share() -> None:
+            self._shared = True
+
+        def leave() -> None:
+            self._in_handler = False
+            skipped.forget()
+
         if measured:
             measured.begin()
         token = CURRENT_USE.set(self._gates.breaker_use)
         try:
             value = self._participant.call(
-                Called(job=job, job_type=job_type, payload=self._gates.payload, run=run, begin=self._begin_handler)
+                Called(
+                    job=job,
+                    job_type=job_type,
+                    payload=self._gates.payload,
+                    run=run,
+                    begin=self._begin_handler,
+                    share=share,
+                    leave=leave,
+                )
             )
         except Exception as error:
             of_the_call = error.error if isinstance(error, BatchCallError) else error
@@ -360,20 +361,14 @@ class Attempt:
     def _require_under_way(self) -> None:
         """Raises `JobTimeoutError` for a handler that goes on after the end of its run."""
         if self.has_ended():
-            raise JobTimeoutError(f"it took longer than {self._time_allowed()}, and has been settled as failed")
+            raise JobTimeoutError(f"{self._too_slow()}, and has been settled as failed")
+
+    def _too_slow(self) -> str:
+        return f"it took longer than {self._gates.time_allowed(self._claimed(), self._lane_timeout)}"
 
     def _written(self, job: Job) -> None:
         with self._lock:
             self._job = job
-
-    def _time_allowed(self) -> str:
-        """How long a run may take, and which setting says so."""
-        lane_timeout, type_timeout = self._lane_timeout, self._gates.type_timeout
-        if type_timeout and (lane_timeout is None or type_timeout < lane_timeout):
-            return f"the {type_timeout.total_seconds():g} s that `timeout_seconds` of {self._claimed().type} allows"
-        if lane_timeout:
-            return f"the {lane_timeout.total_seconds():g} s that lane {self._claimed().lane} allows"
-        return "its worker had time"
 
     def _claim_refused(self, current: Job | None, now: datetime) -> Report:
         if (

@@ -17,11 +17,14 @@ from tidemill.application.measured_run import MeasuredRun
 from tidemill.application.ports import Entered, LimitSlot
 from tidemill.application.superseding import LONGEST_HOLD
 from tidemill.domain.adaptive_limit import ConcurrencyChange
+from tidemill.domain.error_groups import decisive
 from tidemill.domain.error_text import error_text
 from tidemill.domain.errors import (
+    BatchCallError,
     InvalidPayloadError,
     JobTimeoutError,
     NewerSchemaError,
+    RetryAfter,
     StrayBesideError,
     TidemillError,
     TransactionConflictError,
@@ -48,6 +51,12 @@ MOST_HOLDS_OF_A_VERSION: Final = 20
 #: row the job runs beside others.
 MOST_HOLDS_OF_A_SUSPECT: Final = 5
 LONGEST_SUSPECT_HOLD_SECONDS: Final = 3.0
+#: When the store does not respond to a claimed job, it is held for a random time below the first number. The ceiling
+#: doubles with each hold up to the second, so that the jobs of a throttled limit do not keep it throttled.
+FIRST_OUTAGE_HOLD_SECONDS: Final = 60.0
+LONGEST_OUTAGE_HOLD_SECONDS: Final = 900.0
+#: After so many holds in a row the job fails: an error that occurs every time is not an outage.
+MOST_HOLDS_OF_AN_OUTAGE: Final = 20
 #: Another version of the code may know a type that this one does not, and may allow it the most that any type may have.
 UNKNOWN_TYPE_POLICY: Final = RetryPolicy(max_attempts=LARGEST_MAX_ATTEMPTS, max_hops=LARGEST_MAX_HOPS)
 
@@ -164,6 +173,14 @@ class Gates:
             self.deadline = min(self.deadline, self._context.clock() + job_type.timeout)
             self._hooks.deadline_moved()
 
+    def time_allowed(self, job: Job, lane_timeout: timedelta | None) -> str:
+        """How long a run may take, and which setting says so."""
+        if self.type_timeout and (lane_timeout is None or self.type_timeout < lane_timeout):
+            return f"the {self.type_timeout.total_seconds():g} s that `timeout_seconds` of {job.type} allows"
+        if lane_timeout:
+            return f"the {lane_timeout.total_seconds():g} s that lane {job.lane} allows"
+        return "its worker had time"
+
     def payload_fits(self, job: Job) -> Outcome | None:
         if not self.known_type().reads_payload:
             return None
@@ -223,6 +240,22 @@ class Gates:
     def held_for_stray(self) -> Outcome:
         """A process with a stray thread is slow and about to end. The job runs in another."""
         return self._context.held_below(LONGEST_SUSPECT_HOLD_SECONDS, HoldCause.STRAY)
+
+    def held_for_outage(self, job: Job) -> Outcome | None:
+        """An outage is not the job's failure, nor is a transaction of others. None after `MOST_HOLDS_OF_AN_OUTAGE`."""
+        if (holds := job.held_by(HoldCause.OUTAGE)) >= MOST_HOLDS_OF_AN_OUTAGE:
+            return None
+        ceiling_seconds = min(FIRST_OUTAGE_HOLD_SECONDS * 2.0**holds, LONGEST_OUTAGE_HOLD_SECONDS)
+        return self._context.held_below(ceiling_seconds, HoldCause.OUTAGE)
+
+    def held_apart(self, error: Exception) -> Outcome:
+        """A call of this job and others failed, which costs it no attempt. Its next run is alone, and counts."""
+        meant = decisive(error.error) if isinstance(error, BatchCallError) else error
+        if isinstance(meant, RetryAfter):
+            held = Held(until=self._context.clock() + meant.delay, cause=HoldCause.CALL)
+        else:
+            held = self._context.held_below(self.policy.backoff_seconds, HoldCause.CALL)
+        return replace(held, error=f"{type(error).__name__}: {error}")
 
     def ended_with(self, outcome: Outcome) -> None:
         """For an adaptive limit. The first outcome counts: a run that timed out may still return something."""

@@ -19,6 +19,7 @@ _HOLDS: Final[Mapping[HoldCause | None, str]] = {
     HoldCause.TYPE: "its worker could not load its type, because a job file was broken",
     HoldCause.BREAKER: "the breaker of its downstream was open",
     HoldCause.UNDO: "the job that it supersedes still ran, or its undo had not succeeded",
+    HoldCause.CALL: "a call of its batch handler failed for several jobs, so it must run alone",
     HoldCause.VERSION: "its worker does not know its type, or refuses its payload; during a deployment this passes",
     None: "another version of the code held it",
 }

@@ -3,7 +3,8 @@
 They are of one type and one tenant, so that no error, line or effect of a call can bring a text to another tenant.
 
 Each job keeps its own claim, gates, outcome and settle. Threads wait for each other at two points only: before the
-handler, and before the writes of those that succeeded.
+handler, and before the writes of those that succeeded. The jobs of a failed call are halved, until the one that fails
+is alone.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -15,6 +16,7 @@ from typing import Any, Final, Protocol
 
 from tidemill.application.attempt_context import AttemptContext
 from tidemill.application.combiner import Combiner
+from tidemill.application.failed_call import FailedCall, Halving
 from tidemill.application.handler_call import call_handler
 from tidemill.application.job_types import JobType
 from tidemill.application.ports import SettleJointly, Settling
@@ -23,6 +25,7 @@ from tidemill.application.settle import SETTLE_PAUSE_SECONDS, SETTLE_TRIES, Sett
 from tidemill.domain.error_groups import OUTAGE, decisive
 from tidemill.domain.errors import (
     BatchCallError,
+    BreakerOpenError,
     JobTimeoutError,
     StoreUnavailableError,
     StrayBesideError,
@@ -54,6 +57,9 @@ class Called:
     run: Run
     #: Called just before the handler. Raises `JobTimeoutError` if the time of the job is up, and `StrayBesideError`.
     begin: Callable[[], None]
+    #: Called before a call that others share, and after one that has failed, if another may follow.
+    share: Callable[[], None] = lambda: None
+    leave: Callable[[], None] = lambda: None
 
     @property
     def may_share(self) -> bool:
@@ -64,7 +70,10 @@ class Participant(Protocol):
     """One attempt, as the others of its batch of messages know it: it takes part in their calls and settles."""
 
     def call(self, called: Called) -> Any:
-        """What the handler returned for this job. Raises what it raised, and what `Called.begin` raises."""
+        """What the handler returned for this job. Raises what it raised for it alone, and what `Called.begin` raises.
+
+        Raises `BatchCallError` after a call of several jobs that says nothing of this one: it must run alone next.
+        """
 
     def settle(self, job: Job, settlement: Settlement, *, now: datetime, alone: Settle) -> Sequence[Job]:
         """As `alone`, which is `AttemptStore.settle`. The first settle after a call may go with those of the others."""
@@ -99,6 +108,11 @@ class _Returned:
     value: Any = None
     error: Exception | None = None
     settles: "Combiner[Settling, TidemillError | None] | None" = None
+    #: Its next call, with half of the jobs of this one, which has failed.
+    half: "Combiner[_Ready, _Returned] | None" = None
+
+
+_Ready = tuple["JointParticipant", Called]
 
 
 class JointCalls:
@@ -116,39 +130,43 @@ class JointCalls:
         self._context = context
         self._scope = scope
         self.participants = [JointParticipant(self) for _ in range(participants)]
-        self.calls: Combiner[tuple[JointParticipant, Called], _Returned] = Combiner(
+        self.calls: Combiner[_Ready, _Returned] = Combiner(
             self._call,
             expected=self.participants,
             longest_wait_seconds=longest_wait_seconds or LONGEST_WAIT_FOR_CLAIMS_SECONDS,
             batch_of=_batch_of,
         )
 
-    def _call(self, batch: Sequence[tuple["JointParticipant", Called]]) -> list[_Returned]:
-        """Call the handler once, with those that may still begin."""
-        answers: dict[JointParticipant, _Returned] = {}
-        ready: list[tuple[JointParticipant, Called]] = []
-        for participant, called in batch:
-            try:
-                called.begin()
-                ready.append((participant, called))
-            except (JobTimeoutError, StrayBesideError) as refused:
-                answers[participant] = _Returned(error=refused)
-        if ready:
-            answers |= self._returned(ready)
-        return [answers[participant] for participant, _ in batch]
+    def _call(self, batch: Sequence[_Ready], after: FailedCall | None = None) -> list[_Returned]:
+        """Call the handler once, with those that may still begin. `after` is the call that they have failed in."""
+        with after.halving.turn if after else nullcontext():
+            answers: dict[JointParticipant, _Returned] = {}
+            ready: list[_Ready] = []
+            for participant, called in batch:
+                try:
+                    if after:
+                        after.require_use_of_another(by=called.run.deadline, now=self._context.clock())
+                    if len(batch) > 1:
+                        called.share()
+                    called.begin()
+                    ready.append((participant, called))
+                except (JobTimeoutError, StrayBesideError, BatchCallError) as refused:
+                    answers[participant] = _Returned(error=refused)
+            if ready:
+                answers |= self._returned(ready, after.halving if after else Halving(len(ready)))
+            return [answers[participant] for participant, _ in batch]
 
-    def _returned(self, ready: Sequence[tuple["JointParticipant", Called]]) -> dict["JointParticipant", _Returned]:
+    def _returned(self, ready: Sequence[_Ready], halving: Halving) -> dict["JointParticipant", _Returned]:
         participants, calleds = [participant for participant, _ in ready], [called for _, called in ready]
+        began, failure = self._context.clock(), None
         try:
-            if len(calleds) > 1:
-                with self._scope([called.job for called in calleds]):
-                    outcomes = _outcomes(calleds)
-            else:
+            with self._scope([called.job for called in calleds]) if len(calleds) > 1 else nullcontext():
                 outcomes = _outcomes(calleds)
         except Exception as error:  # noqa: BLE001 - as of any handler
-            return {
-                participant: _Returned(error=_error_of_one(error, len(participants))) for participant in participants
-            }
+            failure = error
+        halving.ended(failure, self._context.clock() - began)
+        if failure:
+            return self._failed(ready, failure, halving)
         settle_jointly, settles = self._context.settle_jointly, None
         if settle_jointly and len(participants) > 1:
             settles = Combiner(
@@ -161,6 +179,28 @@ class JointCalls:
             participant: _Returned(value=outcome, settles=settles)
             for participant, outcome in zip(participants, outcomes, strict=True)
         }
+
+    def _failed(
+        self, ready: Sequence[_Ready], error: Exception, halving: Halving
+    ) -> dict["JointParticipant", _Returned]:
+        """Each job of a failed call has another one with half of them, unless the error is about one job or none."""
+        jobs = len(ready)
+        if jobs == 1 or isinstance(meant := decisive(error), (BreakerOpenError, *OUTAGE)):
+            return {participant: _Returned(error=error if jobs == 1 else _own(meant)) for participant, _ in ready}
+        failed = FailedCall(error, jobs, halving)
+        if not failed.another_helps:
+            return {participant: _Returned(error=failed.error_of_one()) for participant, _ in ready}
+        returned: dict[JointParticipant, _Returned] = {}
+        for half in (ready[: jobs // 2], ready[jobs // 2 :]):
+            participants = [participant for participant, _ in half]
+            calls: Combiner[_Ready, _Returned] = Combiner(
+                partial(self._call, after=failed),
+                expected=participants,
+                longest_wait_seconds=LONGEST_WAIT_FOR_CLAIMS_SECONDS,
+                batch_of=_batch_of,
+            )
+            returned |= {participant: _Returned(half=calls) for participant in participants}
+        return returned
 
     def _settle(self, jointly: SettleJointly, settlings: Sequence[Settling]) -> list[TidemillError | None]:
         """Settle them in few transactions. What other transactions or an outage stop is tried again, as a settle is."""
@@ -188,6 +228,9 @@ class JointParticipant:
             self.leave_call()
             return _called_alone(called)
         returned = self._calls.calls.combine((self, called), by=self)
+        while returned.half:
+            called.leave()
+            returned = returned.half.combine((self, called), by=self)
         self._settles = returned.settles
         if returned.error:
             raise returned.error
@@ -212,17 +255,12 @@ class JointParticipant:
             self._settles.leave(self)
 
 
-def _error_of_one(error: Exception, jobs: int) -> Exception:
-    """The error with which one job of a failed call ends its attempt."""
-    if jobs == 1:
-        return error
-    if isinstance(outage := decisive(error), OUTAGE):
-        # No job's failure, so it costs no attempt.
-        return StoreUnavailableError(str(outage))
-    return BatchCallError(error, jobs)
+def _own(error: BaseException) -> Exception:
+    """For one job of a call that ends for all of its jobs: no two threads raise the same exception."""
+    return BreakerOpenError(error.name) if isinstance(error, BreakerOpenError) else StoreUnavailableError(str(error))
 
 
-def _batch_of(ready: tuple[JointParticipant, Called]) -> tuple[Hashable, int]:
+def _batch_of(ready: _Ready) -> tuple[Hashable, int]:
     called = ready[1]
     return (called.job_type.name, called.job.tenant), called.job_type.batch or 1
 

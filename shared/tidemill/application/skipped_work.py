@@ -25,6 +25,10 @@ class SkippedWork:
         made_up_by = self._backfill[name]
         self._marks[name] = Skipped(name=name, type=made_up_by, retention=self._retention(made_up_by))
 
+    def forget(self) -> None:
+        """A call of the handler has failed, and another one follows."""
+        self._marks.clear()
+
     def _retention(self, name: str) -> timedelta | None:
         """None also while the file of the type is broken: its job is a detail of a success."""
         try:

@@ -6,7 +6,6 @@ from typing import Final
 
 from tidemill.domain.error_groups import decisive
 from tidemill.domain.error_text import class_name, leaves, storable, text_of
-from tidemill.domain.errors import BatchCallError
 
 #: Module and qualified name of the function that calls the handler. The frames up to it are those of the engine.
 _CALLER: Final = ("tidemill.application.handler_call", "call_handler")
@@ -27,14 +26,12 @@ def handler_traceback(error: BaseException, *, longest: int) -> str:
 
     What does not fit is left out in this order: the end of a message that takes more than half of the text; the causes,
     the most distant one first; the frames, the outermost one first, but that of the handler last: it is the one that
-    its author can change. An exception that no handler raised shows its innermost frames. The error of a failed call of
-    a batch handler shows the one that the handler raised. A group shows the error that decides, last; then, while there
-    is room, itself before it, and others of its errors in between. Replaces lone surrogates, which neither a log nor
-    the store takes.
+    its author can change. An exception that no handler raised shows its innermost frames. A group shows the error that
+    decides, last; then, while there is room, itself before it, and others of its errors in between. Replaces lone
+    surrogates, which neither a log nor the store takes.
     """
     try:
-        raised = error.error if isinstance(error, BatchCallError) else error
-        return _of_group(raised, longest) if isinstance(raised, BaseExceptionGroup) else _of_chain(raised, longest)
+        return _of_group(error, longest) if isinstance(error, BaseExceptionGroup) else _of_chain(error, longest)
     except BaseException:  # noqa: BLE001 - the class of the exception defines its attributes, and they may raise
         return f"{class_name(error)}: its traceback could not be read"[:longest]
 

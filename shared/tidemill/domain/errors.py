@@ -128,7 +128,10 @@ class BatchOutcomesError(BatchHandlerError):
 
 
 class BatchCallError(BatchHandlerError):
-    """A batch handler raised `error`, so that none of the jobs of its call has an outcome. Each runs alone next."""
+    """A batch handler raised `error` for several jobs, and nothing says which of them it is about.
+
+    It costs them no attempt. Each runs alone next.
+    """
 
     def __init__(self, error: Exception, jobs: int) -> None:
         super().__init__(f"{error_text(error)}; the handler had {jobs} jobs, and each runs alone next")

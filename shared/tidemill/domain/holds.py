@@ -25,11 +25,13 @@ class HoldCause(StrEnum):
     VERSION = "version"
     #: It supersedes a job that still ran, or whose undo had not succeeded.
     UNDO = "undo"
+    #: A call of its batch handler failed for several jobs, and nothing says which of them it is about.
+    CALL = "call"
 
 
 #: A job may be held so often by one of these. Their counts go on when another cause holds the job in between: else two
-#: causes that take turns would hold it for ever.
-BOUNDED: Final = frozenset({HoldCause.SUSPECT, HoldCause.OUTAGE, HoldCause.VERSION})
+#: causes that take turns would hold it for ever. After one hold for a call, the job runs alone.
+BOUNDED: Final = frozenset({HoldCause.SUSPECT, HoldCause.OUTAGE, HoldCause.VERSION, HoldCause.CALL})
 
 
 def known_cause(name: str) -> HoldCause | None:

@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from tidemill.domain.errors import BatchOutcomesError
+from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import Job
 from tidemill.domain.retry import RetryPolicy
 
@@ -15,10 +16,15 @@ LEAST_ATTEMPTS: Final = 2
 def may_share_a_call(job: Job, policy: RetryPolicy) -> bool:
     """`job` as claimed. Only a first attempt shares a call, and only if another attempt is left after it.
 
-    If the call fails, each of its jobs has lost this attempt and runs alone from then on. So a payload on which the
-    handler fails costs the others one attempt at most, and ends no other job. A suspect has had an attempt before.
+    A job that has failed alone would fail the others too, and a call that kills its worker costs each job an attempt.
+    A job whose shared call failed without a verdict on it was held: it has lost no attempt, and its next run is alone.
     """
-    return job.attempt == 1 and policy.max_attempts >= LEAST_ATTEMPTS
+    return job.attempt == 1 and policy.max_attempts >= LEAST_ATTEMPTS and not job.held_by(HoldCause.CALL)
+
+
+def calls_one_job_fails(jobs: int) -> int:
+    """How many calls one bad job fails at most, if the jobs of each failed call are halved: from all jobs to itself."""
+    return (jobs - 1).bit_length() + 1
 
 
 def outcomes_of(returned: Any, count: int) -> list[Any]:

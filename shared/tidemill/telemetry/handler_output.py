@@ -13,11 +13,13 @@ from typing import Final, TextIO, cast
 
 from tidemill.application.handler_context import HandlerContext
 from tidemill.application.run_log import RUN_LOGGER
+from tidemill.application.traceback_text import handler_traceback
 from tidemill.domain.job import Job
 from tidemill.telemetry.handler_stream import HANDLER_FIELDS, HandlerStream
 from tidemill.telemetry.job_fields import job_fields
 from tidemill.telemetry.line_output import LineOutput
 from tidemill.telemetry.outcome_log import logger
+from tidemill.telemetry.run_lines import LARGEST_TRACEBACK_BYTES
 from tidemill.telemetry.tracing import tracing
 
 #: Those of standard output and of standard error, once they are installed.
@@ -47,17 +49,24 @@ def _end_lines(fields: Mapping[str, object]) -> None:
 def joint_scope(jobs: Sequence[Job], *, request_id: str) -> Iterator[None]:
     """`JointScope`: what is logged inside belongs to no single job, so it gets the fields that all of them have.
 
-    A line of `Run.log` has the fields of its own job.
+    A line of `Run.log` has the fields of its own job. The error of a call has a line of its own.
     """
     first = jobs[0]
     own = {"tenant": first.tenant, "job_type": first.type, "lane": first.lane}
     fields = own | {"jobs": len(jobs), "request_id": request_id}
     token = HANDLER_FIELDS.set(fields)
+    failure: dict[str, object] = {}
     try:
         yield
+    except Exception as error:
+        text = handler_traceback(error, longest=LARGEST_TRACEBACK_BYTES)
+        failure = {"exception_name": type(error).__name__, "exception": text}
+        raise
     finally:
         HANDLER_FIELDS.reset(token)
         _end_lines(fields)
+        if failure:
+            logger().warning("batch handler failed", extra=fields | failure)
 
 
 def install() -> None:

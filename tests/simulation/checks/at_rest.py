@@ -45,7 +45,6 @@ _EXPLAINED: Final = frozenset(
             "MissingInput",
             "StepsChangedError",
             "BatchFailed",
-            "BatchCallError",
             "BatchOutcomesError",
         ),
         *("Crashed", "DeadlinePassed", "JobTimeoutError", "LeaseLostError", "TooManyHops"),

@@ -56,6 +56,7 @@ _HOLD_WORDS: Final = {
     "type": "could not load its type",
     "breaker": "breaker of its downstream",
     "undo": "its undo had not succeeded",
+    "call": "failed for several jobs",
 }
 
 

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from tests.simulation.checks.joint_calls import runs_of
 from tests.simulation.checks.table_watch import watch_jobs
 from tests.simulation.checks.violation import Item, capped, number_of, require, run_ended, text_of
 from tests.simulation.jobs.flow_types import NODE
@@ -19,6 +20,7 @@ _CEILINGS_MS: Final = {
     "suspect": (3_000, 3_000),
     "stray": (3_000, 3_000),
     "undo": (1_000, 300_000),
+    "call": (2_000, 2_000),
 }
 
 
@@ -49,6 +51,7 @@ class HoldWaitChecks:
             "undo": "supersedes" in after,
             "suspect": number_of(before, "open_runs") > 1,
             "stray": any(by == process for _, by, _ in world.expired_runs),
+            "call": any(run.jobs_of_call > 1 for run in runs_of(world, key, before)),
         }
         require(happened[cause], "a hold has its cause", f"held by {cause}", key)
 

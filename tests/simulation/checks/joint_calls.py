@@ -1,11 +1,21 @@
 """Checks of batch handlers: each job of a call has its own outcome and effect, and costs its neighbours little."""
 
 import json
-from collections import Counter
+from itertools import pairwise
 from typing import Final
 
 from tests.simulation.checks.table_watch import watch_jobs
-from tests.simulation.checks.violation import Item, errors_of, number_of, require, run_ended, state_of, text_of
+from tests.simulation.checks.violation import (
+    Item,
+    errors_of,
+    holds_by_cause,
+    number_of,
+    require,
+    run_ended,
+    state_of,
+    text_of,
+)
+from tests.simulation.jobs.handler_runs import HandlerRun
 from tests.simulation.world.code_versions import job_type
 from tests.simulation.world.world import World
 from tidemill.domain.states import State
@@ -17,9 +27,18 @@ _OWN: Final = "a job of a call has its own outcome"
 _SUMMED: Final = "the sum of the effects is that of the successes"
 _SMALL: Final = "a call has no more jobs than its type allows"
 _ALONE: Final = "only first attempts share a call"
-_CHEAP: Final = "a failed call costs a job one attempt"
-#: Or the job is cancelled, as it was asked.
-_GOES_ON: Final = frozenset({State.RETRYING, State.SCHEDULED, State.CANCELLED})
+_CHEAP: Final = "a failed call costs a job no attempt"
+_APART: Final = "a job that a failed call held back runs alone"
+_HALVED: Final = "the jobs of a failed call go on in halves"
+_PAYS: Final = "a job has no error of another job of its call"
+#: What the handler raises for a plan, or what its outcomes lack.
+_RAISED: Final = frozenset({"BrokenError", "PermanentJobError", "BatchOutcomesError"})
+
+
+def runs_of(world: World, key: str, before: Item) -> list[HandlerRun]:
+    """The calls of the handler in the run that holds the job, in their order."""
+    held = (text_of(before, "owner"), number_of(before, "attempt"), key)
+    return [run for run in world.runs if (run.owner, run.attempt, run.key) == held]
 
 
 class JointCallChecks:
@@ -29,16 +48,10 @@ class JointCallChecks:
         self._world = world
         #: What the successes have added.
         self._effects = 0
-        #: The failed calls of each job in its present life.
-        self._failed: Counter[str] = Counter()
         watch_jobs(world, changed=[self._run_ended])
 
     def _run_ended(self, key: str, before: Item, after: Item) -> None:
-        if text_of(after, "type") not in BATCHED:
-            return
-        if len(after.get("redrives", {"L": []})["L"]) > len(before.get("redrives", {"L": []})["L"]):
-            self._failed.pop(key, None)
-        if not run_ended(before, after):
+        if text_of(after, "type") not in BATCHED or not run_ended(before, after):
             return
         attempt, state = number_of(before, "attempt"), state_of(after)
         if state is State.SUCCEEDED:
@@ -46,20 +59,24 @@ class JointCallChecks:
             self._effects += 2 if result.get("tallies") else 1
             own = {"id": key.rpartition("#")[2], "attempt": attempt}
             require(own.items() <= result.items(), _OWN, f"the result is {result}, not {own}", key)
-        failed = any(
-            run.call_failed
-            and run.jobs_of_call > 1
-            and run.owner == text_of(before, "owner")
-            and run.attempt == attempt
-            for run in self._world.runs
-            if run.key == key
-        )
-        require(not failed or state in _GOES_ON, _CHEAP, f"{state} after a failed call", key)
-        errors = errors_of(after)
-        if errors and errors != errors_of(before) and text_of(errors[-1], "error_class") == "BatchCallError":
-            self._failed[key] += 1
-            last = state is not State.DEAD and attempt == 1 and self._failed[key] == 1
-            require(last, _CHEAP, f"{state} after {self._failed[key]} failed calls, in attempt {attempt}", key)
+        calls = runs_of(self._world, key, before)
+        sizes = [call.jobs_of_call for call in calls]
+        # A call that is under way has taken too long.
+        unclear = sizes and sizes[-1] > 1 and (calls[-1].call_failed or calls[-1].ended_ms is None)
+        # Or the job is cancelled, as it was asked.
+        given_back = number_of(after, "attempt") == attempt - 1 or state is State.CANCELLED
+        require(not unclear or given_back, _CHEAP, f"{state} after calls of {sizes} jobs", key)
+        apart = "call" in holds_by_cause(before)
+        require(not apart or not sizes or sizes == [1], _APART, f"it has calls of {sizes} jobs", key)
+        halved = all(later <= (earlier + 1) // 2 for earlier, later in pairwise(sizes))
+        require(halved, _HALVED, f"it has calls of {sizes} jobs", key)
+        self._pays_for_itself(key, after)
+
+    def _pays_for_itself(self, key: str, after: Item) -> None:
+        plan = json.loads(text_of(after, "payload") or "null")
+        if plan and not plan["fails"] and plan["key"] != "never":
+            raised = _RAISED & {text_of(error, "error_class") for error in errors_of(after)}
+            require(not raised, _PAYS, f"it has {sorted(raised)}", key)
 
     def at_end(self) -> None:
         """Raises `Violation`."""

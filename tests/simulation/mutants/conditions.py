@@ -180,7 +180,7 @@ CLAUSES: Final = (
     ),
     Mutant("a suspected job runs beside others", modules.GATES, "if job.suspect and not held_enough", "if False"),
     Mutant("types have no time of their own", modules.GATES, "        if job_type.timeout:\n", "        if False:\n"),
-    Mutant("an outage is the job's failure", modules.RUN, ">= MOST_HOLDS_OF_AN_OUTAGE:", ">= 0:"),
+    Mutant("an outage is the job's failure", modules.GATES, ">= MOST_HOLDS_OF_AN_OUTAGE:", ">= 0:"),
     Mutant(
         "a settle is put together twice",
         modules.SETTLE,

@@ -9,8 +9,8 @@ CALLED_JOINTLY: Final = (
     Mutant(
         "a later attempt shares a call",
         modules.JOINT_RULES,
-        "return job.attempt == 1 and policy.max_attempts >= LEAST_ATTEMPTS",
-        "return policy.max_attempts >= LEAST_ATTEMPTS",
+        "return job.attempt == 1 and policy.max_attempts",
+        "return policy.max_attempts",
     ),
     Mutant(
         "a call has more jobs than its type allows",
@@ -33,8 +33,38 @@ CALLED_JOINTLY: Final = (
     Mutant(
         "the error of a call is that of each job",
         modules.JOINT_CALLS,
-        "    return BatchCallError(error, jobs)\n",
-        "    return error\n",
+        "        if not failed.another_helps:\n            return {participant: _Returned(error=failed.error_of_one())",
+        "        if True:\n            return {participant: _Returned(error=error)",
+    ),
+    Mutant(
+        "jobs of several tenants share a call",
+        modules.JOINT_CALLS,
+        "return (called.job_type.name, called.job.tenant), called.job_type.batch or 1",
+        "return called.job_type.name, called.job_type.batch or 1",
+    ),
+    Mutant(
+        "a failed call costs each of its jobs an attempt",
+        modules.RUN,
+        "            if not self._shared:\n                raise\n            return gates.held_apart(failed)\n",
+        "            raise\n",
+    ),
+    Mutant(
+        "the time of a shared call is that of each job",
+        modules.RUN,
+        "return self._gates.held_apart(error) if self._shared else Failed.because(error)",
+        "return Failed.because(error)",
+    ),
+    Mutant(
+        "a job that a failed call held back shares the next one",
+        modules.JOINT_RULES,
+        " and not job.held_by(HoldCause.CALL)",
+        "",
+    ),
+    Mutant(
+        "all jobs of a failed call share the next one",
+        modules.JOINT_CALLS,
+        "for half in (ready[: jobs // 2], ready[jobs // 2 :]):",
+        "for half in (ready,):",
     ),
     Mutant(
         "a handler of many jobs logs as one of them",

@@ -11,9 +11,9 @@ import pytest
 from tests.support.builders import INVOCATION, NOW, SECOND, TENANT, a_job, a_job_type
 from tests.support.one_job import attempt_at
 from tests.support.single_job import Clock, carried_out
-from tidemill.application.attempt import put_back_for
 from tidemill.application.attempt_report import Ending, Report
 from tidemill.application.run import Run
+from tidemill.domain.claim_verdict import put_back_for
 from tidemill.domain.errors import (
     StoreUnavailableError,
     TransactionConflictError,

@@ -9,8 +9,8 @@ from tests.support.builders import a_job_type
 from tests.support.joint_batch import Batch, Handler, a_called
 from tidemill.application.joint_calls import JointParticipant, SoleParticipant
 from tidemill.domain.errors import (
-    BatchCallError,
     BatchOutcomesError,
+    BreakerOpenError,
     JobTimeoutError,
     StoreUnavailableError,
     StrayBesideError,
@@ -153,13 +153,14 @@ def test_an_outage_that_ends_a_call_costs_its_jobs_no_attempt(error: Exception, 
     assert first is not second
 
 
-def test_any_other_error_of_a_call_says_how_many_jobs_it_had() -> None:
-    handler = _raising(ValueError("poison"))
+def test_an_open_breaker_that_ends_a_call_is_that_of_each_job() -> None:
+    handler = _raising(BreakerOpenError("pay"))
     job_type = handler.type()
-    ends = Batch(3).call([a_called(job_type, n) for n in (1, 2, 3)])
 
-    assert {type(end) for end in ends} == {BatchCallError}
-    assert {str(end) for end in ends} == {str(BatchCallError(ValueError("poison"), 3))}
+    first, second = Batch(2).call([a_called(job_type, n) for n in (1, 2)])
+
+    assert (str(first), str(second)) == (str(BreakerOpenError("pay")),) * 2
+    assert (first is not second, len(handler.calls)) == (True, 1)
 
 
 @pytest.mark.parametrize("error", [ValueError("poison"), TransactionConflictError("conflict")])

@@ -7,7 +7,6 @@ import pytest
 
 from tidemill.application.handler_call import call_handler
 from tidemill.application.traceback_text import handler_traceback
-from tidemill.domain.errors import BatchCallError
 
 LONG = 100_000
 LEFT_OUT = "  [frames left out]\n"
@@ -111,11 +110,6 @@ def test_a_handler_that_runs_a_job_itself_is_shown_with_that_job() -> None:
     frames = frames_of(handler_traceback(raised_by(outer), longest=LONG))
 
     assert frames == ["outer", "call_handler", "direct"]
-
-
-def test_the_error_of_a_call_of_many_jobs_is_that_of_its_handler() -> None:
-    error = raised_by(direct)
-    assert handler_traceback(BatchCallError(error, 3), longest=LONG) == handler_traceback(error, longest=LONG)
 
 
 @pytest.mark.parametrize("given", [True, False])

@@ -6,7 +6,8 @@ import pytest
 
 from tests.support.builders import a_job
 from tidemill.domain.errors import BatchOutcomesError
-from tidemill.domain.joint_call import may_share_a_call, outcomes_of
+from tidemill.domain.holds import HoldCause
+from tidemill.domain.joint_call import calls_one_job_fails, may_share_a_call, outcomes_of
 from tidemill.domain.retry import RetryPolicy
 
 
@@ -15,6 +16,20 @@ from tidemill.domain.retry import RetryPolicy
 )
 def test_only_a_first_attempt_with_another_one_left_shares_a_call(attempt: int, most: int, *, shares: bool) -> None:
     assert may_share_a_call(a_job(attempt=attempt), RetryPolicy(max_attempts=most)) is shares
+
+
+def test_a_job_that_a_call_of_several_held_back_runs_alone_next_after_other_holds_too() -> None:
+    held = a_job(attempt=1, holds=1, hold_cause=HoldCause.CALL)
+    held_again = a_job(attempt=1, holds=1, hold_cause=HoldCause.LIMIT, other_holds=((HoldCause.CALL, 1),))
+
+    assert not may_share_a_call(held, RetryPolicy())
+    assert not may_share_a_call(held_again, RetryPolicy())
+    assert may_share_a_call(a_job(attempt=1, holds=1, hold_cause=HoldCause.LIMIT), RetryPolicy())
+
+
+@pytest.mark.parametrize(("jobs", "calls"), [(1, 1), (2, 2), (3, 3), (4, 3), (5, 4), (10, 5), (100, 8)])
+def test_one_bad_job_fails_a_call_for_each_halving(jobs: int, calls: int) -> None:
+    assert calls_one_job_fails(jobs) == calls
 
 
 @pytest.mark.parametrize("returned", [[1, None], (1, None)])
