@@ -233,7 +233,7 @@ def _submit(world: World, workload: Workload, until_ms: int) -> None:
         PlannedSubmission(workload.tenant(), workload.submission(number), now_ms + random.randint(0, within_ms))
         for number in range(workload.jobs)
     ]
-    planned += further_submissions(world)
+    planned = [one.with_canary() for one in (*planned, *further_submissions(world))]
     together = [one for one in planned if one.tenant == planned[0].tenant and not one.submission.supersedes]
     batched = together if random.random() < _BATCHED else []
     if batched:

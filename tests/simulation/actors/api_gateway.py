@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from tests.simulation.checks.canaries import require_own_texts
 from tests.simulation.checks.violation import Violation
 from tests.simulation.jobs.handler_runs import trace_context
 from tests.simulation.world.faults import Fault
@@ -69,6 +70,7 @@ def ask(
     if answer["statusCode"] == BROKEN:
         found = Violation("no request is answered with 500", f"{method} {path}: {answer['body']}", "*")
         world.scheduler.fail(found)
+    require_own_texts(world, tenant, answer["body"], "an answer")
     return Answer(answer["statusCode"], json.loads(answer["body"]))
 
 

@@ -14,8 +14,11 @@ _FAILING: Final = ("raises", "miscounts", "refused", "crashes")
 _KEYS: Final = ("", "", "", "", *_FAILING, "snoozes", "never", "chains", "tallies")
 
 
-def batched_jobs(seed: int) -> list[tuple[int, Submission]]:
-    """Milliseconds from now, and the submission. Their own chance leaves the other seeds as they are."""
+def batched_jobs(seed: int) -> list[tuple[int, int, Submission]]:
+    """Milliseconds from now, the number of the tenant, and the submission.
+
+    Their own chance leaves the other seeds as they are.
+    """
     random = Random(f"batched jobs {seed}")
     if random.random() >= _BATCHED:
         return []
@@ -23,7 +26,11 @@ def batched_jobs(seed: int) -> list[tuple[int, Submission]]:
     # In some seeds no job fails, so that all of a call settle together.
     keys = random.choice([("",), ("tallies", ""), _KEYS, _KEYS, _KEYS])
     within_ms = random.choice(_WITHIN_MS)
-    return [(random.randint(0, within_ms), _job(random, number, kind, keys)) for number in range(random.choice(_JOBS))]
+    tenants = random.choice([1, 2])
+    return [
+        (random.randint(0, within_ms), number % tenants, _job(random, number, kind, keys))
+        for number in range(random.choice(_JOBS))
+    ]
 
 
 def _job(random: Random, number: int, kind: str, keys: tuple[str, ...]) -> Submission:

@@ -11,6 +11,7 @@ from tests.simulation.actors.batched_jobs import batched_jobs
 from tests.simulation.actors.bookings import bookings
 from tests.simulation.actors.deliveries import deliveries
 from tests.simulation.actors.stepwise_jobs import rolled_back_jobs, stepwise_jobs
+from tests.simulation.checks.canaries import CANARIES
 from tests.simulation.checks.violation import has_expired, require_in_task
 from tests.simulation.jobs.odd_values import ODD_VALUES
 from tests.simulation.world.faults import Fault
@@ -21,7 +22,7 @@ from tidemill.domain.errors import TidemillError
 from tidemill.domain.submission import Submission
 from tidemill.names import Lane
 
-TENANTS: Final = ("111122223333:AROAADA", "111122223333:AROABOB")
+TENANTS: Final = tuple(CANARIES)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 #: After this time a caller repeats its submission: in two of five cases when the first job has expired.
 _REPEATS_AFTER_MS: Final = (0, 1_000, 40 * 60_000, 26 * 3_600_000, 26 * 3_600_000)
@@ -97,6 +98,13 @@ class PlannedSubmission:
     at_ms: int
     #: The job id of each answer that accepted it.
     ids: list[str] = field(default_factory=list)
+
+    def with_canary(self) -> "PlannedSubmission":
+        """With the text of its tenant, also as a tag if it may have one more."""
+        canary, submission = CANARIES[self.tenant], self.submission
+        tags = submission.tags if len(submission.tags) == len(TAGS) else (*submission.tags, canary)
+        marked = replace(submission, payload={**submission.payload, "canary": canary}, tags=tags)
+        return replace(self, submission=marked)
 
 
 class Workload:
@@ -194,8 +202,12 @@ def further_submissions(world: World) -> list[PlannedSubmission]:
             for number in range(_WAITING_JOBS)
         ]
     planned = [PlannedSubmission(TENANTS[0], one, world.scheduler.now_ms + random.randint(0, 5_000)) for one in made]
-    timed = [*bookings(world.seed), *stepwise_jobs(world.seed), *batched_jobs(world.seed)]
+    timed = [*bookings(world.seed), *stepwise_jobs(world.seed)]
     planned += [PlannedSubmission(TENANTS[0], one, world.scheduler.now_ms + at_ms) for at_ms, one in timed]
+    planned += [
+        PlannedSubmission(TENANTS[whose], one, world.scheduler.now_ms + at_ms)
+        for at_ms, whose, one in batched_jobs(world.seed)
+    ]
     planned += [
         PlannedSubmission(TENANTS[0], one, max(at_ms, world.scheduler.now_ms))
         for at_ms, one in rolled_back_jobs(world.seed, world.rollout)

@@ -10,6 +10,7 @@ from tests.simulation.checks.batches import BatchChecks
 from tests.simulation.checks.breaker_ages import BreakerAgeChecks
 from tests.simulation.checks.breakers import BreakerChecks
 from tests.simulation.checks.bursts import BurstChecks
+from tests.simulation.checks.canaries import CanaryChecks
 from tests.simulation.checks.caps import CapChecks
 from tests.simulation.checks.crashes import CrashChecks
 from tests.simulation.checks.dispatches import DispatchChecks
@@ -90,6 +91,7 @@ class Checks:
             watching(world)
         self._groups = GroupItemChecks(world)
         MessageChecks(world)
+        CanaryChecks(world)
         ReadDocumentChecks(world)
         DispatchChecks(world)
         WaitChecks(world)

@@ -86,13 +86,14 @@ class EndingChecks:
             fits = kind != "sim.effect" or result == {"attempt": int(attempt)}
             if kind in {"sim.plain", "sim.grouped"} and "payload" in after:
                 plan = json.loads(after["payload"]["S"])
-                fits = result == {"n": plan.get("count", 0), "padding": plan.get("padding", "")}
+                secret = {"canary": plan["canary"]} if "canary" in plan and kind == "sim.plain" else {}
+                fits = result == {"n": plan.get("count", 0), "padding": plan.get("padding", "")} | secret
             require(fits, check, f"the result is {str(result)[:99]}", key)
         errors = errors_of(after)
         if errors and errors != errors_of(before):
             last = errors[-1]
             said = text_of(last, "message")
-            fits = text_of(last, "error_class") != "BrokenError" or said == f"attempt {attempt}"
+            fits = text_of(last, "error_class") != "BrokenError" or said.partition(" of ")[0] == f"attempt {attempt}"
             fits = fits and (
                 kind != "sim.permanent" or text_of(last, "error_class") != "PermanentJobError" or said == "never"
             )

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any, Final
 from zlib import crc32
 
-from tests.simulation.jobs.handler_runs import BrokenError, crash_process, effect, running
+from tests.simulation.jobs.handler_runs import crash_process, effect, running
 from tests.simulation.jobs.job_types import Plan
 from tidemill import Add, Done, PermanentJobError, Run, Snooze, Submission, job_type
 
@@ -47,7 +47,8 @@ def _call(plans: list[Plan], runs: list[Run]) -> list[Any]:
             each.call_failed = bool({"raises", "miscounts"} & failing)
         if "raises" in failing:
             # As permanent as it is for one job, it ends no other.
-            raise PermanentJobError("never") if len(runs) > 1 else BrokenError(f"attempt {runs[0].attempt}")
+            said = "never " + " ".join(plan.canary for plan in plans)
+            raise PermanentJobError(said) if len(runs) > 1 else plans[0].failure(runs[0])
         sum_of_call = f"!sum {crc32(runs[0].job_id.encode()) % _SUMS}"
         outcomes = [_outcome(plan, run, sum_of_call) for plan, run in zip(plans, runs, strict=True)]
         return outcomes[1:] if "miscounts" in failing else outcomes
@@ -58,11 +59,15 @@ def _outcome(plan: Plan, run: Run, sum_of_call: str) -> Any:
     if run.attempt <= plan.fails and plan.key == "refused":
         return Done(writes=[effect(run, refused=True), adds])
     if run.attempt <= plan.fails:
-        return BrokenError(f"attempt {run.attempt}")
+        return plan.failure(run)
     if plan.key == "never":
         return PermanentJobError("never")
     if plan.key == "snoozes" and not run.hops:
         return Snooze(timedelta(seconds=20))
     following = [Submission(type="sim.effect")] if plan.key == "chains" else []
     result = {"id": run.job_id, "attempt": run.attempt, "tallies": plan.key == "tallies", "then": len(following)}
-    return Done(result=result, writes=[effect(run), adds, *([_TALLY] if result["tallies"] else [])], then=following)
+    return Done(
+        result=result | plan.secret,
+        writes=[effect(run), adds, *([_TALLY] if plan.key == "tallies" else [])],
+        then=following,
+    )

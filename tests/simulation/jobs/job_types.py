@@ -46,12 +46,22 @@ class Plan(BaseModel):
     key: str = ""
     #: Makes the payload and the result large.
     padding: str = ""
+    #: A text that no other tenant may see. Empty in a story.
+    canary: str = ""
+
+    @property
+    def secret(self) -> dict[str, str]:
+        """For its result."""
+        return {"canary": self.canary} if self.canary else {}
+
+    def failure(self, run: Run) -> BrokenError:
+        return BrokenError(f"attempt {run.attempt}{' of ' if self.canary else ''}{self.canary}")
 
 
 def take_step(plan: Plan, run: Run) -> None:
     time.sleep(plan.seconds)
     if run.attempt <= plan.fails:
-        raise BrokenError(f"attempt {run.attempt}")
+        raise plan.failure(run)
 
 
 @job_type("sim.effect", payload=Plan, max_attempts=4, backoff_cap_seconds=60)
@@ -72,7 +82,7 @@ def urgent(plan: Plan, run: Run) -> Done:
 def plain(plan: Plan, run: Run) -> Any:
     with running(run):
         take_step(plan, run)
-        return {"n": plan.count, "padding": plan.padding}
+        return {"n": plan.count, "padding": plan.padding} | plan.secret
 
 
 @job_type("sim.sheddable", payload=Plan, max_attempts=3, importance="sheddable")
