@@ -172,7 +172,8 @@ def further_submissions(world: World) -> list[PlannedSubmission]:
     random, made = Random(f"further submissions {world.seed}"), []
     if random.random() < _ODD:
         names = random.sample(sorted(ODD_VALUES), _ODD_JOBS)
-        made += [Submission(type="sim.unstorable", payload={"key": name}, key=name) for name in names]
+        odd = {"at": "2045-01-31T08:00:00Z", "marks": []}
+        made += [Submission(type="sim.unstorable", payload={"key": name, **odd}, key=name) for name in names]
     faulty = any(world.faults.rates.values())
     crowded = _CROWDED_AND_FAULTY if faulty else _CROWDED
     if random.random() < crowded and not world.rollout.planned:

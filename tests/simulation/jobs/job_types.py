@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from tests.simulation.jobs.handler_runs import BrokenError, crash_process, effect, running
-from tests.simulation.jobs.odd_values import ODD_VALUES
+from tests.simulation.jobs.odd_values import ODD_VALUES, OddPlan
 from tests.simulation.world.installed_patches import world
 from tidemill import (
     Adaptive,
@@ -293,8 +293,8 @@ def unique(plan: Plan, run: Run) -> Done:
         return Done(writes=[effect(run)])
 
 
-@job_type("sim.unstorable", payload=Plan, max_attempts=3, backoff_cap_seconds=20)
-def unstorable(plan: Plan, run: Run) -> Any:
+@job_type("sim.unstorable", payload=OddPlan, max_attempts=3, backoff_cap_seconds=20)
+def unstorable(plan: OddPlan, run: Run) -> Any:
     """Returns a value at the edge of what a job may keep, or beyond it. `key` says which."""
     with running(run):
         return ODD_VALUES[plan.key].returned(run)

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import Any, Final
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, BeforeValidator, SecretStr, Strict
 
 from tests.simulation.jobs.handler_runs import BrokenError
 from tidemill import (
@@ -18,6 +20,7 @@ from tidemill import (
     composition,
 )
 from tidemill.domain.errors import TidemillError
+from tidemill.system import ids
 
 _LARGEST_RESULT: Final = 32 * 1024
 _LARGEST_CHECKPOINT: Final = 8 * 1024
@@ -27,6 +30,35 @@ _MOST_WRITES: Final = 99
 _INFINITE: Final = float("inf")
 _NOT_JSON: Final = {"set": {1}}
 _UNTYPED: Final[Any] = None
+#: Both names are one text in JSON.
+_LOSING: Final = {1: "a", "1": "b"}
+
+
+def _marked(marks: list[str]) -> list[str]:
+    """Changes what it gets, as no validator should, and never twice to the same."""
+    marks.append(ids.new_token())
+    return marks
+
+
+class OddPlan(BaseModel):
+    """A payload whose model changes it, and takes a time from JSON only."""
+
+    #: The name of the value.
+    key: str
+    at: Annotated[datetime, Strict()] | None = None
+    marks: Annotated[list[str], BeforeValidator(_marked)] = []
+
+
+def _secret(run: Run) -> SecretStr:
+    """Its effect would come before any refusal of its result."""
+    raise AssertionError(f"a step whose result cannot be read back ran in {run.job_id}")
+
+
+def _narrow(_run: Run) -> OddPlan:
+    class Wider(OddPlan):
+        more: int = 1
+
+    return Wider(key="wider")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +148,11 @@ ODD_VALUES: Final[Mapping[str, OddValue]] = {
     "result-too-large": _refused(lambda _: _text(_LARGEST_RESULT + 1)),
     "result-no-json": _refused(lambda _: _NOT_JSON),
     "result-infinite": _refused(lambda _: _INFINITE),
+    "result-that-loses-a-value": _refused(lambda _: _LOSING),
+    "checkpoint-that-loses-a-value": _refused(lambda _: Continue([_LOSING])),
+    "step-of-a-secret": OddValue(lambda run: run.step("a", _secret, run), "StepError", "permanent error"),
+    "step-of-a-wider-model": OddValue(lambda run: run.step("a", _narrow, run).key, "StepError", "permanent error"),
+    "step-that-loses-a-value": OddValue(lambda run: run.step("a", dict, _LOSING), "StepError", "permanent error"),
     "largest-checkpoint": OddValue(lambda run: None if run.resumed_from else Continue(_text(_LARGEST_CHECKPOINT))),
     "checkpoint-too-large": _refused(lambda _: Continue(_text(_LARGEST_CHECKPOINT + 1))),
     "checkpoint-no-json": _refused(lambda _: Continue(_NOT_JSON)),

@@ -16,6 +16,36 @@ SHOWN: Final = (
         "if len(result) > 2 * LARGEST_RESULT_BYTES:",
     ),
     Mutant(
+        "what a model makes of a payload is hashed",
+        modules.SUBMISSION_BODY,
+        "        job_type.parse(payload)\n",
+        '        value = {**value, "marks": list(getattr(job_type.parse(payload), "marks", []))}\n',
+    ),
+    Mutant(
+        "a payload is validated as Python",
+        "tidemill.payload_model",
+        "return model.model_validate_json(payload)",
+        "return model.model_validate(json.loads(payload))",
+    ),
+    Mutant(
+        "a result may read back as another value",
+        "tidemill.application.validation",
+        "    require_equal(value, read)\n",
+        "",
+    ),
+    Mutant(
+        "the result of a step may read back as another value",
+        "tidemill.application.step_result",
+        "            require_equal(value, read)\n",
+        "",
+    ),
+    Mutant(
+        "a step runs whose result cannot be read back",
+        modules.STEPS,
+        "            result.require_readable()\n",
+        "",
+    ),
+    Mutant(
         "a result that is not JSON is retried",
         "tidemill.application.handler_results",
         'error_class="ResultError", message=message, death=DeathReason.RESULT_UNSTORABLE',
