@@ -129,4 +129,40 @@ MUTANTS: Final = (
             "within=timedelta.max):",
         ),
     ),
+    ProgressMutant(
+        "pages of a flow",
+        Mutant(
+            "a page reads the whole flow",
+            "tidemill.application.flow_view",
+            "    documents.read(numbers)\n",
+            "    documents.read(range(size))\n",
+        ),
+    ),
+    ProgressMutant(
+        "pages of a flow",
+        Mutant(
+            "a page reads all parents of its nodes",
+            "tidemill.application.flow_view",
+            "if not documents.has_read(each)), MOST_ON_PAGE",
+            "if not documents.has_read(each)), None",
+        ),
+    ),
+    ProgressMutant(
+        "looks of a flow that waits",
+        Mutant(
+            "a flow looks as often with any number of nodes",
+            "tidemill.domain.spans",
+            "max(longest, costs)",
+            "longest",
+        ),
+    ),
+    ProgressMutant(
+        "parsed payloads of flows",
+        Mutant(
+            "a process keeps the texts of any number of flows",
+            "tidemill.application.flow_graphs",
+            "            while self._left < 0:",
+            "            while self._left < -1_000_000_000:",
+        ),
+    ),
 )

@@ -9,7 +9,8 @@ from zlib import crc32
 
 from tests.simulation.actors.operator_objects import configurator
 from tests.simulation.checks.passes import PassChecks
-from tests.simulation.progress.scene import TENANT, Scene, scene
+from tests.simulation.progress.prices import PRICED
+from tests.simulation.progress.scene import TENANT, Scene, pause, scene
 from tidemill import composition, reconcile_composition
 from tidemill.application import batch_members, release, wake
 from tidemill.application.job_ids import keyed_job_id
@@ -207,7 +208,7 @@ def a_line_behind_one_with_many_jobs() -> Stood:
     with scene((wake_function, "RELEASE_TIME", timedelta(seconds=1)), (release, "_AT_ONCE", 1)) as play:
         pauses = ("type=sim.effect", "type=sim.node")
         for each in pauses:
-            play.does(partial(_pause, each))
+            play.does(partial(pause, each))
         play.passes(20)
         for number in range(200):
             play.post("/jobs", {"type": "sim.effect", "payload": {}}, key=str(number))
@@ -219,11 +220,6 @@ def a_line_behind_one_with_many_jobs() -> Stood:
         play.calls("wake", {WAKE_PART: "0", WAKE_PARTS: "1"})
         state = play.job(other).state
     return [f"the job of the other line is {state}"] if state is State.PARKED else []
-
-
-def _pause(target: str) -> None:
-    changes = configurator()
-    changes.set(changes.read(), f"pauses.{target}", {}, by="eve", reason="")
 
 
 def _resume(target: str) -> None:
@@ -271,6 +267,7 @@ PLAYS: Final[Mapping[str, Callable[[], Stood]]] = {
     "scheduled jobs behind one that is held": scheduled_jobs_behind_one_that_is_held,
     "a line behind one with many jobs": a_line_behind_one_with_many_jobs,
     "a migration that reads slowly": a_migration_that_reads_slowly,
+    **PRICED,
 }
 
 __all__ = ["PLAYS", "Stood"]

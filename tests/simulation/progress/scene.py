@@ -7,6 +7,7 @@ from unittest.mock import patch
 
 from tests.simulation.actors.api_gateway import ask
 from tests.simulation.actors.callers import TENANTS
+from tests.simulation.actors.operator_objects import configurator
 from tests.simulation.deployment import Deployment
 from tests.simulation.stories.steady_chance import SteadyChance
 from tests.simulation.world.faults import Fault, no_faults
@@ -36,8 +37,8 @@ class Scene:
         function = "control" if path.endswith(("/cancel", "/close", "/redrive")) else "submit"
         return self._asked(function, "POST", path, key=key, body=body)
 
-    def get(self, path: str) -> Any:
-        return self._asked("query", "GET", path)
+    def get(self, path: str, **query: str) -> Any:
+        return self._asked("query", "GET", path, query=query)
 
     def does(self, act: Callable[[], Any], *, killed_after: float | None = None) -> Any:
         """In a process of its own, which may be killed after so many seconds. None if it is."""
@@ -77,6 +78,11 @@ class Scene:
         scheduler = self.world.scheduler
         scheduler.run(until_ms=scheduler.now_ms + _LONGEST_STEP_MS, most_steps=_MOST_STEPS, over=over)
         assert over(), "the step has no end"
+
+
+def pause(target: str) -> None:
+    changes = configurator()
+    changes.set(changes.read(), f"pauses.{target}", {}, by="eve", reason="")
 
 
 @contextmanager
