@@ -50,6 +50,29 @@ def test_a_worker_is_marked_as_busy_while_it_runs_an_invocation(tmp_path: Path) 
     assert not (tmp_path / launcher.BUSY).exists()
 
 
+def test_a_cold_start_has_more_time_than_its_function_and_later_invocations_have_not() -> None:
+    timeouts = list[tuple[str, int]]()
+
+    class Worker:
+        def __init__(self) -> None:
+            self.config = {"Timeout": 3}
+            self._proc: Any = None
+
+        def invoke(self, event: str) -> str:
+            timeouts.append((event, self.config["Timeout"]))
+            return event
+
+    def ensure_spawned(worker: Any) -> None:
+        timeouts.append(("spawned", worker.config["Timeout"]))
+        worker._proc = SimpleNamespace(poll=lambda: None)
+
+    launcher.give_cold_starts_time(SimpleNamespace(Worker=Worker, ensure_spawned=ensure_spawned))
+    worker = Worker()
+
+    assert [worker.invoke("cold"), worker.invoke("warm")] == ["cold", "warm"]
+    assert timeouts == [("spawned", 3), ("cold", launcher.COLD_START_SECONDS), ("warm", 3)]
+
+
 @pytest.mark.parametrize(
     ("message", "figures"),
     [

@@ -26,6 +26,9 @@ METRICS_SECONDS: Final = 5.0
 METRICS_KEPT: Final = 360
 #: Long enough to catch a line that a handler prints, and short enough not to slow down handlers that print nothing.
 FIRST_LINE_SECONDS: Final = 0.01
+#: The shortest timeout of the first invocation of a worker, which builds its clients. On a busy machine that takes
+#: longer than the timeouts of the local stage, and each worker that is killed for it begins anew.
+COLD_START_SECONDS: Final = 60
 #: The name of a file in a worker's folder that exists while the worker runs an invocation.
 BUSY: Final = "busy"
 
@@ -47,6 +50,7 @@ def main() -> None:
 
     keep_settings_from_functions(lambda_runtime, settings)
     mark_busy_workers(lambda_runtime.Worker)
+    give_cold_starts_time(lambda_runtime)
     drain_at_once(lambda_runtime.Worker)
     sign_as_own_role(lambda_runtime)
     throttle_writes(dynamodb)
@@ -85,6 +89,26 @@ def mark_busy_workers(worker: Any) -> None:
             Path(self._tmpdir, BUSY).unlink(missing_ok=True)
 
     worker._spawn, worker.invoke = marking_spawn, marking_invoke
+
+
+def give_cold_starts_time(runtime: Any) -> None:
+    """Count the cold start of a worker against no timeout of its function. The handler sees its usual deadline."""
+    worker = runtime.Worker
+    invoke = worker.invoke
+
+    def patient_invoke(self: Any, *arguments: Any, **options: Any) -> Any:
+        if self._proc is not None and self._proc.poll() is None:
+            return invoke(self, *arguments, **options)
+        # With its own timeout, which the process keeps.
+        runtime.ensure_spawned(self)
+        config = self.config
+        self.config = {**config, "Timeout": max(config.get("Timeout", 0), COLD_START_SECONDS)}
+        try:
+            return invoke(self, *arguments, **options)
+        finally:
+            self.config = config
+
+    worker.invoke = patient_invoke
 
 
 def drain_at_once(worker: Any) -> None:
