@@ -50,7 +50,8 @@ class HoldWaitChecks:
             "version": world.rollout.planned,
             "undo": "supersedes" in after,
             "suspect": number_of(before, "open_runs") > 1,
-            "stray": any(by == process for _, by, _ in world.expired_runs),
+            "stray": any(by == process for _, by, _ in world.expired_runs)
+            or bool(world.scheduler.current and world.scheduler.current.process.streams_closed),
             "call": any(run.jobs_of_call > 1 for run in runs_of(world, key, before)),
         }
         require(happened[cause], "a hold has its cause", f"held by {cause}", key)

@@ -44,9 +44,12 @@ class InvocationChecks:
             scheduler = self._world.scheduler
             assert scheduler.current
             began_ms, process = scheduler.now_ms, scheduler.current.process
+            spoiled = process.streams_closed
             # Of an earlier invocation that failed.
             self._telemetry.pop(process, None)
             answer = handler(event, context)
+            # A handler that outlived its batch may have closed them after it.
+            require_in_task(scheduler, not spoiled, "a spoiled process ends after its batch", process.name, "*")
             self._each_metric_is_written(name, process)
             if name == "reconcile" and CONTINUE not in event:
                 self._asked_ms = max(self._asked_ms, began_ms)

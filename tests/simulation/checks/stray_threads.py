@@ -55,7 +55,7 @@ class StrayThreadChecks:
         for run in self._world.runs:
             in_time = run.began_ms <= run.deadline_ms
             require(in_time, "no run begins after its deadline", f"{run.began_ms - run.deadline_ms} ms late", run.key)
-
+            require(not run.found, "no other job suffers from a spoiled process", f"{run.found} in {run.by}", run.key)
         self._no_run_begins_beside_a_stray()
         self._no_run_fails_before_its_deadline()
 

@@ -4,13 +4,16 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.installed_patches import world
 from tests.simulation.world.lambda_environments import LARGEST_SKEW_MS
-from tests.simulation.world.task_scheduler import Killed
+from tests.simulation.world.task_scheduler import Killed, Process
 from tidemill import Run
+
+#: A variable of the environment that a handler sets, and its successors must not find.
+_LEFT: Final = "LEFT_BY_A_HANDLER"
 
 
 class BrokenError(Exception):
@@ -63,6 +66,8 @@ class HandlerRun:
     jobs_of_call: int = 1
     #: Whether it ends without an outcome for any of them.
     call_failed: bool = False
+    #: What an earlier handler did to its process. Empty: nothing.
+    found: str = ""
     ended_ms: int | None = None
 
     @property
@@ -115,6 +120,7 @@ def running(run: Run, *, limit_key: str | None = None) -> Iterator[HandlerRun]:
         group=run.group,
         limit_key=limit_key,
         by=task.process.name,
+        found=_found(task.process),
         owner=item.get("owner", {"S": ""})["S"],
         claimed_ms=claimed_ms,
         began_ms=here.scheduler.now_ms,
@@ -138,8 +144,26 @@ def running(run: Run, *, limit_key: str | None = None) -> Iterator[HandlerRun]:
     finally:
         seen.ended_ms = here.scheduler.now_ms
         if task.process.alive:
+            _spoil(task.process)
             for look in here.run_end_watchers:
                 look(seen)
+
+
+def _found(process: Process) -> str:
+    if process.streams_closed:
+        return "closed streams"
+    return _LEFT if _LEFT in process.environment and process.left_in != process.invocations else ""
+
+
+def _spoil(process: Process) -> None:
+    """At the end of a handler: the handlers beside it began before."""
+    here = world()
+    if here.faults.occurs(Fault.SPOILED):
+        if here.scheduler.random.random() < 0.5:
+            process.streams_closed = True
+        else:
+            process.environment[_LEFT] = "here"
+            process.left_in = process.invocations
 
 
 def crash_process() -> None:

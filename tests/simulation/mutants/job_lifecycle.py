@@ -248,6 +248,24 @@ PROTOCOL: Final = (
         "                pass\n",
     ),
     Mutant(
+        "a process with closed streams lives on",
+        modules.WORKER,
+        "            if batch.strays() or changes.lost:\n",
+        "            if batch.strays():\n",
+    ),
+    Mutant(
+        "a handler begins in a process with closed streams",
+        modules.BATCH,
+        "stray_beside=lambda: self._spoiled() or bool(self.strays()),",
+        "stray_beside=lambda: bool(self.strays()),",
+    ),
+    Mutant(
+        "a worker restores nothing of its process",
+        "tidemill.system.process_state",
+        "                part.restore(before)\n            (restored if part.same(before, _read(part)) else lost)",
+        "                pass\n            restored",
+    ),
+    Mutant(
         "a stray thread ends the batch",
         modules.BATCH,
         "        while running:\n",

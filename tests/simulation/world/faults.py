@@ -63,6 +63,7 @@ class Fault(StrEnum):
     STREAM_TRIMMED = "stream records lost"
     POISON = "handler kills its process"
     STRAY_THREAD = "handler outlives its time"
+    SPOILED = "handler spoils its process"
     # A service outside AWS.
     DOWNSTREAM_DOWN = "downstream is down"
     DOWNSTREAM_SLOW = "downstream is slow"
@@ -114,6 +115,7 @@ _RATES: Final = {
     Fault.KILLED_BEFORE: 0.02,
     Fault.KILLED_AFTER: 0.02,
     Fault.TIMED_OUT: 0.02,
+    Fault.SPOILED: 0.1,
     Fault.NOT_STARTED: 0.1,
     Fault.FROZEN_MID_CALL: 1.0,
     Fault.CLOCK_SKEW: 0.5,

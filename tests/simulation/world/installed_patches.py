@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from concurrent import futures
 from datetime import UTC, datetime, timedelta, tzinfo
 from types import FrameType, ModuleType, SimpleNamespace
@@ -31,7 +31,7 @@ from tidemill.aws import clients
 from tidemill.cdk.asset import NOT_SHIPPED
 from tidemill.dynamodb import document, indexes
 from tidemill.system import clock, ids, random_draw
-from tidemill.telemetry import outcome_log, throttled_writes
+from tidemill.telemetry import handler_output, outcome_log, throttled_writes
 from tidemill.telemetry.engine_log import EngineLog
 from tidemill.telemetry.line_format import LineFormat
 from tidemill.telemetry.line_output import LineOutput
@@ -192,7 +192,10 @@ def _replacements() -> dict[int, Any]:
     return {
         id(time): clocks,
         id(threading): threads,
-        id(os): SimpleNamespace(**{**vars(os), "environ": environ, "getenv": environ.get, "_exit": _exit}),
+        id(os): SimpleNamespace(
+            **{**vars(os), "environ": environ, "environb": environ, "getenv": environ.get, "_exit": _exit}
+        ),
+        id(handler_output.streams_intact): lambda: not _process().streams_closed,
         id(futures.ThreadPoolExecutor): _threads("pool"),
         id(futures.wait): _threads("wait"),
         id(futures.as_completed): _threads("as_completed"),
@@ -263,8 +266,19 @@ class _Datetime:
         return (_EPOCH + timedelta(milliseconds=world().scheduler.now_ms + _process().skew_ms)).astimezone(zone)
 
 
-class _Environ(Mapping[str, str]):
-    """`os.environ` of the current process."""
+class _Environ(MutableMapping[str, str]):
+    """`os.environ` and `os.environb` of the current process."""
+
+    @property
+    def _data(self) -> dict[str, str]:
+        data: dict[str, str] = _process().environment
+        return data
+
+    def __setitem__(self, name: str, value: str) -> None:
+        self._data[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        del self._data[name]
 
     def __getitem__(self, name: str) -> str:
         value: str = _process().environment[name]

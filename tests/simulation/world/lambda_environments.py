@@ -122,6 +122,7 @@ class Function:
 
     def _run(self, process: Process, event: Any, context: Context, end: Callable[[Any], None]) -> None:
         answer: Any = FunctionError("killed")
+        process.invocations += 1
         try:
             answer = self.handler(event, context)
         except Killed:
@@ -153,7 +154,7 @@ class Function:
         code = self._rollout.code(self.name) if self._rollout else PRESENT
         environment = {**self.environment, **code.environment}
         # Environments with another version are not used again.
-        self._idle = [process for process in self._idle if process.environment == environment]
+        self._idle = [process for process in self._idle if environment.items() <= process.environment.items()]
         if self._idle and not self._faults.occurs(Fault.COLD_START):
             process = self._idle.pop(self._scheduler.random.randrange(len(self._idle)))
             self._scheduler.thaw(process)

@@ -35,6 +35,10 @@ class Process:
         #: Whether it ended itself.
         self.exited = False
         self.frozen = False
+        self.invocations = 0
+        #: What a handler did to it: in which invocation it left a variable, and whether it closed the standard streams.
+        self.left_in: int | None = None
+        self.streams_closed = False
         #: Cached values of its composition root: the globals of a warm function.
         self.built: dict[Any, Any] = {}
         self.tasks: list[Task] = []
