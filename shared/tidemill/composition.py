@@ -373,7 +373,9 @@ def limits() -> DynamoLimits:
 @cache
 def breakers() -> Breakers:
     store = DynamoBreakers(dynamodb(), table=setting(Env.JOBS_TABLE))
-    return Breakers(store, clock=clock.now, configuration=configuration().current, moved=breaker_moved)
+    return Breakers(
+        store, clock=clock.now, pause=time.sleep, configuration=configuration().current, moved=breaker_moved
+    )
 
 
 @cache

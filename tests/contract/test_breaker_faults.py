@@ -13,7 +13,7 @@ from tidemill import StoreUnavailableError
 from tidemill.application.attempt_report import Ending
 from tidemill.application.ports import WHOLE
 from tidemill.application.release import Released
-from tidemill.domain.breaker import Breaker, BreakerPolicy, BreakerState
+from tidemill.domain.breaker import HEARD_WITHIN, Breaker, BreakerPolicy, BreakerState, Callers
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Line
 from tidemill.dynamodb import limit_item
@@ -59,6 +59,7 @@ def test_a_breaker_that_was_not_opened_at_its_threshold_is_opened_by_the_next_ru
     downstream.fail_twice()
     assert (downstream.breaker.closed, downstream.breaker.failures, downstream.calls) == (True, 2, 2)
     downstream.breakers._store = downstream.stored
+    downstream.clock.now += HEARD_WITHIN
 
     job = downstream.submit()
     assert downstream.run(job).ending is Ending.PARKED
@@ -135,7 +136,7 @@ def test_a_failure_is_tried_four_times_while_others_are_faster_and_then_not_coun
             return
         writes.append(True)
         if len(writes) % 2:
-            other.fail(fresh, policy, calls=1, call=f"other {len(writes)}", error="503", now=NOW)
+            other.fail(fresh, policy, calls=1, call=f"other {len(writes)}", by=Callers(), error="503", now=NOW)
         else:
             key = limit_item.item_key(Line.for_breaker("payments"))
             table.client.delete_item(TableName=table.name, Key=key)
@@ -143,7 +144,7 @@ def test_a_failure_is_tried_four_times_while_others_are_faster_and_then_not_coun
     client.watch = faster
 
     with pytest.raises(StoreUnavailableError, match="other workers write the item of the breaker payments"):
-        mine.fail(fresh, policy, calls=1, call="mine", error="503", now=NOW)
+        mine.fail(fresh, policy, calls=1, call="mine", by=Callers(), error="503", now=NOW)
 
     assert len(writes) == 4
 

@@ -8,11 +8,14 @@ import pytest
 from tests.support.builders import NOW, SECOND, TENANT
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
-from tidemill.domain.breaker import Breaker, BreakerPolicy, BreakerState
+from tidemill.domain.breaker import Breaker, BreakerPolicy, BreakerState, Callers
 from tidemill.dynamodb.breaker_item import DynamoBreakers
 
 POLICY = BreakerPolicy(name="payments")
 FRESH = Breaker(name="payments")
+UNKNOWN = Callers()
+ONE = Callers(frozenset({"worker a"}), frozenset({TENANT}))
+OTHER = Callers(frozenset({"worker b"}), frozenset({"tenant b"}))
 #: No field has its default.
 OPEN = Breaker(
     name="payments",
@@ -41,13 +44,15 @@ def breakers(client: FaultyClient, table: Table) -> DynamoBreakers:
     return DynamoBreakers(client, table=table.name)  # type: ignore[arg-type]  # a proxy
 
 
-def failed(breakers: DynamoBreakers, seen: Breaker, call: str, *, after: int = 0, calls: int = 1) -> Breaker:
-    return breakers.fail(seen, POLICY, calls=calls, call=call, error=f"HTTP {call}", now=NOW + after * SECOND)
+def failed(
+    breakers: DynamoBreakers, seen: Breaker, call: str, *, after: int = 0, calls: int = 1, by: Callers = UNKNOWN
+) -> Breaker:
+    return breakers.fail(seen, POLICY, calls=calls, call=call, by=by, error=f"HTTP {call}", now=NOW + after * SECOND)
 
 
 def test_a_transition_is_read_as_it_was_written(breakers: DynamoBreakers) -> None:
     same = [field.name for field in fields(Breaker) if getattr(OPEN, field.name) == getattr(FRESH, field.name)]
-    assert same == ["name", "last_call"], "a field of its own shows that it is written"
+    assert same == ["name", "failing", "serving", "last_call"], "a field of its own shows that it is written"
 
     assert breakers.move(FRESH, OPEN) == (True, OPEN)
     assert breakers.read("payments", consistent=True) == OPEN
@@ -130,6 +135,53 @@ def test_a_window_lasts_its_time(breakers: DynamoBreakers, after: int, failures:
 
     assert (counted.failures, counted.calls) == (failures, failures)
     assert counted.window_from == (NOW if failures == 2 else NOW + after * SECOND)
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_a_window_tells_whose_calls_failed_and_who_was_served(
+    breakers: DynamoBreakers, client: FaultyClient, twice: bool
+) -> None:
+    seen = failed(breakers, FRESH, "a", by=ONE)
+    client.faults = [Fault.SENT_TWICE] * twice
+    seen = breakers.contradict(seen, OTHER)
+    assert (seen.failures, seen.failing, seen.serving) == (1, ONE, OTHER)
+
+    seen = failed(breakers, seen, "b", after=1, by=OTHER)
+
+    assert seen.failing == Callers(ONE.workers | OTHER.workers, ONE.tenants | OTHER.tenants)
+    assert breakers.read("payments", consistent=True) == seen
+    assert failed(breakers, seen, "c", after=2, by=Callers(frozenset({"third"}))).failing == seen.failing
+
+
+def test_callers_of_an_earlier_window_are_forgotten(breakers: DynamoBreakers) -> None:
+    seen = failed(breakers, FRESH, "a", by=ONE)
+    breakers.contradict(seen, OTHER)
+
+    later = failed(breakers, seen, "b", after=10, by=OTHER)
+
+    assert (later.failing, later.serving) == (OTHER, UNKNOWN)
+    assert breakers.contradict(seen, ONE) == later, "its successes are those of the window before"
+
+
+def test_callers_are_unknown_in_a_window_of_an_older_version(breakers: DynamoBreakers, table: Table) -> None:
+    seen = failed(breakers, FRESH, "a", by=ONE)
+    breakers.contradict(seen, OTHER)
+    (item,) = table.client.scan(TableName=table.name)["Items"]
+    item["window_from"] = {"N": str(int(item["window_from"]["N"]) + 10_000)}
+    table.client.put_item(TableName=table.name, Item=item)
+
+    seen = failed(breakers, seen, "b", after=11, by=OTHER)
+
+    assert (seen.failures, seen.failing, seen.serving) == (2, UNKNOWN, UNKNOWN)
+    assert breakers.contradict(seen, OTHER) == seen
+
+
+def test_no_success_contradicts_an_open_breaker(breakers: DynamoBreakers) -> None:
+    seen = failed(breakers, FRESH, "a", by=ONE)
+    opened = replace(seen, state=BreakerState.OPEN, version=1)
+    breakers.move(seen, opened)
+
+    assert breakers.contradict(seen, OTHER) == opened
 
 
 @pytest.mark.parametrize("first", [True, False])

@@ -16,7 +16,7 @@ from tidemill import Breaker as Declared
 from tidemill import Run, WaitFor
 from tidemill.application.attempt_report import Ending
 from tidemill.application.ports import LimitSlot
-from tidemill.domain.breaker import BreakerState
+from tidemill.domain.breaker import HEARD_WITHIN, BreakerState
 from tidemill.domain.job import Job
 from tidemill.domain.limits import Limit
 from tidemill.domain.runtime_configuration import NOTHING_SET
@@ -166,6 +166,7 @@ def test_a_call_that_hangs_in_a_block_counts_and_the_end_of_its_thread_does_not(
         assert entered.wait(timeout=30)
         attempt.expire()
         attempts.append(stored(store, job).attempt)
+        downstream.clock.now += HEARD_WITHIN
         if len(attempts) == 2:
             assert downstream.breaker.state is BreakerState.OPEN
         leave.set()

@@ -233,6 +233,19 @@ def test_an_open_breaker_in_the_handler_costs_no_attempt(mill: Mill, calls: Batc
     assert {(job.attempt, job.errors, job.wait and job.wait.key) for job in jobs} == {(0, (), "payments")}
 
 
+def test_a_breaker_counts_a_call_of_several_jobs_once(mill: Mill, calls: BatchScript) -> None:
+    def handler(_payloads: list[Anything], _runs: list[Run]) -> None:
+        raise ConnectionError("refused")
+
+    calls.handler = handler
+    _, event = a_batch(mill, job_type="test.batched_dependent")
+
+    mill.work(event)
+
+    breaker = composition.breakers().look("meter", afresh=True)
+    assert (breaker.failures, breaker.calls, breaker.closed) == (1, 1, True)
+
+
 def test_what_is_printed_belongs_to_no_single_job_and_a_line_of_a_run_to_its_own(
     mill: Mill, calls: BatchScript, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -41,6 +41,7 @@ class Downstream:
         self.breakers = Breakers(
             self.stored,
             clock=clock,
+            pause=lambda _seconds: None,
             configuration=lambda: self.settings,
             moved=lambda before, after: self.moves.append((before, after)),
         )

@@ -7,7 +7,7 @@ from typing import Final
 from tests.support.builders import MILLISECOND, NOW, SECOND, a_job
 from tests.support.configurations import configured
 from tidemill.application.breakers import Breakers
-from tidemill.domain.breaker import Breaker, BreakerPolicy, BreakerState
+from tidemill.domain.breaker import Breaker, BreakerPolicy, BreakerState, Callers
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.runtime_configuration import NOTHING_SET
 from tidemill.domain.setting import Setting
@@ -17,6 +17,8 @@ JOB: Final = a_job(tenant="t", id="probe", due=NOW + timedelta(minutes=1))
 OTHER: Final = a_job(tenant="t", id="other")
 OWN: Final = (JOB.tenant, JOB.id)
 CLOSED: Final = Breaker(name="pay")
+#: Failures that are not those of one worker or tenant.
+SEVERAL: Final = Callers(frozenset({"worker a", "worker b", JOB.owner or JOB.id}), frozenset({JOB.tenant, "other"}))
 #: No job is elected, and it is time for a probe.
 DUE: Final = replace(CLOSED, state=BreakerState.OPEN, since=NOW, called_at=NOW - 15 * SECOND, version=3)
 EARLY: Final = replace(DUE, called_at=NOW - 15 * SECOND + MILLISECOND)
@@ -39,6 +41,7 @@ class Item:
         self.reads: list[bool] = []
         self.counted: list[tuple[int, str, str, datetime]] = []
         self.tries = 0
+        self.contradicted = 0
 
     def read(self, name: str, *, consistent: bool = False) -> Breaker:
         assert name == "pay"
@@ -47,12 +50,20 @@ class Item:
         return self.copies.pop(0) if self.copies and not consistent else self.breaker
 
     def fail(
-        self, seen: Breaker, policy: BreakerPolicy, *, calls: int, call: str, error: str, now: datetime
+        self, seen: Breaker, policy: BreakerPolicy, *, calls: int, call: str, by: Callers, error: str, now: datetime
     ) -> Breaker:
         self._respond()
         assert policy is POLICY
         self.counted.append((calls, call, error, now))
         self.breaker = replace(seen, failures=seen.failures + 1, calls=seen.calls + calls, window_from=NOW)
+        self.breaker = replace(self.breaker, failing=_joined(self.breaker.failing, by))
+        return self.breaker
+
+    def contradict(self, seen: Breaker, serving: Callers) -> Breaker:
+        self._respond()
+        assert seen.window_from == self.breaker.window_from
+        self.contradicted += 1
+        self.breaker = replace(self.breaker, serving=_joined(self.breaker.serving, serving))
         return self.breaker
 
     def move(self, seen: Breaker, after: Breaker) -> tuple[bool, Breaker]:
@@ -75,6 +86,7 @@ class Worker:
 
     def __init__(self, breaker: Breaker = CLOSED, *, force: str | None = None, forced_at: datetime = NOW) -> None:
         self.now = NOW
+        self.pauses: list[float] = []
         self.item = Item(breaker)
         self.moved: list[tuple[Breaker, Breaker]] = []
         setting = Setting(name="breakers.pay", value={"force": force}, at=forced_at, by="eve", reason="")
@@ -82,6 +94,7 @@ class Worker:
         self.breakers = Breakers(
             self.item,
             clock=lambda: self.now,
+            pause=self.pauses.append,
             configuration=lambda: settings,
             moved=lambda before, after: self.moved.append((before, after)),
         )
@@ -91,3 +104,7 @@ class Worker:
 
     def stop_store(self) -> None:
         self.item.error = StoreUnavailableError("it does not respond")
+
+
+def _joined(some: Callers, more: Callers) -> Callers:
+    return Callers(some.workers | more.workers, some.tenants | more.tenants)

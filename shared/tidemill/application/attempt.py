@@ -320,17 +320,9 @@ class Attempt:
             measured.begin()
         token = CURRENT_USE.set(self._gates.breaker_use)
         try:
-            value = self._participant.call(
-                Called(
-                    job=job,
-                    job_type=job_type,
-                    payload=self._gates.payload,
-                    run=run,
-                    begin=self._begin_handler,
-                    share=share,
-                    leave=leave,
-                )
-            )
+            payload, counts_in = self._gates.payload, self._gates.share_call
+            called = Called(job, job_type, payload, run, self._begin_handler, share, leave, counts_in)
+            value = self._participant.call(called)
         except Exception as error:
             of_the_call = error.error if isinstance(error, BatchCallError) else error
             if self._in_handler and (name := self._gates.record_call_result(of_the_call)):

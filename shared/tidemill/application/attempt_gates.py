@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from tidemill.application.attempt_context import AttemptContext, AttemptHooks
-from tidemill.application.breaker_use import BreakerUse
+from tidemill.application.breaker_use import BreakerUse, SharedCall
 from tidemill.application.job_types import JobType
 from tidemill.application.measured_run import MeasuredRun
 from tidemill.application.ports import Entered, LimitSlot
@@ -111,7 +111,11 @@ class Gates:
         self._job_type, self._declared_limit = declared.overridden(overrides), declared.limit
         if self._context.breakers:
             self.breaker_use = BreakerUse(
-                self._context.breakers, job, depends_on=declared.depends_on, rules=declared.classify
+                self._context.breakers,
+                job,
+                depends_on=declared.depends_on,
+                rules=declared.classify,
+                deadline=lambda: self.deadline,
             )
 
     @property
@@ -203,6 +207,11 @@ class Gates:
     def record_call_result(self, error: Exception | None) -> str | None:
         """For the breakers, once the handler has ended. Returns the name of the open one that its error belongs to."""
         return self.breaker_use.handler_ended(error) if self.breaker_use and not self._has_ended() else None
+
+    def share_call(self, call: SharedCall) -> None:
+        """Its breakers count the call once, and not for each of its jobs."""
+        if self.breaker_use:
+            self.breaker_use.share(call)
 
     def parked_for_breaker(self, job: Job, name: str) -> Outcome:
         """The job waits until the breaker closes, or until it is elected to probe the downstream."""

@@ -6,14 +6,15 @@ tells its worker at once whether the breaker is open.
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
 from tidemill.application.configuration import CurrentConfiguration, nothing_set
 from tidemill.application.ports import Clock
 from tidemill.domain import breaker as rules
-from tidemill.domain.breaker import Breaker, BreakerPolicy, BreakerState
+from tidemill.domain.breaker import Breaker, BreakerPolicy, BreakerState, Callers
 from tidemill.domain.breaker_settings import forced_state
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import Job
@@ -26,6 +27,10 @@ from tidemill.domain.spans import is_within
 CACHED_FOR: Final = timedelta(seconds=2)
 #: How often a transition is tried. Each try uses the item that refused the one before.
 _TRIES: Final = 4
+#: If one of the two alone fails, the other one is served.
+_SERVED: Final = 2
+#: A run that has so little time left does not wait for what others say.
+_RESERVE: Final = timedelta(seconds=1)
 
 
 class BreakerStore(Protocol):
@@ -35,12 +40,15 @@ class BreakerStore(Protocol):
         """A closed one if the table has none of that name."""
 
     def fail(
-        self, seen: Breaker, policy: BreakerPolicy, *, calls: int, call: str, error: str, now: datetime
+        self, seen: Breaker, policy: BreakerPolicy, *, calls: int, call: str, by: Callers, error: str, now: datetime
     ) -> Breaker:
         """Count a failure of a closed breaker, once for each `call`; the breaker after it. An open one counts none.
 
         `calls` are those that this write adds, with the failed one.
         """
+
+    def contradict(self, seen: Breaker, serving: Callers) -> Breaker:
+        """Add those that are served to the window that was seen, unless it is over; the present breaker."""
 
     def move(self, seen: Breaker, after: Breaker) -> tuple[bool, Breaker]:
         """Whether `after` was written, and the present breaker: refused if another worker has moved it since `seen`."""
@@ -59,6 +67,14 @@ class _Known:
     #: Successes since `counted_from` that no write has counted.
     successes: int = 0
     counted_from: datetime | None = None
+    #: When the last call of a tenant succeeded here: of the two tenants with the latest.
+    served: dict[str, datetime] = field(default_factory=dict)
+
+    def serve(self, tenant: str, now: datetime) -> None:
+        self.served.pop(tenant, None)
+        self.served[tenant] = now
+        while len(self.served) > _SERVED:
+            del self.served[next(iter(self.served))]
 
 
 class Breakers:
@@ -69,16 +85,20 @@ class Breakers:
         store: BreakerStore,
         *,
         clock: Clock,
+        pause: Callable[[float], None],
         configuration: CurrentConfiguration = nothing_set,
         moved: Moved = lambda _before, _after: None,
     ) -> None:
         self._configuration = configuration
         self._store = store
         self._clock = clock
+        self._pause = pause
         self._moved = moved
         self._lock = threading.Lock()
         self._reading = threading.Lock()
         self._known: dict[str, _Known] = {}
+        #: A name for this process: the token of its first run.
+        self._worker = ""
 
     def look(self, name: str, *, afresh: bool = False) -> Breaker:
         """At most `CACHED_FOR` old; older only if it cannot be read. `afresh` reads it consistently."""
@@ -137,7 +157,8 @@ class Breakers:
         """Whether the run of this job may call the downstream: the breaker is closed, or the job is now its probe."""
         if forced := self.forced(policy.name):
             return forced is BreakerState.CLOSED
-        breaker = self._opened_if_due(policy, self._look_if_open(policy.name))
+        breaker = self._contradict(policy, self._look_if_open(policy.name), job)
+        breaker = self._opened_if_due(policy, breaker)
         for _ in range(_TRIES):
             now = self._clock()
             if breaker.closed:
@@ -150,10 +171,11 @@ class Breakers:
                 return True
         return False
 
-    def succeeded(self, policy: BreakerPolicy, job: Job) -> bool:
+    def succeeded(self, policy: BreakerPolicy, job: Job, *, counts: bool = True) -> bool:
         """A call succeeded, or the downstream refused it for ever, which only one that works does.
 
-        False if the store did not respond, and the result may be reported again.
+        With `counts` False, another job of the same call has counted it. The result is False if the store did not
+        respond: it may be reported again.
         """
         known, now = self._known.get(policy.name), self._clock()
         if known is None:
@@ -165,29 +187,52 @@ class Breakers:
         with self._lock:
             if known.counted_from is None or known.counted_from <= now - policy.window:
                 known.successes, known.counted_from = 0, now
-            known.successes += 1
+            known.successes += int(counts)
+            known.serve(job.tenant, now)
+        self._contradict(policy, known.breaker, job)
         return True
 
-    def failed(self, policy: BreakerPolicy, job: Job, *, call: str, error: str) -> bool:
-        """A call failed, and the downstream is to blame. `call` tells it from every other call. Result as `succeeded`.
+    def failed(self, policy: BreakerPolicy, job: Job, *, call: str, error: str, counts: bool = True) -> bool:
+        """A call failed, and the downstream is to blame. `call` tells it from every other call.
 
-        A failure that is not counted changes nothing for the job, which has failed all the same.
+        `counts` and the result are as for `succeeded`. A failure that is not counted changes nothing for the job, which
+        has failed all the same.
         """
         if self.forced(policy.name):
             return self._ended_while_forced(policy.name, job)
         breaker, now = self.look(policy.name), self._clock()
         try:
-            if breaker.closed:
+            if breaker.closed and counts:
+                by = Callers(frozenset({self._name(job)}), frozenset({job.tenant}))
                 calls = 1 + self._take_successes(policy.name, rules.counts_from(breaker, policy, now=now))
                 before = self._version(policy.name)
-                counted = self._store.fail(breaker, policy, calls=calls, call=call, error=error, now=now)
+                counted = self._store.fail(breaker, policy, calls=calls, call=call, by=by, error=error, now=now)
                 breaker = self._learned(counted, before=before)
-            if rules.trips(breaker, policy):
-                self._move(breaker, rules.opened(breaker, probe_interval=policy.probe_interval, now=now))
-                return True
+                # Another tenant may have been served here meanwhile.
+                breaker = self._contradict(policy, breaker, job)
+            if rules.trips(breaker, policy) and rules.heard_at(breaker, policy) <= now:
+                self._open(policy, breaker)
         except TidemillError:
             return False
         return self._resolved(self.look(policy.name), job, lambda probed: rules.failed(probed, job, error=error))
+
+    def hear_others(self, policy: BreakerPolicy, *, until: datetime) -> None:
+        """The failed run of a worker or tenant that fails alone waits until others have had the time to contradict.
+
+        Then the breaker opens, or stays as it is. Without the wait, its thread would go on to the next call, which
+        fails as well. A run that has to end before, at `until`, leaves the decision to the next one.
+        """
+        known, now = self._known.get(policy.name), self._clock()
+        if known is None or self.forced(policy.name) or not rules.trips(known.breaker, policy):
+            return
+        wait = min(rules.heard_at(known.breaker, policy) - now, rules.HEARD_WITHIN)
+        if wait <= timedelta(0) or now + wait + _RESERVE > until:
+            return
+        self._pause(wait.total_seconds())
+        breaker = self._read_or_known(policy.name, consistent=True)
+        if rules.trips(breaker, policy):
+            with suppress(TidemillError):
+                self._open(policy, breaker)
 
     def give_up(self, name: str, job: Job) -> None:
         """The run has ended. If the job is still the probe, its result is unknown, and another one is elected."""
@@ -243,12 +288,36 @@ class Breakers:
     def _opened_if_due(self, policy: BreakerPolicy, breaker: Breaker) -> Breaker:
         """The worker that counted the last failure may have ended, or met an error, before it opened it."""
         now = self._clock()
-        if not rules.trips(breaker, policy) or rules.window_is_over(breaker, policy, now=now):
+        over = rules.window_is_over(breaker, policy, now=now)
+        if not rules.trips(breaker, policy) or over or now < rules.heard_at(breaker, policy):
             return breaker
         try:
-            return self._move(breaker, rules.opened(breaker, probe_interval=policy.probe_interval, now=now))[1]
+            return self._open(policy, breaker)
         except TidemillError:
             return breaker
+
+    def _open(self, policy: BreakerPolicy, breaker: Breaker) -> Breaker:
+        after = rules.opened(breaker, probe_interval=policy.probe_interval, now=self._clock())
+        return self._move(breaker, after)[1]
+
+    def _contradict(self, policy: BreakerPolicy, breaker: Breaker, job: Job) -> Breaker:
+        """Say that calls succeed here, if one other worker or tenant alone fails. The breaker after it."""
+        with self._lock:
+            served = dict(self._known[policy.name].served)
+        now, worker = self._clock(), self._name(job)
+        serving = rules.contradiction(breaker, policy, worker=worker, served=served, now=now)
+        if not serving:
+            return breaker
+        try:
+            before = self._version(policy.name)
+            return self._learned(self._store.contradict(breaker, serving), before=before)
+        except TidemillError:
+            return breaker
+
+    def _name(self, job: Job) -> str:
+        with self._lock:
+            self._worker = self._worker or job.owner or job.id
+            return self._worker
 
     def _ended_while_forced(self, name: str, job: Job) -> bool:
         """The result decides nothing, but the job is the probe no more. It was if this environment has made it so."""

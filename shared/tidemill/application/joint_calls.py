@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from tidemill.application.attempt_context import AttemptContext
+from tidemill.application.breaker_use import SharedCall
 from tidemill.application.combiner import Combiner
 from tidemill.application.failed_call import FailedCall, Halving
 from tidemill.application.handler_call import call_handler
@@ -60,6 +61,8 @@ class Called:
     #: Called before a call that others share, and after one that has failed, if another may follow.
     share: Callable[[], None] = lambda: None
     leave: Callable[[], None] = lambda: None
+    #: Called before each call, for the breakers.
+    counts_in: Callable[[SharedCall], None] = lambda _call: None
 
     @property
     def may_share(self) -> bool:
@@ -160,8 +163,11 @@ class JointCalls:
         participants, calleds = [participant for participant, _ in ready], [called for _, called in ready]
         began, failure = self._context.clock(), None
         try:
+            call = SharedCall()
+            for called in calleds:
+                called.counts_in(call)
             with self._scope([called.job for called in calleds]) if len(calleds) > 1 else nullcontext():
-                outcomes = _outcomes(calleds)
+                outcomes = call.outcomes = _outcomes(calleds)
         except Exception as error:  # noqa: BLE001 - as of any handler
             failure = error
         halving.ended(failure, self._context.clock() - began)

@@ -4,7 +4,7 @@ All workers share one record for each downstream. Closed: calls pass, and failur
 call passes. Half-open: one elected job, the probe, calls the downstream, and its result closes or opens the breaker.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -22,6 +22,11 @@ FIRST_DRAIN_PER_SECOND: Final = 5
 DRAIN_DOUBLES_EVERY: Final = timedelta(seconds=10)
 #: A breaker that opens again so soon after it closed has reopened: it is the same outage.
 SAME_OUTAGE: Final = timedelta(minutes=5)
+#: Failures of one worker or tenant alone open a breaker so long after the first of them, unless others are served.
+#: A busy worker reads the breaker every two seconds, and has another one to say that its own calls succeed.
+HEARD_WITHIN: Final = timedelta(seconds=3)
+#: Workers or tenants whose failures are not those of one.
+_ENOUGH: Final = 2
 
 
 class BreakerState(StrEnum):
@@ -45,6 +50,22 @@ class BreakerPolicy:
     probe_interval: timedelta = timedelta(seconds=15)
 
 
+@dataclass(frozen=True, slots=True)
+class Callers:
+    """The workers that made some calls, and the tenants of their jobs. Two of each are enough to know of."""
+
+    workers: frozenset[str] = frozenset()
+    tenants: frozenset[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.workers or self.tenants)
+
+    def more(self, callers: "Callers") -> "Callers":
+        """Those of `callers` that are worth adding."""
+        pairs = ((self.workers, callers.workers), (self.tenants, callers.tenants))
+        return Callers(*(others - known if len(known) < _ENOUGH else frozenset() for known, others in pairs))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breaker:
     """What the table says of one downstream. A missing item is a closed breaker."""
@@ -59,6 +80,10 @@ class Breaker:
     failures: int = 0
     calls: int = 0
     window_from: datetime = EPOCH
+    #: Whose calls have failed since `window_from`, and who has been served meanwhile while only one worker or tenant
+    #: failed. Empty in a window that an older version of the code began.
+    failing: Callers = Callers()
+    serving: Callers = Callers()
     #: The last call that counts for the interval: the one that opened the breaker, or a probe.
     called_at: datetime = EPOCH
     #: The elected job, its time, and when another may take its place. None: the next one is not elected yet.
@@ -111,9 +136,40 @@ def window_is_over(breaker: Breaker, policy: BreakerPolicy, *, now: datetime) ->
 
 
 def trips(breaker: Breaker, policy: BreakerPolicy) -> bool:
-    """Whether a closed breaker opens, by what has been counted in its window."""
-    enough = breaker.failures >= policy.failure_threshold
-    return breaker.closed and enough and breaker.failures >= policy.failure_ratio * breaker.calls
+    """Whether a closed breaker opens, by what has been counted in its window, once `heard_at` has passed."""
+    enough = breaker.failures >= policy.failure_threshold and breaker.failures >= policy.failure_ratio * breaker.calls
+    failing, serving = breaker.failing, breaker.serving
+    one = _others(serving.workers, than=failing.workers) or _others(serving.tenants, than=failing.tenants)
+    return breaker.closed and enough and not one
+
+
+def heard_at(breaker: Breaker, policy: BreakerPolicy) -> datetime:
+    """When the callers that are served have had the time to say so."""
+    lone = len(breaker.failing.workers) == 1 or len(breaker.failing.tenants) == 1
+    return breaker.window_from + min(HEARD_WITHIN, policy.window) if lone else breaker.window_from
+
+
+def contradiction(
+    breaker: Breaker, policy: BreakerPolicy, *, worker: str, served: Mapping[str, datetime], now: datetime
+) -> Callers:
+    """What a worker can say against the failures of one worker or tenant alone; empty if it has been said.
+
+    `served` has tenants whose calls succeeded in this worker, and when the last one did.
+    """
+    if not breaker.closed or not breaker.failing or window_is_over(breaker, policy, now=now):
+        return Callers()
+    tenants = frozenset(tenant for tenant, at in served.items() if at > breaker.window_from)
+    workers = frozenset({worker}) if tenants else frozenset[str]()
+    failing, serving = breaker.failing, breaker.serving
+    return Callers(
+        frozenset() if serving.workers else _others(workers, than=failing.workers),
+        frozenset() if serving.tenants else _others(tenants, than=failing.tenants),
+    )
+
+
+def _others(serving: frozenset[str], *, than: frozenset[str]) -> frozenset[str]:
+    """Those that are served while one alone fails. If several fail, the fault is not that of one."""
+    return serving - than if len(than) == 1 else frozenset()
 
 
 def counts_from(breaker: Breaker, policy: BreakerPolicy, *, now: datetime) -> datetime:
@@ -215,6 +271,8 @@ def closed(breaker: Breaker, *, now: datetime) -> Breaker:
         failures=0,
         calls=0,
         window_from=EPOCH,
+        failing=Callers(),
+        serving=Callers(),
         probe=None,
         probe_until=EPOCH,
         failed_probe=None,

@@ -1,7 +1,8 @@
 """The breaker of a downstream in DynamoDB: one item, which is also the line of the jobs that wait for it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
@@ -9,7 +10,7 @@ from botocore.exceptions import ClientError
 from tidemill.aws.attribute_values import milliseconds, number, text
 from tidemill.aws.clients import Item, translated
 from tidemill.aws.conditional_writes import refusing_item
-from tidemill.domain.breaker import Breaker, BreakerPolicy, BreakerState, window_is_over
+from tidemill.domain.breaker import Breaker, BreakerPolicy, BreakerState, Callers, window_is_over
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.time_constants import MILLISECOND
 from tidemill.domain.waiting import Line
@@ -28,8 +29,15 @@ _LAST_CALL: Final = "counted_call"
 _WINDOW: Final = "window_from"
 _INTERVAL: Final = "probe_interval"
 _ERROR: Final = "last_error"
+#: The window of the callers below. An older version of the code begins windows without it.
+_CALLERS_OF: Final = "callers_of"
+#: Sets of texts.
+_FAILING: Final = ("failing_workers", "failing_tenants")
+_SERVING: Final = ("serving_workers", "serving_tenants")
 _TIMES: Final = ("since", "outage_from", _WINDOW, "called_at", "probe_at", "probe_until", "failed_probe_created")
 _NUMBERS: Final = ("failures", "calls", "probes", "reopened", "version")
+#: It has opened since. Failures count only while it is closed.
+_IS_CLOSED: Final = "(attribute_not_exists(#state) OR #state = :closed)"
 #: How often a failure is counted. Each try uses the item that refused the one before.
 _TRIES: Final = 4
 
@@ -47,15 +55,24 @@ class DynamoBreakers:
         return _decoded(name, answer.get("Item", {}))
 
     def fail(
-        self, seen: Breaker, policy: BreakerPolicy, *, calls: int, call: str, error: str, now: datetime
+        self, seen: Breaker, policy: BreakerPolicy, *, calls: int, call: str, by: Callers, error: str, now: datetime
     ) -> Breaker:
+        values = {
+            ":calls": number(calls),
+            ":call": text(call),
+            ":error": text(error),
+            ":begin": milliseconds(now - policy.window),
+        }
         for _ in range(_TRIES):
             over = window_is_over(seen, policy, now=now)
-            count = _first_failure if over else _failure
-            seen = self._update(seen.name, count(calls, call, error, policy, now))
+            request = _first_failure(values, by, now=now) if over else _failure(values, seen.failing.more(by))
+            seen = self._update(seen.name, request)
             if not seen.closed or seen.last_call == call:
                 return seen
         raise StoreUnavailableError(f"other workers write the item of the breaker {seen.name}")
+
+    def contradict(self, seen: Breaker, serving: Callers) -> Breaker:
+        return self._update(seen.name, _contradiction(seen, serving))
 
     def move(self, seen: Breaker, after: Breaker) -> tuple[bool, Breaker]:
         present = self._update(after.name, _transition(seen, after))
@@ -84,40 +101,37 @@ def _content(breaker: Breaker) -> Sequence[Any]:
     return breaker.version, breaker.state, breaker.probe, *times
 
 
-def _failure(calls: int, call: str, error: str, policy: BreakerPolicy, now: datetime) -> dict[str, Any]:
+def _failure(values: Item, by: Callers) -> dict[str, Any]:
+    failing = _sets(_FAILING, by)
     return _counting(
-        "ADD #failures :one, #calls :calls SET #call = :call, #error = :error REMOVE #ttl",
+        f"ADD #failures :one, #calls :calls{_each(failing, ', #{0} :{0}')} SET #call = :call, #error = :error"
+        " REMOVE #ttl",
         # The window is over, and the failures of an earlier one do not count.
         "#window > :begin",
-        {
-            ":calls": number(calls),
-            ":call": text(call),
-            ":error": text(error),
-            ":begin": milliseconds(now - policy.window),
-        },
+        values,
+        failing,
     )
 
 
-def _first_failure(calls: int, call: str, error: str, policy: BreakerPolicy, now: datetime) -> dict[str, Any]:
+def _first_failure(values: Item, by: Callers, *, now: datetime) -> dict[str, Any]:
+    failing = _sets(_FAILING, by)
     return _counting(
-        "SET #failures = :one, #calls = :calls, #window = :now, #call = :call, #error = :error REMOVE #ttl",
+        "SET #failures = :one, #calls = :calls, #window = :now, #of = :now, #call = :call, #error = :error"
+        f"{_each(failing, ', #{0} = :{0}')} REMOVE #ttl{_each(_SERVING, ', {0}')}",
         # Another worker has begun a window since, and its failures count.
         "(attribute_not_exists(#window) OR #window <= :begin)",
-        {
-            ":calls": number(calls),
-            ":call": text(call),
-            ":error": text(error),
-            ":begin": milliseconds(now - policy.window),
-            ":now": milliseconds(now),
-        },
+        {**values, ":now": milliseconds(now)},
+        failing,
+        {"#of": _CALLERS_OF},
     )
 
 
-def _counting(expression: str, in_window: str, values: Item) -> dict[str, Any]:
+def _counting(
+    expression: str, in_window: str, values: Item, failing: Item, names: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, Any]:
     conditions = [
         in_window,
-        # It has opened since. Failures count only while it is closed.
-        "(attribute_not_exists(#state) OR #state = :closed)",
+        _IS_CLOSED,
         # The SDK sends an applied write again: it must count once.
         "(attribute_not_exists(#call) OR #call <> :call)",
     ]
@@ -132,9 +146,41 @@ def _counting(expression: str, in_window: str, values: Item) -> dict[str, Any]:
             "#error": _ERROR,
             "#state": _STATE,
             "#ttl": TTL_ATTRIBUTE,
+            **{f"#{name}": name for name in failing},
+            **names,
         },
-        "ExpressionAttributeValues": values | {":one": number(1), ":closed": text(BreakerState.CLOSED)},
+        "ExpressionAttributeValues": {
+            **values,
+            ":one": number(1),
+            ":closed": text(BreakerState.CLOSED),
+            **{f":{name}": value for name, value in failing.items()},
+        },
     }
+
+
+def _contradiction(seen: Breaker, serving: Callers) -> dict[str, Any]:
+    sets = _sets(_SERVING, serving)
+    return {
+        "UpdateExpression": f"ADD {_each(sets, '#{0} :{0}, ')[:-2]}",
+        # Another window has begun since: its first failure may be later than these successes.
+        "ConditionExpression": f"#of = :of AND {_IS_CLOSED}",
+        "ExpressionAttributeNames": {"#of": _CALLERS_OF, "#state": _STATE, **{f"#{name}": name for name in sets}},
+        "ExpressionAttributeValues": {
+            ":of": milliseconds(seen.window_from),
+            ":closed": text(BreakerState.CLOSED),
+            **{f":{name}": value for name, value in sets.items()},
+        },
+    }
+
+
+def _sets(names: tuple[str, str], callers: Callers) -> Item:
+    """By attribute. DynamoDB has no empty set."""
+    pairs = zip(names, (callers.workers, callers.tenants), strict=True)
+    return {name: {"SS": sorted(each)} for name, each in pairs if each}
+
+
+def _each(names: Iterable[str], template: str) -> str:
+    return "".join(template.format(name) for name in names)
 
 
 def _transition(seen: Breaker, after: Breaker) -> dict[str, Any]:
@@ -179,6 +225,9 @@ def _decoded(name: str, item: Item) -> Breaker:
         found[_ERROR] = item[_ERROR]["S"]
     if _LAST_CALL in item:
         found["last_call"] = item[_LAST_CALL]["S"]
+    if item.get(_CALLERS_OF) == item.get(_WINDOW):
+        for field, names in (("failing", _FAILING), ("serving", _SERVING)):
+            found[field] = Callers(*(frozenset(item[each]["SS"]) if each in item else frozenset() for each in names))
     return Breaker(name=name, **found)
 
 

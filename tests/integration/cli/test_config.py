@@ -11,7 +11,7 @@ from tests.support.builders import a_job
 from tests.support.fake_app_config import FakeAppConfig
 from tidemill.application.configuration import Configurator
 from tidemill.aws import clients
-from tidemill.domain.breaker import Breaker, BreakerPolicy
+from tidemill.domain.breaker import Breaker, BreakerPolicy, Callers
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause, Wait
 from tidemill.dynamodb.breaker_item import DynamoBreakers
@@ -170,7 +170,7 @@ def test_a_setting_of_a_name_that_nothing_has_is_a_warning(
     cloud.store.insert_if_absent(a_job())
     policy = BreakerPolicy(name="payments")
     breakers = DynamoBreakers(clients.dynamodb(), table=cloud.table.name)
-    breakers.fail(Breaker(name="payments"), policy, calls=1, call="a", error="", now=clock.now())
+    breakers.fail(Breaker(name="payments"), policy, calls=1, call="a", by=Callers(), error="", now=clock.now())
 
     result = run("config", "set", name, value, "--yes", "--json")
 

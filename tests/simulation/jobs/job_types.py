@@ -275,7 +275,7 @@ def dependent(plan: Plan, run: Run) -> Done:
     """Calls a service that may be down or slow."""
     with running(run):
         take_step(plan, run)
-        world().downstreams["payments"].call()
+        world().downstreams["payments"].call(run.tenant)
         return Done(writes=[effect(run)])
 
 

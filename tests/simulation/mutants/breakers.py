@@ -40,22 +40,22 @@ BREAKERS: Final = (
         "a breaker that is forced closed parks its jobs",
         modules.BREAKERS,
         """            return forced is BreakerState.CLOSED
-        breaker = self._opened_if_due(policy, self._look_if_open(policy.name))
-        for""",
+        breaker = self._contradict(policy, self._look_if_open(policy.name), job)
+        breaker =""",
         """            return forced is BreakerState.CLOSED and self.look(policy.name).closed
-        breaker = self._opened_if_due(policy, self._look_if_open(policy.name))
-        for""",
+        breaker = self._contradict(policy, self._look_if_open(policy.name), job)
+        breaker =""",
     ),
     Mutant(
         "a breaker that is forced open lets calls pass while it is closed by itself",
         modules.BREAKERS,
         """            return forced is BreakerState.CLOSED
-        breaker = self._opened_if_due(policy, self._look_if_open(policy.name))
-        for""",
+        breaker = self._contradict(policy, self._look_if_open(policy.name), job)
+        breaker =""",
         """            if forced is BreakerState.CLOSED or self.look(policy.name).closed:
                 return True
-        breaker = self._opened_if_due(policy, self._look_if_open(policy.name))
-        for""",
+        breaker = self._contradict(policy, self._look_if_open(policy.name), job)
+        breaker =""",
     ),
     Mutant(
         "the line of a breaker that is forced closed stands still",

@@ -32,7 +32,7 @@ MUTANTS: Final = (
         Mutant(
             "only the worker that counts the last failure opens a breaker",
             "tidemill.application.breakers",
-            "if not rules.trips(breaker, policy) or rules.window_is_over(breaker, policy, now=now):",
+            "if not rules.trips(breaker, policy) or over or now < rules.heard_at(breaker, policy):",
             "if True:",
         ),
     ),

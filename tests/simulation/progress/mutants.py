@@ -165,4 +165,42 @@ MUTANTS: Final = (
             "            while self._left < -1_000_000_000:",
         ),
     ),
+    # Its jobs are a tenth of all, or less. They fail while those of others succeed.
+    ProgressMutant(
+        "a breaker whose calls fail in one worker",
+        Mutant(
+            "one failing worker opens a breaker for all",
+            modules.BREAKER,
+            "one = _others(serving.workers, than=failing.workers) or",
+            "one =",
+        ),
+    ),
+    ProgressMutant(
+        "a breaker whose calls fail for one tenant",
+        Mutant(
+            "one failing tenant opens a breaker for all",
+            modules.BREAKER,
+            " or _others(serving.tenants, than=failing.tenants)",
+            "",
+        ),
+    ),
+    # No other worker has had the time to say that it is served.
+    ProgressMutant(
+        "a breaker whose calls fail in one worker",
+        Mutant(
+            "the failures of one worker alone open a breaker at once",
+            modules.BREAKER,
+            "breaker.window_from + min(HEARD_WITHIN, policy.window) if lone else breaker.window_from",
+            "breaker.window_from",
+        ),
+    ),
+    ProgressMutant(
+        "a breaker whose calls fail in one worker",
+        Mutant(
+            "no worker says that it is served",
+            modules.BREAKER,
+            "if not breaker.closed or not breaker.failing or window_is_over(breaker, policy, now=now):",
+            "if True:",
+        ),
+    ),
 )

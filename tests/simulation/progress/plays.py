@@ -7,10 +7,12 @@ from itertools import count, islice
 from typing import Any, Final
 from zlib import crc32
 
+from tests.simulation.actors.callers import TENANTS
 from tests.simulation.actors.operator_objects import configurator
 from tests.simulation.checks.passes import PassChecks
 from tests.simulation.progress.prices import PRICED
 from tests.simulation.progress.scene import TENANT, Scene, pause, scene
+from tests.simulation.world.world import PAYMENTS
 from tidemill import composition, reconcile_composition
 from tidemill.application import batch_members, release, wake
 from tidemill.application.job_ids import keyed_job_id
@@ -255,6 +257,40 @@ def _migrate(saved: list[Progress]) -> None:
     saved.append(progress)
 
 
+def a_breaker_whose_calls_fail_in_one_worker() -> Stood:
+    """Others are served meanwhile."""
+    broken = list[str]()
+
+    def fails(process: str, _tenant: str) -> bool:
+        if not broken:
+            broken.append(process)
+        return process in broken
+
+    return _stops_others(fails)
+
+
+def a_breaker_whose_calls_fail_for_one_tenant() -> Stood:
+    """The jobs of another tenant share its workers."""
+    return _stops_others(lambda _process, tenant: tenant == TENANTS[1])
+
+
+def _stops_others(fails: Callable[[str, str], bool]) -> Stood:
+    with scene() as play:
+        play.world.downstreams[PAYMENTS].fails_for = fails
+        for number in range(20):
+            play.does(partial(_submit_dependents, number))
+            play.passes(1)
+        (breaker,) = (item for key, item in play.world.jobs.items.items() if key == (f"!breaker#{PAYMENTS}",))
+        return ["the breaker stops the calls of all"] if "circuit" in breaker else []
+
+
+def _submit_dependents(number: int) -> None:
+    for tenant in TENANTS:
+        for each in range(10):
+            submission = Submission(type="sim.dependent", payload={}, key=f"{number} {each}")
+            composition.submit()(submission, tenant=tenant, trace="request")
+
+
 PLAYS: Final[Mapping[str, Callable[[], Stood]]] = {
     "pages of a batch": pages_of_a_batch,
     "inner batches that are cancelled": inner_batches_that_are_cancelled,
@@ -268,6 +304,8 @@ PLAYS: Final[Mapping[str, Callable[[], Stood]]] = {
     "a line behind one with many jobs": a_line_behind_one_with_many_jobs,
     "a migration that reads slowly": a_migration_that_reads_slowly,
     **PRICED,
+    "a breaker whose calls fail in one worker": a_breaker_whose_calls_fail_in_one_worker,
+    "a breaker whose calls fail for one tenant": a_breaker_whose_calls_fail_for_one_tenant,
 }
 
 __all__ = ["PLAYS", "Stood"]

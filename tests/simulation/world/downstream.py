@@ -4,6 +4,7 @@ Up to its capacity, a call takes the latency. Beyond it, calls share the capacit
 A caller waits no longer than its timeout. With `refuses_above`, the service refuses calls beyond that number at once.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 from typing import Final
@@ -58,6 +59,8 @@ class Downstream:
     latency_ms: int = 100
     timeout_ms: int = 3_000
     refuses_above: int | None = None
+    #: Whether it fails a call of this process for this tenant, while it serves the others.
+    fails_for: Callable[[str, str], bool] = lambda _process, _tenant: False
     troubles: list[Trouble] = field(default_factory=list)
     calls: list[DownstreamCall] = field(default_factory=list)
 
@@ -70,13 +73,13 @@ class Downstream:
                 lasts_ms = random.randint(1_000, random.choice(_LASTS_MS))
                 self.troubles.append(Trouble(from_ms, min(from_ms + lasts_ms, until_ms), slower))
 
-    def call(self) -> None:
+    def call(self, tenant: str = "") -> None:
         """Call it from a handler. Raises `DownstreamStatusError`, and `TimeoutError` after the timeout."""
         task = self.scheduler.current
         call = DownstreamCall(task.process.name if task else "", self.scheduler.now_ms)
         self.calls.append(call)
         try:
-            self._serve()
+            self._serve(fails=self.fails_for(call.by, tenant))
             call.succeeded = True
         finally:
             call.ended_ms = self.scheduler.now_ms
@@ -86,8 +89,8 @@ class Downstream:
         now_ms = self.scheduler.now_ms
         return sum(call.ended_ms is None and call.began_ms + self.timeout_ms > now_ms for call in self.calls)
 
-    def _serve(self) -> None:
-        if self._down():
+    def _serve(self, *, fails: bool) -> None:
+        if fails or self._down():
             self.scheduler.sleep(self.latency_ms)
             raise DownstreamStatusError(503)
         in_flight = self.in_flight()

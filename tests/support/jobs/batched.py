@@ -41,3 +41,10 @@ def batched_quick(payloads: list[Anything], runs: list[Run]) -> Any:
 @job_type("test.batched_grouped", payload=Anything, max_attempts=3, backoff_seconds=0, batch=100, commit="grouped")
 def batched_grouped(payloads: list[Anything], runs: list[Run]) -> Any:
     return batch_script.call(payloads, runs)
+
+
+@job_type(
+    "test.batched_dependent", payload=Anything, max_attempts=3, backoff_seconds=0, batch=100, depends_on=["meter"]
+)
+def batched_dependent(payloads: list[Anything], runs: list[Run]) -> Any:
+    return batch_script.call(payloads, runs)

@@ -32,6 +32,7 @@ class _Store:
         return Breaker(name=name, version=len(self.reads))
 
     fail: Any = None
+    contradict: Any = None
     move: Any = None
 
 
@@ -39,7 +40,7 @@ class _Store:
 def test_the_jobs_of_a_batch_read_a_closed_breaker_once(out: bool) -> None:
     """A type that depends on it would make a call for each job of each batch otherwise, and not one in two seconds."""
     store, now, together = _Store(), [NOW], Barrier(THREADS)
-    breakers = Breakers(store, clock=lambda: now[0])
+    breakers = Breakers(store, clock=lambda: now[0], pause=time.sleep)
     store.out = out
 
     def look(_thread: int) -> Breaker:
@@ -60,7 +61,7 @@ def test_the_jobs_of_a_batch_read_a_closed_breaker_once(out: bool) -> None:
 
 def test_each_job_reads_afresh_what_an_open_breaker_is_by_now() -> None:
     store = _Store()
-    breakers = Breakers(store, clock=lambda: NOW)
+    breakers = Breakers(store, clock=lambda: NOW, pause=time.sleep)
 
     breakers.look("payments")
     breakers.look("payments", afresh=True)
@@ -71,7 +72,7 @@ def test_each_job_reads_afresh_what_an_open_breaker_is_by_now() -> None:
 
 def test_a_job_whose_breaker_is_known_does_not_wait_for_the_read_of_another_breaker() -> None:
     begun, answered, store = Event(), Event(), _Store()
-    breakers = Breakers(store, clock=lambda: NOW)
+    breakers = Breakers(store, clock=lambda: NOW, pause=time.sleep)
     breakers.look("payments")
 
     def slow_read(name: str, *, consistent: bool = False) -> Breaker:

@@ -1,77 +1,13 @@
 """The breakers of one run: which of them its end is counted against, and what it leaves of a probe."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from tests.support.builders import NOW, a_job
-from tidemill.application.breaker_use import BreakerUse
-from tidemill.domain.breaker import BreakerPolicy
-from tidemill.domain.errors import BreakerOpenError, JobTimeoutError, PermanentJobError
-from tidemill.domain.job import Job
+from tests.support.builders import NOW
+from tests.support.recorded_breakers import DOWN, JOB, LATE, MAIL, MAPS, PAY, ARun
+from tidemill.domain.errors import BreakerOpenError, PermanentJobError
 from tidemill.domain.waiting import Cause, Line, Wait
-
-PAY, MAIL, MAPS = (BreakerPolicy(name=name) for name in ("pay", "mail", "maps"))
-JOB = a_job(owner="worker")
-DOWN = ConnectionError("down")
-LATE = JobTimeoutError("it took too long")
-
-
-class Recorded:
-    """Breakers that note each result."""
-
-    def __init__(self, *, refusing: set[str], opened: set[str], unsaved: set[str]) -> None:
-        self.refusing = refusing
-        self.opened = opened
-        #: Those whose results the store does not take.
-        self.unsaved = unsaved
-        self.asked: list[str] = []
-        self.results: list[tuple[str, ...]] = []
-
-    def would_admit(self, policy: BreakerPolicy) -> bool:
-        self.asked.append(f"{policy.name}?")
-        return policy.name not in self.refusing
-
-    def admits(self, policy: BreakerPolicy, job: Job) -> bool:
-        self.asked.append(policy.name)
-        return policy.name not in self.refusing
-
-    def blocks(self, name: str) -> bool:
-        return name in self.opened
-
-    def succeeded(self, policy: BreakerPolicy, job: Job) -> bool:
-        self.results.append((policy.name, "succeeded"))
-        return policy.name not in self.unsaved
-
-    def failed(self, policy: BreakerPolicy, job: Job, *, call: str, error: str) -> bool:
-        self.results.append((policy.name, call, error))
-        return policy.name not in self.unsaved
-
-    def give_up(self, name: str, job: Job) -> None:
-        self.results.append((name, "given up"))
-
-
-class ARun:
-    """A run with what it may call."""
-
-    def __init__(
-        self,
-        *depends_on: BreakerPolicy,
-        refusing: tuple[str, ...] = (),
-        opened: tuple[str, ...] = (),
-        unsaved: tuple[str, ...] = (),
-        job: Job = JOB,
-        rules: Any = None,
-    ) -> None:
-        self.breakers = Recorded(refusing={*refusing}, opened={*opened}, unsaved={*unsaved})
-        self.use = BreakerUse(self.breakers, job, depends_on=depends_on, rules=rules)  # type: ignore[arg-type]
-
-    @property
-    def results(self) -> list[tuple[str, ...]]:
-        """Since they were read last."""
-        found, self.breakers.results = self.breakers.results, []
-        return found
 
 
 def test_all_downstreams_are_asked_before_one_of_them_is_probed() -> None:

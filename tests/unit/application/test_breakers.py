@@ -18,6 +18,7 @@ from tests.support.one_breaker import (
     OTHER,
     OWN,
     POLICY,
+    SEVERAL,
     UNDER_WAY,
     Worker,
 )
@@ -282,13 +283,13 @@ def test_a_success_of_a_breaker_that_was_never_asked_is_not_counted() -> None:
 
 @pytest.mark.parametrize(("failures", "opens"), [(0, False), (1, True)])
 def test_the_failure_that_reaches_the_threshold_opens_it(failures: int, opens: bool) -> None:
-    worker = Worker(replace(CLOSED, failures=failures, calls=failures))
+    worker = Worker(replace(CLOSED, failures=failures, calls=failures, failing=SEVERAL))
 
     assert worker.fail()
 
     (counted,) = worker.item.counted
     assert counted == (1, "c", "Boom: x", NOW)
-    seen = replace(CLOSED, failures=failures + 1, calls=failures + 1, window_from=NOW)
+    seen = replace(CLOSED, failures=failures + 1, calls=failures + 1, window_from=NOW, failing=SEVERAL)
     after = rules.opened(seen, probe_interval=20 * SECOND, now=NOW)
     assert worker.item.breaker == (after if opens else seen)
     assert worker.moved == ([(seen, after)] if opens else [])

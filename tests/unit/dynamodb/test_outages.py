@@ -15,7 +15,7 @@ from tidemill.application.pass_state import first_pass
 from tidemill.application.ports import WHOLE, LimitSlot, PayloadItem
 from tidemill.application.recover import Recovery
 from tidemill.domain.batches import Page
-from tidemill.domain.breaker import Breaker, BreakerPolicy, BreakerState
+from tidemill.domain.breaker import Breaker, BreakerPolicy, BreakerState, Callers
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.flow_cursor import Cursor
 from tidemill.domain.governor import Governed, Starts
@@ -114,7 +114,9 @@ CALLS: dict[str, Callable[[], object]] = {
     "lines": lambda: list(LIMITS.lines()),
     "vacate": lambda: LIMITS.vacate(LINE, "a"),
     "breaker": lambda: BREAKERS.read("a"),
-    "count a failure": lambda: BREAKERS.fail(Breaker(name="a"), POLICY, calls=1, call="1", error="down", now=NOW),
+    "count a failure": lambda: BREAKERS.fail(
+        Breaker(name="a"), POLICY, calls=1, call="1", by=Callers(), error="down", now=NOW
+    ),
     "open a breaker": lambda: BREAKERS.move(Breaker(name="a"), Breaker(name="a", state=BreakerState.OPEN)),
     "put away": lambda: PAYLOADS.put_away(LARGE),
     "put into a file": lambda: PAYLOADS.put_away(HUGE),
