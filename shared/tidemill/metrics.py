@@ -13,6 +13,8 @@ class Metric(StrEnum):
     SUBMITTED = "JobsSubmitted"
     ADDED = "JobsAdded"
     REPLAYED = "JobsReplayed"
+    #: Records of a source that were published before with other data, and make no second event.
+    RECORDS_CHANGED = "RecordsChanged"
     #: The store did not accept them, and their caller continued without them.
     NOT_ACCEPTED = "JobsNotAccepted"
     #: Over HTTP, alone or in a batch, and answered with 5xx by no decision. The default lane counts those of all lanes.

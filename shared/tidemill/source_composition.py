@@ -21,6 +21,7 @@ def intake(telemetry: Telemetry) -> Intake:
         tenant=setting(Env.SOURCE_TENANT),
         forward=queue.forward,
         accepted=telemetry.accepted,
+        changed=lambda record, error: telemetry.record_changed(source.name, record, error),
         failed=lambda record, error: record_not_published(source.name, record, error),
     )
 

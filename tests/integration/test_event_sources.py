@@ -358,8 +358,8 @@ def test_a_message_that_is_nested_too_deeply_holds_up_no_other(deliver: Deliver,
     assert published(mill) == ["good"]
 
 
-def test_a_changed_function_publishes_no_record_twice(
-    deliver: Deliver, mill: Mill, monkeypatch: pytest.MonkeyPatch
+def test_a_changed_function_publishes_no_record_twice_and_each_such_record_is_reported(
+    deliver: Deliver, mill: Mill, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     @event_source("topic", publishes="fact.happened")
     def changed(record: SnsRecord) -> Fact:
@@ -367,9 +367,14 @@ def test_a_changed_function_publishes_no_record_twice(
 
     deliver("topic", message(sns_message("sent")))
     deploy(monkeypatch, changed)
+    capsys.readouterr()
 
-    assert deliver("topic", message(sns_message("sent"))) == []
-    assert published(mill) == ["sent"]
+    assert deliver("topic", message(sns_message("sent")), message(sns_message("", "s2"), "m2")) == []
+    assert published(mill) == ["changed s2", "sent"]
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    (said,) = [line for line in lines if line.get("message") == "record of a source was published with other data"]
+    assert (said["level"], said["source"], said["record"]) == ("WARNING", "topic", "m1")
+    assert sum(line.get("RecordsChanged", 0) for line in lines) == 1
 
 
 def test_code_without_the_source_takes_nothing(deliver: Deliver, mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:

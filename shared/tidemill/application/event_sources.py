@@ -9,7 +9,6 @@ from tidemill.domain.error_text import error_text
 from tidemill.domain.errors import (
     EventModelError,
     InvalidPayloadError,
-    KeyReusedError,
     PayloadTooLargeError,
     TidemillError,
 )
@@ -24,9 +23,11 @@ class RecordRefusedError(TidemillError):
 def publish_record(
     record: SourceRecord, source: EventSource, submit: Submit, *, tenant: str, trace: str
 ) -> Accepted | None:
-    """Publish the event of a record. None if the function leaves the record out, or if it was published before.
+    """Publish the event of a record. None if the function leaves the record out.
 
-    Raises `RecordRefusedError`, and what `Submit` raises for reasons that pass, such as `StoreUnavailableError`.
+    Raises `RecordRefusedError`, and what `Submit` raises for reasons that pass, such as `StoreUnavailableError`. Raises
+    `KeyReusedError` for a record that was published before with other data: a deployment has changed the function
+    since, it does not always return the same, or two records have one identity.
     """
     try:
         data = source.function(record)
@@ -39,9 +40,6 @@ def publish_record(
     event = RecordEvent(type=source.event, version=source.version, data=written, key=key)
     try:
         return publish(event, submit, tenant=tenant, trace=trace)
-    except KeyReusedError:
-        # A deployment has changed the function since the record was published, or it does not always return the same.
-        return None
     except (InvalidPayloadError, PayloadTooLargeError, EventModelError) as error:
         raise RecordRefusedError(f"event {source.event!r} of source {source.name!r}: {error}") from error
 

@@ -12,7 +12,7 @@ from tidemill.application.event_sources import RecordRefusedError, publish_recor
 from tidemill.application.event_types import EventSource
 from tidemill.application.submit import Accepted, Submit
 from tidemill.domain.error_text import error_text
-from tidemill.domain.errors import TidemillError
+from tidemill.domain.errors import KeyReusedError, TidemillError
 from tidemill.domain.source_records import SourceKind, SourceRecord
 from tidemill.sources import eventbridge, s3, sns, table
 
@@ -22,12 +22,15 @@ _READERS: Final[Mapping[SourceKind, Callable[[Mapping[str, Any]], Iterator[Sourc
     SourceKind.SNS: sns.read,
     SourceKind.TABLE: table.read,
 }
-#: Called with the id of the message or record, and why it was not published.
+#: Called with the id of the message or stream record, and why it was not published.
 Failed = Callable[[str, Exception], None]
 
 
 class Intake:
-    """Of one source. `accepted` gets each publication, and `forward` the JSON of a record that the stream passes on."""
+    """Of one source. `accepted` gets each publication, and `forward` the JSON of a record that the stream passes on.
+
+    `changed` gets each record that was published before with other data. The first publication counts.
+    """
 
     def __init__(
         self,
@@ -37,6 +40,7 @@ class Intake:
         tenant: str,
         forward: Callable[[str], None],
         accepted: Callable[[Accepted], None],
+        changed: Failed,
         failed: Failed,
     ) -> None:
         self._source = source
@@ -44,6 +48,7 @@ class Intake:
         self._tenant = tenant
         self._forward = forward
         self._accepted = accepted
+        self._changed = changed
         self._failed = failed
 
     def messages(self, messages: Sequence[Mapping[str, Any]], *, trace: str) -> list[str]:
@@ -51,7 +56,7 @@ class Intake:
         again: list[str] = []
         for message in messages:
             try:
-                self._publish(message["body"], trace)
+                self._publish(message["messageId"], message["body"], trace)
             except TidemillError as error:
                 self._failed(message["messageId"], error)
                 again.append(message["messageId"])
@@ -64,7 +69,7 @@ class Intake:
             text = json.dumps(record)
             try:
                 try:
-                    self._publish(text, trace)
+                    self._publish(sequence, text, trace)
                 except RecordRefusedError as refused:
                     self._failed(sequence, refused)
                     self._forward(text)
@@ -73,13 +78,15 @@ class Intake:
                 return [sequence]
         return []
 
-    def _publish(self, body: str, trace: str) -> None:
+    def _publish(self, name: str, body: str, trace: str) -> None:
         """Publish the records of one message. Raises the first refusal after all others are published."""
         first: RecordRefusedError | None = None
         for record in self._read(body):
             try:
                 if accepted := publish_record(record, self._source, self._submit, tenant=self._tenant, trace=trace):
                     self._accepted(accepted)
+            except KeyReusedError as reused:
+                self._changed(name, reused)
             except RecordRefusedError as refused:
                 first = first or refused
         if first:

@@ -179,6 +179,12 @@ class Telemetry:
             lines.append(_Line(lane=job.lane, message=message, fields=fields, sampled=not each.replayed))
         self._write(lines, counts)
 
+    def record_changed(self, source: str, record: str, error: Exception) -> None:
+        """The record was published before with other data, and makes no second event. The source has no lane."""
+        self._count(Lane.DEFAULT, Metric.RECORDS_CHANGED)
+        details = {"source": source, "record": record, "error": error_text(error)}
+        logger().warning("record of a source was published with other data", extra=details)
+
     def items_refused(self, number: int) -> None:
         """Submissions of a batch request. The lane of a refused one may be unknown."""
         if number:

@@ -235,8 +235,14 @@ def test_a_record_becomes_one_event() -> None:
     assert accepted.job.id == keyed_job_id("t", "event/order.placed/orders/1")
     assert json.loads(accepted.job.payload)["data"] == {"order": "1"}
     assert published(source, jobs).replayed
-    assert published(a_source(lambda record: {"order": "other"}), jobs) is None, "it was published before"
     assert not published(source, jobs, ARecord("2")).replayed
+
+
+def test_a_record_whose_data_has_changed_makes_no_second_event() -> None:
+    jobs = InMemoryJobs()
+    published(a_source(lambda record: {"order": "1"}), jobs)
+    with pytest.raises(KeyReusedError):
+        published(a_source(lambda record: {"order": "other"}), jobs)
 
 
 def test_a_record_that_the_function_leaves_out_makes_no_event() -> None:
