@@ -18,6 +18,7 @@ from tidemill.domain.breaker import Breaker, BreakerPolicy, BreakerState, Caller
 from tidemill.domain.breaker_settings import forced_state
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import Job
+from tidemill.domain.latest_tenants import LatestTenants
 from tidemill.domain.limits import Rate
 from tidemill.domain.setting import Setting
 from tidemill.domain.spans import is_within
@@ -27,8 +28,6 @@ from tidemill.domain.spans import is_within
 CACHED_FOR: Final = timedelta(seconds=2)
 #: How often a transition is tried. Each try uses the item that refused the one before.
 _TRIES: Final = 4
-#: If one of the two alone fails, the other one is served.
-_SERVED: Final = 2
 #: A run that has so little time left does not wait for what others say.
 _RESERVE: Final = timedelta(seconds=1)
 
@@ -67,14 +66,8 @@ class _Known:
     #: Successes since `counted_from` that no write has counted.
     successes: int = 0
     counted_from: datetime | None = None
-    #: When the last call of a tenant succeeded here: of the two tenants with the latest.
-    served: dict[str, datetime] = field(default_factory=dict)
-
-    def serve(self, tenant: str, now: datetime) -> None:
-        self.served.pop(tenant, None)
-        self.served[tenant] = now
-        while len(self.served) > _SERVED:
-            del self.served[next(iter(self.served))]
+    #: The tenants whose calls succeeded here.
+    served: LatestTenants = field(default_factory=LatestTenants)
 
 
 class Breakers:
@@ -188,7 +181,7 @@ class Breakers:
             if known.counted_from is None or known.counted_from <= now - policy.window:
                 known.successes, known.counted_from = 0, now
             known.successes += int(counts)
-            known.serve(job.tenant, now)
+            known.served.note(job.tenant, now)
         self._contradict(policy, known.breaker, job)
         return True
 
@@ -303,7 +296,7 @@ class Breakers:
     def _contradict(self, policy: BreakerPolicy, breaker: Breaker, job: Job) -> Breaker:
         """Say that calls succeed here, if one other worker or tenant alone fails. The breaker after it."""
         with self._lock:
-            served = dict(self._known[policy.name].served)
+            served = self._known[policy.name].served.times()
         now, worker = self._clock(), self._name(job)
         serving = rules.contradiction(breaker, policy, worker=worker, served=served, now=now)
         if not serving:

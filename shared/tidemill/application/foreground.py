@@ -9,6 +9,7 @@ from tidemill.application.configuration import CACHED_FOR, CurrentConfiguration
 from tidemill.application.ports import Clock
 from tidemill.domain.governor import WINDOW, Governed, Starts, in_force, minute_begins, next_level
 from tidemill.domain.job import Job
+from tidemill.domain.latest_tenants import LatestTenants
 from tidemill.domain.spans import is_within
 from tidemill.domain.strain import NO_STRAIN
 from tidemill.domain.time_constants import EPOCH
@@ -110,17 +111,22 @@ class Foreground:
         self._counted_from = EPOCH
         self._reports_at = EPOCH
         self._pause = REPORTS_AFTER
+        #: The tenants that started late here, and in time.
+        self._late, self._in_time = LatestTenants(), LatestTenants()
 
     def claimed(self, job: Job) -> None:
         """Only a first run that waited for nothing but its turn says how long callers wait. Never raises."""
         if job.attempt == 1 and not job.wait and job.ready_at and job.claimed_at:
-            self.waited(job.claimed_at - job.ready_at)
+            self._started(job.claimed_at - job.ready_at, job.tenant)
 
     def waited(self, time: timedelta) -> None:
         """A caller waited for so long. Never raises."""
+        self._started(time, None)
+
+    def _started(self, time: timedelta, tenant: str | None) -> None:
         if self._governor.off:
             return
-        if starts := self._due(late=time > self._target):
+        if starts := self._due(tenant, late=time > self._target):
             try:
                 self._governor.report(starts)
             except Exception:  # noqa: BLE001 - what governs the strain must not stop a job
@@ -129,11 +135,14 @@ class Foreground:
             else:
                 self._pause = REPORTS_AFTER
 
-    def _due(self, *, late: bool) -> Starts | None:
+    def _due(self, tenant: str | None, *, late: bool) -> Starts | None:
         """The starts to report now, with this one. A process without late starts reports only under strain."""
         strained = self._governor.level() > NO_STRAIN
         with self._lock:
             now = self._clock()
+            if tenant is not None:
+                (self._late if late else self._in_time).note(tenant, now)
+                late = late and not self._alone(tenant, now)
             if not is_within(WINDOW, since=self._counted_from, now=now):
                 self._starts, self._counted_from = Starts(), now
             self._starts += Starts(late=int(late), total=1)
@@ -143,3 +152,8 @@ class Foreground:
             due, self._starts = self._starts, Starts()
             self._reports_at = now + self._pause
             return due
+
+    def _alone(self, tenant: str, now: datetime) -> bool:
+        """Whether only this tenant starts late, while another one starts in time: it waits behind its own jobs."""
+        since = now - WINDOW
+        return self._in_time.others(tenant, since=since) and not self._late.others(tenant, since=since)

@@ -118,6 +118,36 @@ def test_late_starts_raise_the_level_and_calm_lowers_it(lane: Lane) -> None:
     assert lane.changes == [(0, 1), (1, 0)]
 
 
+@pytest.mark.parametrize(
+    ("others", "level"),
+    [
+        # An app with one tenant.
+        ([], 1),
+        ([1], 0),
+        # The lane is behind for each of them.
+        ([3], 1),
+        ([1, 3], 1),
+    ],
+)
+def test_a_tenant_that_waits_behind_its_own_jobs_raises_no_level(lane: Lane, others: list[int], level: int) -> None:
+    for _ in range(6):
+        for number, seconds in enumerate(others):
+            lane.start(after=seconds * SECOND, change=lambda job, name=number: replace(job, tenant=f"other {name}"))  # type: ignore[misc]
+        lane.start(after=3 * SECOND)
+        lane.pass_time(1)
+
+    assert lane.governor.level() == level
+
+
+@pytest.mark.parametrize(("seconds", "late"), [(9, 0), (10, 1)])
+def test_another_tenant_that_began_in_time_counts_for_ten_seconds(lane: Lane, seconds: int, late: int) -> None:
+    lane.start(after=SECOND, change=lambda job: replace(job, tenant="other"))
+    lane.pass_time(seconds)
+    lane.start(after=3 * SECOND)
+
+    assert sum(starts.late for starts in lane.store.added) == late
+
+
 def test_a_late_start_in_a_thousand_keeps_no_level() -> None:
     store, clock, lanes = Store(), Clock(), list[Lane]()
     store.governed = Governed(level=3, since=NOW, window_from=NOW, minute_from=NOW, version=1)
