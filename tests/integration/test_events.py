@@ -1,5 +1,6 @@
 """Events through the deployed functions: each consumer has its own job, once; and the page that describes it."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -10,7 +11,7 @@ from tests.support.builders import TENANT
 from tests.support.deployed_functions import Mill, forget
 from tests.support.documented_job_types import job_types_of
 from tests.support.faulty_client import Fault
-from tidemill import JobType, Run, composition, consumes, job_type
+from tidemill import Done, JobType, Run, composition, consumes, job_type
 from tidemill.application.events import publication, publish
 from tidemill.application.explain import explain
 from tidemill.application.explanation import Facts
@@ -97,6 +98,35 @@ def test_each_consumer_has_its_own_job_and_its_own_death(mill: Mill) -> None:
     )
     answer = explain(Facts(job=found[EVENT_TYPE], now=mill.now()))
     assert answer.sentences[1:] == (f"It reached {reached}.",)
+
+
+def again(_payload: Anything, _run: Run) -> Done:
+    return Done(events=[Event(type="order.placed", data={"order": "7"})])
+
+
+def test_the_hops_of_consumers_that_publish_again_bound_what_one_event_grows_into(
+    documented: JobTypes, mill: Mill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A round is two hops: from a consumer to its event, and on. With two of them, each round doubles the jobs."""
+    pair = [
+        consumes("order.placed")(job_type(name, payload=Anything, max_hops=4)(again)) for name in ("loop.a", "loop.b")
+    ]
+    deployed(JobTypes({one.name: one for one in (*pair, fan_out)}, events=documented.events), monkeypatch)
+    published()
+
+    mill.run()
+
+    items = mill.table.client.scan(TableName=mill.table.name)["Items"]
+    found = [decode(item) for item in items if "state" in item]
+    counts = Counter((job.type == EVENT_TYPE, job.hops, job.death) for job in found)
+    assert counts == {
+        (True, 0, None): 1,
+        (False, 1, None): 2,
+        (True, 2, None): 2,
+        (False, 3, None): 4,
+        (True, 4, None): 4,
+        (False, 5, DeathReason.HOPS): 8,
+    }
 
 
 @pytest.mark.usefixtures("types")

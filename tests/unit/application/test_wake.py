@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.builders import NOW, SECOND, TENANT, a_job, brought_to, stored
 from tests.support.single_job import Clock
+from tidemill.application import wake
 from tidemill.application.ports import WHOLE, JobStore, Part
 from tidemill.application.wake import MOST_PER_SECOND, WAKE_RESERVE, Waker, Woken
 from tidemill.domain.errors import (
@@ -127,6 +128,27 @@ def test_a_call_ends_within_the_interval_even_with_more_time() -> None:
 
     assert not woken.finished
     assert sum(woken.jobs.values()) == MOST_PER_SECOND * WAKE_INTERVAL_SECONDS
+
+
+@pytest.mark.parametrize(("jobs", "late_seconds"), [(500, 0), (1_200, 332)])
+def test_many_jobs_of_one_tenant_delay_another_by_what_the_rate_and_the_window_leave(
+    monkeypatch: pytest.MonkeyPatch, jobs: int, late_seconds: int
+) -> None:
+    """Wake goes by the time, and not by the tenant. A call of 60 s wakes for 57 s."""
+    monkeypatch.setattr(wake, "MOST_PER_SECOND", 2)
+    due, clock = NOW + WINDOW, Clock()
+    flood = [a_job(state=State.SCHEDULED, due=due) for _ in range(jobs)]
+    other = a_job(state=State.SCHEDULED, due=due, tenant="other", id="the last")
+    store = Scheduled([*flood, other])
+    waker, _ = waker_of(store, clock)
+
+    while other.id not in store.woken:
+        began = clock.now
+        waker.wake(time_left=INVOCATION)
+        if other.id not in store.woken:
+            clock.now = began + INVOCATION
+
+    assert max((clock.now - due).total_seconds(), 0) == pytest.approx(late_seconds, abs=2)
 
 
 def test_a_concurrent_cancel_does_not_stop_the_wake_of_others() -> None:
