@@ -26,7 +26,7 @@ def batched_jobs(seed: int) -> list[tuple[int, int, Submission]]:
     # In some seeds no job fails, so that all of a call settle together.
     keys = random.choice([("",), ("tallies", ""), _KEYS, _KEYS, _KEYS])
     within_ms = random.choice(_WITHIN_MS)
-    tenants = random.choice([1, 2])
+    tenants = random.choice([1, 2, 2])
     return [
         (random.randint(0, within_ms), number % tenants, _job(random, number, kind, keys))
         for number in range(random.choice(_JOBS))

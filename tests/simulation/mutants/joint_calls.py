@@ -69,7 +69,7 @@ CALLED_JOINTLY: Final = (
     Mutant(
         "a handler of many jobs logs as one of them",
         modules.JOINT_CALLS,
-        "with self._scope([called.job for called in calleds]):",
+        "with self._scope([called.job for called in calleds]) if len(calleds) > 1 else nullcontext():",
         "with nullcontext():",
     ),
     Mutant(

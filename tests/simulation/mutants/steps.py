@@ -64,7 +64,7 @@ STEPPED: Final = (
     Mutant(
         "the settle does not know the steps of its run",
         modules.RUN,
-        "            self._job = job\n\n    def _time_allowed",
-        "            pass\n\n    def _time_allowed",
+        "            self._job = job\n\n    def _claim_refused",
+        "            pass\n\n    def _claim_refused",
     ),
 )

@@ -115,7 +115,7 @@ SHOWN: Final = (
     ),
     Mutant(
         "an outage is recorded as another version",
-        modules.RUN,
+        modules.GATES,
         "held_below(ceiling_seconds, HoldCause.OUTAGE)",
         "held_below(ceiling_seconds, HoldCause.VERSION)",
     ),
