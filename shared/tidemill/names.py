@@ -273,6 +273,8 @@ WAKE_WINDOW_SECONDS: Final = 5 * 60
 RECONCILE_INTERVAL_SECONDS: Final = 5 * 60
 #: A member of the event of those calls. Any other event, such as an alarm's, asks for a new pass.
 CONTINUE: Final = "continue"
+#: Member of an event of reconcile: it only answers how the resources of the stack differ from the template.
+COMPARE: Final = "compare"
 #: Default of the read units a second that one pass over the table takes.
 RECONCILE_READ_UNITS: Final = 1000
 

@@ -23,7 +23,7 @@ from tidemill.domain.submission import Submission
 from tidemill.dynamodb.passes import DynamoPasses
 from tidemill.dynamodb.table_scan import DynamoTableScan
 from tidemill.entrypoints import reconcile
-from tidemill.names import CONTINUE, JOB_KEY, PAYLOAD_PREFIX, Env
+from tidemill.names import COMPARE, CONTINUE, JOB_KEY, PAYLOAD_PREFIX, Env
 from tidemill.sqs import messages, queue_depth
 
 LIMIT = timedelta(hours=3)
@@ -314,3 +314,13 @@ def test_a_call_writes_at_once_how_many_resources_differ_from_the_template(
 
 def _fail() -> Any:
     raise StoreUnavailableError("a call that fails later")
+
+
+def test_an_operator_who_asks_for_the_differences_gets_them_and_begins_no_pass(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(Env.STACK, "a stack")
+    monkeypatch.setattr("tidemill.operator.drift.drifted", lambda _: {"schedule Wake": "its state is DISABLED"})
+    monkeypatch.setattr("tidemill.reconcile_composition.table_passes", _fail)
+    assert reconcile.handle({COMPARE: "true"}, INVOCATION) == {"schedule Wake": "its state is DISABLED"}
+    assert capsys.readouterr().out == ""

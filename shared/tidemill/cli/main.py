@@ -38,6 +38,7 @@ from tidemill.cli.retry import retry
 from tidemill.cli.rollback import rollback
 from tidemill.cli.schedules import schedules
 from tidemill.cli.signal import signal
+from tidemill.cli.smoke import smoke
 from tidemill.cli.status import status
 from tidemill.cli.submit import submit
 from tidemill.cli.top import top
@@ -126,6 +127,7 @@ for command in (
     migrate,
     audit,
     check,
+    smoke,
     cost,
 ):
     tidemill.add_command(command)

@@ -9,7 +9,6 @@ import click
 
 from tidemill.application.job_filter import JobFilter
 from tidemill.application.validation import read_payload
-from tidemill.cli.ask_tick import ask_tick
 from tidemill.cli.audit import audited
 from tidemill.cli.confirm import confirmed
 from tidemill.cli.errors import CommandError, report_unreadable
@@ -22,6 +21,7 @@ from tidemill.cli.redrive_run import say_why
 from tidemill.domain.errors import PayloadTooLargeError
 from tidemill.domain.job import GIVEN_TO_PAYLOAD, Job
 from tidemill.names import BUILT_IN_PREFIX, LARGEST_BODY_BYTES, TICK_PAYLOAD, TICK_SCHEDULED_AT, TICK_TYPE
+from tidemill.operator.function_call import ask
 
 _NEVER: Final = ""
 
@@ -48,7 +48,9 @@ def redrive_with_payload(
             f"job {visible(job.id)} is of the type {job.type}, whose payload cannot be replaced",
             remedy="Redrive it without --payload, or cancel it and submit what it stands for again.",
         )
-    faults = ask_tick(installation, {TICK_TYPE: job.type, TICK_SCHEDULED_AT: _NEVER, TICK_PAYLOAD: value})["faults"]
+    faults = ask(
+        installation.deployment, "tick", {TICK_TYPE: job.type, TICK_SCHEDULED_AT: _NEVER, TICK_PAYLOAD: value}
+    )["faults"]
     if faults:
         raise CommandError(
             f"the payload does not fit the type {visible(job.type)}: {visible('; '.join(faults))}",

@@ -7,7 +7,6 @@ from typing import Any, Final
 import click
 
 from tidemill.application.periodic import REQUESTED_TAG
-from tidemill.cli.ask_tick import ask_tick
 from tidemill.cli.audit import audited
 from tidemill.cli.confirm import confirmed, require_confirmation
 from tidemill.cli.errors import CommandError
@@ -23,6 +22,7 @@ from tidemill.domain.schedule_times import Rate, parse
 from tidemill.dynamodb.listing import Wanted
 from tidemill.dynamodb.listing_entries import Position
 from tidemill.names import SCHEDULE_TENANT, TICK_REQUESTED, TICK_SCHEDULED_AT, TICK_TYPE
+from tidemill.operator.function_call import ask
 from tidemill.system import clock
 
 #: The last run of a type is looked for among the jobs of this time.
@@ -164,7 +164,7 @@ def _require_periodic(installation: Installation, type_: str) -> None:
 def _submit(installation: Installation, type_: str) -> Mapping[str, str]:
     """The id and the state of the job. The function `tick` submits it, so the deployed code checks the type."""
     event = {TICK_TYPE: type_, TICK_SCHEDULED_AT: f"{clock.now():%Y-%m-%dT%H:%M:%SZ}", TICK_REQUESTED: "true"}
-    decoded = ask_tick(installation, event)
+    decoded = ask(installation.deployment, "tick", event)
     return {"id": str(decoded["id"]), "state": str(decoded["state"])}
 
 

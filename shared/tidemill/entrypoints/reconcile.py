@@ -11,14 +11,17 @@ from functools import partial
 from typing import Final
 
 from tidemill import composition, reconcile_composition
-from tidemill.names import CONTINUE
+from tidemill.names import COMPARE, CONTINUE
 from tidemill.worker.message_run import Invocation, time_left
 
 #: The time that owed work leaves to the sweep and the pass.
 OWED_RESERVE: Final = timedelta(seconds=30)
 
 
-def handle(event: object, context: Invocation) -> None:
+def handle(event: object, context: Invocation) -> dict[str, str] | None:
+    """`tidemill smoke` asks only for the resources that differ from the template, and how, as this role sees them."""
+    if isinstance(event, dict) and COMPARE in event:
+        return dict(reconcile_composition.drifted())
     left = partial(time_left, context)
     passes = reconcile_composition.table_passes()
     if not (isinstance(event, dict) and CONTINUE in event):
@@ -38,3 +41,4 @@ def handle(event: object, context: Invocation) -> None:
         # Another call asked for a pass while this one held the pass that has ended now.
         asked = bool(reconciled.progress and reconciled.progress.completed and reconciled.progress.table_pass.asked)
     telemetry.flush()
+    return None

@@ -67,6 +67,7 @@ def _cdk() -> argparse.ArgumentParser:
     for flag in ("--all", "--exclusively"):
         parser.add_argument(flag, action="store_true")
     parser.add_argument("-q", "--quiet", action="store_true")
+    parser.add_argument("--cloudformation-execution-policies")
     parser.add_argument("-c", "--context", action="append", default=[])
     return parser
 
