@@ -11,7 +11,12 @@ from botocore.config import Config
 from botocore.credentials import Credentials
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 
-from tidemill.domain.errors import MissingResourceError, StoreUnavailableError, TransactionConflictError
+from tidemill.domain.errors import (
+    MissingResourceError,
+    StoreUnavailableError,
+    TidemillError,
+    TransactionConflictError,
+)
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -21,6 +26,10 @@ if TYPE_CHECKING:
     from mypy_boto3_secretsmanager import SecretsManagerClient
     from mypy_boto3_sqs import SQSClient
     from mypy_boto3_sts import STSClient
+
+#: The oldest SDK with which the tests of the store have passed. The functions use the SDK of their runtime, which is
+#: older than the one that this app locks: https://docs.aws.amazon.com/lambda/latest/dg/lambda-python.html
+OLDEST_BOTO3: Final = (1, 34, 145)
 
 #: The wire form of an item: `{"state": {"S": "queued"}}`.
 Item = dict[str, Any]
@@ -62,8 +71,20 @@ CONFIG: Final = Config(
     tcp_keepalive=True,
 )
 
+
+class OldSdkError(TidemillError):
+    """The AWS SDK of this environment lacks what the store needs."""
+
+
 #: Held while a client is created for which several threads may ask.
 _CREATING: Final = threading.Lock()
+
+
+def require_sdk(version: str = boto3.__version__) -> None:
+    """Raises `OldSdkError` if the SDK is older than `OLDEST_BOTO3`."""
+    if tuple(map(int, version.split(".")[:3])) < OLDEST_BOTO3:
+        oldest = ".".join(map(str, OLDEST_BOTO3))
+        raise OldSdkError(f"boto3 {version} is older than {oldest}: add boto3 to functions/requirements.txt")
 
 
 def choose(*, profile: str | None, region: str | None) -> None:
@@ -93,6 +114,7 @@ def cloudwatch() -> "CloudWatchClient":
 
 @cache
 def dynamodb() -> "DynamoDBClient":
+    require_sdk()
     return boto3.client("dynamodb", config=CONFIG)
 
 

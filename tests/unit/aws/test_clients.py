@@ -50,3 +50,14 @@ def test_the_command_line_waits_for_a_function_that_starts_slowly() -> None:
 
     assert answer["Payload"].read() == b"{}"
     assert clients.invocations().meta.config.read_timeout > LONGEST_API_TIMEOUT_SECONDS
+
+
+@pytest.mark.parametrize("version", ["1.34.145", "1.34.146", "1.43.106", "2.0.0"])
+def test_a_sdk_as_old_as_that_of_the_oldest_runtime_serves(version: str) -> None:
+    clients.require_sdk(version)
+
+
+@pytest.mark.parametrize("version", ["1.34.144", "1.28.85"])
+def test_an_older_sdk_is_refused_with_what_to_do(version: str) -> None:
+    with pytest.raises(clients.OldSdkError, match=f"boto3 {version} is older than 1.34.145: add boto3 to functions/"):
+        clients.require_sdk(version)
