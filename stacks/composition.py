@@ -30,7 +30,7 @@ def compose(app: App, *, asset: str | None = None) -> StageConfig:
         files = {path: file for application in applications for path, file in application.files().items()}
         asset = str(build(config, AppCode(root=ROOT, files=files)))
     stack = AppStack(app, "Pipeline", config=config, description="Tidemill: jobs, their lanes and their API")
-    pipeline = Pipeline(stack, "Default", config=config, asset=asset, app_folder=ROOT)
+    pipeline = Pipeline(stack, "Default", config=config, asset=asset)
     for application in applications:
         application.add_to(pipeline, asset)
     return config

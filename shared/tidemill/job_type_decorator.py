@@ -88,9 +88,8 @@ def job_type(
     tenant, or with `across_tenants` for all tenants together; with `per_lane`, for each lane. With `Adaptive(…)`, the
     concurrency follows what the runs measure. Instead of its own limit, a type may have a `limit` that it shares with
     other types. With `unique_seconds`, the same payload makes at most one job in each such period. With `schedule`, the
-    scheduler submits jobs with an empty payload: `rate(1 hour)` or `cron(0 3 * * ? *)`. Write it as a literal, because
-    the stack reads it from the source. While an operator pauses it, its times are skipped; with `catch_up`, one job
-    makes up for them afterwards.
+    scheduler submits jobs with an empty payload: `rate(1 hour)` or `cron(0 3 * * ? *)`, in UTC. While an
+    operator pauses it, its times are skipped; with `catch_up`, one job makes up for them afterwards.
 
     `depends_on` names the downstreams that a run calls. While the breaker of one is open, the jobs of the type are
     parked and use no attempt. `classify` gets an error of the handler and returns its `ErrorClass`, or None to leave it

@@ -4,14 +4,16 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aws_cdk import App, IPolicyValidationPlugin, Validations
 
-from stacks.composition import ROOT, compose
+from stacks.composition import ROOT, compose, read_settings
 from stacks.stages import STAGES
+from tests.support.stub_asset import stub_asset
 from tidemill.cdk import asset
 from tidemill.cdk.config import StageConfig
 from tidemill.names import LIVE_ALIAS, Env, Lane
@@ -67,9 +69,11 @@ Synthesise = Callable[..., Synthesised]
 @pytest.fixture(scope="session")
 def synthesise(tmp_path_factory: pytest.TempPathFactory) -> Synthesise:
     """Synthesise with the context of `cdk.json` and these settings. `plugins` validates the app."""
-    stub = tmp_path_factory.mktemp("asset")
-    (stub / "empty.py").touch()
     done: dict[str, Synthesised] = {}
+
+    @cache
+    def stub(job_packages: tuple[str, ...]) -> str:
+        return stub_asset(tmp_path_factory.mktemp("asset"), job_packages)
 
     def synthesise(*, plugins: Callable[[App], IPolicyValidationPlugin] | None = None, **settings: str) -> Synthesised:
         key = json.dumps(settings, sort_keys=True)
@@ -77,7 +81,7 @@ def synthesise(tmp_path_factory: pytest.TempPathFactory) -> Synthesise:
             return done[key]
         context = json.loads((ROOT / "cdk.json").read_text())["context"]
         app = App(context=context | settings, outdir=str(tmp_path_factory.mktemp("cdk.out")), analytics_reporting=False)
-        config = compose(app, asset=str(stub))
+        config = compose(app, asset=stub(read_settings(context | settings).stage.job_packages))
         if plugins:
             Validations.of(app).add_plugins(plugins(app))
         assembly = Path(app.synth().directory)

@@ -11,6 +11,7 @@ from stacks import composition
 from stacks.composition import ROOT, compose
 from tests.infrastructure.conftest import Synthesise, Synthesised
 from tests.infrastructure.test_event_sources import Synthesis
+from tests.support.stub_asset import stub_asset
 from tidemill.cost import idle_month, worst_day
 from tidemill.cost.bill import Usage, lines, total
 from tidemill.cost.stage_limits import StageLimits, limits_of
@@ -119,9 +120,8 @@ def test_the_page_of_cost_has_the_worst_day_of_the_stage(request: pytest.Fixture
 def test_a_synth_prints_its_worst_day(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, dev: Synthesised
 ) -> None:
-    (tmp_path / "asset").mkdir()
-    (tmp_path / "asset" / "empty.py").touch()
-    monkeypatch.setattr(composition, "compose", lambda app: compose(app, asset=str(tmp_path / "asset")))
+    asset = stub_asset(tmp_path / "asset")
+    monkeypatch.setattr(composition, "compose", lambda app: compose(app, asset=asset))
     monkeypatch.setattr(aws_cdk, "App", partial(aws_cdk.App, outdir=str(tmp_path / "cdk.out")))
 
     runpy.run_path(str(ROOT / "app.py"))

@@ -19,6 +19,7 @@ from stacks.composition import ROOT
 from stacks.stages import STAGES
 from tests.support.document_blocks import code_of
 from tests.support.documented_job_types import job_types_of
+from tests.support.stub_asset import stub_asset
 from tidemill.application.job_types import JobTypes
 from tidemill.application.owed import Kind, Work
 from tidemill.cdk.alarm import Heading
@@ -26,10 +27,10 @@ from tidemill.cdk.bus_sink import BusSink
 from tidemill.cdk.event_source import TRIES
 from tidemill.cdk.eventbridge_source import EventBridgeSource
 from tidemill.cdk.function_factory import FunctionFactory
+from tidemill.cdk.job_manifest import SourceError
 from tidemill.cdk.pipeline import Pipeline
 from tidemill.cdk.s3_source import S3Source
 from tidemill.cdk.sns_source import SnsSource
-from tidemill.cdk.source_declarations import SourceError
 from tidemill.cdk.synth_errors import SynthError
 from tidemill.cdk.table_source import TableSource
 from tidemill.dynamodb.owed_items import owed_key
@@ -38,8 +39,10 @@ from tidemill.system.event_checks import require_consumers, require_sources
 
 Resources = dict[str, dict[str, Any]]
 _CODE: Final = """
-from tidemill import EventBridgeRecord, S3Record, SnsRecord, TableRecord, event_source
+from pydantic import BaseModel
+from tidemill import EventBridgeRecord, S3Record, SnsRecord, TableRecord, event_source, event_type
 import tidemill
+fact = event_type("fact.happened", data=type("Fact", (BaseModel,), {}))
 
 
 @event_source("payments", publishes="fact.happened")
@@ -67,15 +70,12 @@ class Synthesis:
         jobs.mkdir(parents=True)
         (jobs / "__init__.py").touch()
         (jobs / "facts.py").write_text(code)
-        (folder / "asset").mkdir()
-        (folder / "asset" / "empty.py").touch()
+        asset = stub_asset(folder / "asset", root=folder)
         self.app = App(outdir=str(folder / "cdk.out"), analytics_reporting=False)
         config = replace(STAGES["dev"](), metrics_by_type=metrics_by_type)
-        self.pipeline = Pipeline(
-            Stack(self.app, "Pipeline"), id_, config=config, asset=str(folder / "asset"), app_folder=folder
-        )
+        self.pipeline = Pipeline(Stack(self.app, "Pipeline"), id_, config=config, asset=asset)
         self.stack = Stack(self.app, "Sources")
-        self.functions = FunctionFactory(self.stack, config=config, asset=str(folder / "asset"))
+        self.functions = FunctionFactory(self.stack, config=config, asset=asset)
 
     def resources(self, stack: str = "Sources") -> Resources:
         template = json.loads((Path(self.app.synth().directory) / f"{stack}.template.json").read_text())
@@ -282,7 +282,7 @@ def test_a_source_without_its_function_is_refused(synthesis: Synthesis) -> None:
 
 
 def test_a_function_of_another_kind_of_record_is_refused_with_its_place(synthesis: Synthesis) -> None:
-    with pytest.raises(SourceError, match=r"functions/jobs/facts.py, line 10: source 'uploads' takes S3Record, and"):
+    with pytest.raises(SourceError, match=r"functions/jobs/facts.py, line 12: source 'uploads' takes S3Record, and"):
         SnsSource(
             synthesis.functions,
             "uploads",

@@ -16,6 +16,7 @@ from stacks.composition import ROOT
 from stacks.stages import STAGES
 from tests.infrastructure.conftest import without_digests
 from tests.support.document_blocks import code_of
+from tests.support.stub_asset import stub_asset
 from tidemill.cdk import asset as asset_module
 from tidemill.cdk.pipeline import Pipeline
 
@@ -28,8 +29,7 @@ def folder(tmp_path: Path) -> Path:
     jobs = tmp_path / "functions" / "jobs"
     jobs.mkdir(parents=True)
     (jobs / "__init__.py").touch()
-    (tmp_path / "asset").mkdir()
-    (tmp_path / "asset" / "empty.py").touch()
+    stub_asset(tmp_path / "asset", root=tmp_path)
     return tmp_path
 
 
@@ -44,7 +44,7 @@ def _application(page: str, name: str) -> type[Application]:
 def _pipeline(folder: Path) -> tuple[App, Pipeline]:
     app = App(outdir=str(folder / "cdk.out"), analytics_reporting=False)
     stack, config = Stack(app, "Pipeline"), STAGES["dev"]()
-    return app, Pipeline(stack, "Default", config=config, asset=str(folder / "asset"), app_folder=folder)
+    return app, Pipeline(stack, "Default", config=config, asset=str(folder / "asset"))
 
 
 def _template(app: App, stack: str) -> Template:

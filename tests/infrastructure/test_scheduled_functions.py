@@ -5,9 +5,7 @@ from typing import Any
 
 import pytest
 
-from stacks.composition import ROOT
 from tests.infrastructure.conftest import Resource, Synthesise, Synthesised, functions_by_key, verb_of
-from tidemill.cdk.job_schedules import periodic
 from tidemill.names import (
     CANARY_INTERVAL_SECONDS,
     CANARY_TENANT,
@@ -18,6 +16,7 @@ from tidemill.names import (
     WAKE_INTERVAL_SECONDS,
     Env,
 )
+from tidemill.system import job_type_loader
 
 TOKENS = {"jwt_issuer": "https://issuer.example", "jwt_audience": "jobs"}
 
@@ -79,10 +78,12 @@ def test_reconcile_runs_every_five_minutes_and_continues_the_open_pass(dev: Synt
 
 
 def test_every_periodic_type_has_a_schedule_with_its_name_and_the_scheduled_time(dev: Synthesised) -> None:
+    known = job_type_loader.load(dev.config.job_packages)
     ticks = {(tick["ScheduleExpression"], json.dumps(_event(tick))) for tick in _schedules(dev, "tick")}
     assert ticks == {
-        (each.expression, json.dumps({"type": each.type, "scheduled_at": SCHEDULED_TIME}))
-        for each in periodic(dev.config.job_packages, root=ROOT)
+        (schedule, json.dumps({"type": name, "scheduled_at": SCHEDULED_TIME}))
+        for name in known.names()
+        if (schedule := known.get(name).schedule)
     }
     assert ticks
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from tidemill.cdk import job_manifest
 from tidemill.cdk.config import HOST_PYTHON, Architecture, StageConfig
-from tidemill.cdk.job_file_check import require_job_files
 from tidemill.cdk.synth_errors import SynthError
 from tidemill.system.module_files import importable, misnamed, module_files, module_folders
 
@@ -83,7 +83,10 @@ def build(config: StageConfig, code: AppCode, *, into: Path | None = None) -> Pa
     compiled = _may_compile(config)
     packages = _packages(config, code, compiled=compiled, into=into)
     sources = dict(_sources(config, code))
-    digest = hashlib.sha256(packages.name.encode())
+    # What the job files declare is part of the asset, and their import depends on these.
+    host_packages = _host_packages(config, code, into=into)
+    recipe = (packages.name, host_packages.name, *config.job_packages, job_manifest.SCRIPT.read_text(encoding="utf-8"))
+    digest = hashlib.sha256("\0".join(recipe).encode())
     for path, source in sorted(sources.items()):
         digest.update(f"\0{path}\0{hashlib.sha256(source.read_bytes()).hexdigest()}".encode())
     asset = into / "asset" / digest.hexdigest()[:16]
@@ -94,7 +97,7 @@ def build(config: StageConfig, code: AppCode, *, into: Path | None = None) -> Pa
                 target = folder / path
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(source, target)
-            _check_job_files(folder, config, code, into=into)
+            job_manifest.write(config.job_packages, path=[host_packages, folder], into=folder)
             if compiled:
                 ours = [path for path in sources if path.endswith(".py")]
                 _require_python(folder, ours)
@@ -222,17 +225,10 @@ def _function_folders(config: StageConfig, root: Path) -> Iterator[Path]:
         )
 
 
-def _check_job_files(folder: Path, config: StageConfig, code: AppCode, *, into: Path) -> None:
-    """Import the job types on this host, with the wheels for this host and not for the functions' platform."""
+def _host_packages(config: StageConfig, code: AppCode, *, into: Path) -> Path:
+    """The packages for this host, which imports the job files, and not for the functions' platform."""
     here = replace(config, wheels_of_host=True, python_version=HOST_PYTHON)
-    try:
-        packages = _packages(here, code, compiled=True, into=into)
-    except AssetError as error:
-        _print(f"warning: the job types were not checked, because this host cannot install their packages: {error}")
-        return
-    lanes = () if config.short_timeouts else config.lanes
-    lane_seconds = {str(lane.name): lane.job_timeout_seconds for lane in lanes}
-    require_job_files(config.job_packages, path=[packages, folder], lane_seconds=lane_seconds)
+    return _packages(here, code, compiled=True, into=into)
 
 
 def _require_python(folder: Path, files: Iterable[str]) -> None:

@@ -23,7 +23,6 @@ from tidemill.cdk.iam_actions import DELETE_FILE, PUT_FILE
 from tidemill.cdk.job_function import JobFunction
 from tidemill.cdk.lane import CONSUME
 from tidemill.cdk.pipeline import Pipeline
-from tidemill.cdk.source_declarations import require_source
 from tidemill.cdk.synth_errors import SynthError
 from tidemill.names import PAYLOADS_PREFIX, Env
 
@@ -45,7 +44,7 @@ class EventSource(Construct):
     ) -> None:
         """`record` is the name of the class that the function of the source takes. Raises `SynthError`."""
         super().__init__(functions.scope, f"Source-{source}")
-        require_source(source, record, pipeline.config.job_packages, root=pipeline.app_folder)
+        pipeline.manifest.require_source(source, record)
         if not _TENANT.fullmatch(tenant):
             raise SynthError(
                 f"tenant {tenant!r} of source {source!r}: use 1 to 128 of A-Z, a-z, 0-9, ':', '.', '_' and '-', not a "

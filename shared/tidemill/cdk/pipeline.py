@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from aws_cdk import CfnOutput, Stack, Validations
 from constructs import Construct
 
 from tidemill.application.job_types import measured
+from tidemill.cdk import job_manifest
 from tidemill.cdk.alarm import Entry, add_alarms
 from tidemill.cdk.alarm_catalogue import (
     engine_alarms,
@@ -40,7 +40,6 @@ from tidemill.cdk.iam_actions import (
 )
 from tidemill.cdk.job_api import JobApi
 from tidemill.cdk.job_function import JobFunction
-from tidemill.cdk.job_schedules import any_grouped, periodic, type_names
 from tidemill.cdk.job_type_alarms import job_file_alarm, type_alarms
 from tidemill.cdk.lane import LaneConstruct, lane_urls
 from tidemill.cdk.lane_config import LaneConfig
@@ -56,22 +55,23 @@ from tidemill.names import ATTENTION_INDEX, LISTING_INDEX, PAYLOADS_PREFIX, Env,
 class Pipeline(Construct):
     """At most one in a stack. It sets the outputs and tags of the stack, and the command line finds the system by them.
 
-    `asset` is the folder that `asset.build` returned. `app_folder` is the folder of `cdk.json`, which holds the job
-    packages. In a stack of its own, use the construct id `Default`: it does not enter the logical ids.
+    `asset` is the folder that `asset.build` returned, with the manifest of its job types. In a stack of its own, use
+    the construct id `Default`: it does not enter the logical ids.
 
     A worker has only the rights to run jobs. Pass further rights of a job type to `allow_jobs`.
     """
 
-    def __init__(self, scope: Construct, id_: str, *, config: StageConfig, asset: str, app_folder: Path) -> None:
+    def __init__(self, scope: Construct, id_: str, *, config: StageConfig, asset: str) -> None:
         super().__init__(scope, id_)
         self.config = config
-        self.app_folder = app_folder
+        self.manifest = job_manifest.read(asset)
+        self.manifest.require_lane_time(() if config.short_timeouts else config.lanes)
         tag(Stack.of(self), config)
         Validations.of(self.node.root).add_plugins(LimitValidation())
         functions = FunctionFactory(self, config=config, asset=asset)
         self.storage = Storage(self, config=config)
         self._lanes = [self._lane(lane, functions) for lane in config.lanes]
-        if any_grouped(config.job_packages, root=app_folder):
+        if any(job_type.grouped for job_type in self.manifest.types):
             for worker in self._workers(Lane.CRITICAL):
                 self.storage.allow(worker, UPDATE_BY_STATEMENT)
         self._publisher = self._publish(functions)
@@ -81,16 +81,14 @@ class Pipeline(Construct):
             else None
         )
         self._api = JobApi(functions, storage=self.storage, lanes=self._lanes)
-        schedules = periodic(config.job_packages, root=app_folder)
         self._scheduled = ScheduledFunctions(
-            functions, storage=self.storage, lanes=self._lanes, api=self._api.api, periodic=schedules
+            functions, storage=self.storage, lanes=self._lanes, api=self._api.api, schedules=self.manifest.schedules
         )
         self._scheduled.compare_with_template()
         if canary := self._scheduled.canary_tenant:
             # It has no quota, the health of a stage with canaries is also that of its lanes, and only its jobs count.
             for each in (self._api.submit, *(lane.worker for lane in self._lanes)):
                 each.function.add_environment(Env.CANARY, canary)
-        self._types = type_names(config.job_packages, root=app_folder) if config.metrics_by_type else []
         self.topics = AlarmTopics(self, config=config)
         #: The variables of `add_job_variables`, by worker and name.
         self._job_variables: dict[tuple[JobFunction, str], str] = {}
@@ -130,7 +128,7 @@ class Pipeline(Construct):
             **({Output.APP_CONFIG: self.storage.app_config} if self.storage.app_config else {}),
             Output.FILES_BUCKET: self.storage.files.bucket.bucket_name,
             Output.LANES: lane_urls(self, self._lanes),
-            Output.SCHEDULES: json.dumps({job_type.type: job_type.expression for job_type in schedules}),
+            Output.SCHEDULES: json.dumps(self.manifest.schedules),
             Output.RETENTION_DAYS: str(config.job_retention_days),
             Output.AUDIT_RETENTION_DAYS: str(config.audit_retention_days),
             **function_outputs(self, self._functions()),
@@ -207,7 +205,8 @@ class Pipeline(Construct):
         for lane in self._lanes:
             yield from lane_alarms(lane, config=self.config)
         if self.config.metrics_by_type:
-            yield from type_alarms(measured(self._types, self.config.metrics_by_type), config=self.config)
+            names = [job_type.name for job_type in self.manifest.types]
+            yield from type_alarms(measured(names, self.config.metrics_by_type), config=self.config)
         yield job_file_alarm(self.config)
         yield from engine_alarms(self._lanes, self.topics, config=self.config)
         yield from api_alarms(self._api.api, self._api.functions, of="api")

@@ -1,10 +1,11 @@
 """`ScheduledFunctions`: the functions that the scheduler calls: wake, tick (periodic jobs), reconcile and canary."""
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import jsii
-from aws_cdk import Acknowledgment, ArnFormat, Aws, IStableListProducer, Lazy, Stack, Validations
+from aws_cdk import Acknowledgment, Annotations, ArnFormat, Aws, IStableListProducer, Lazy, Stack, Validations
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_scheduler as scheduler
 from aws_cdk.aws_apigatewayv2 import HttpMethod
@@ -15,10 +16,10 @@ from tidemill.cdk.function_factory import FunctionFactory
 from tidemill.cdk.http_api import Api
 from tidemill.cdk.iam_actions import ADVANCE, DELETE_FILE, DESCRIBE_TABLE, GET, GET_MANY, PUT, QUERY, SCAN
 from tidemill.cdk.job_function import JobFunction
-from tidemill.cdk.job_schedules import Periodic
 from tidemill.cdk.lane import CONSUME, LaneConstruct, lane_urls
 from tidemill.cdk.scheduled_call import ScheduledCall
 from tidemill.cdk.storage import Storage
+from tidemill.domain.schedule_times import Cron, parse
 from tidemill.names import Env
 
 WAKE_SCHEDULE: Final = f"rate({names.WAKE_INTERVAL_SECONDS // 60} minute)"
@@ -46,7 +47,7 @@ class _Arns:
 
 
 class ScheduledFunctions:
-    """Created in the scope of `functions`. `periodic` lists the job types that the scheduler submits."""
+    """Created in the scope of `functions`. `schedules` has the expression of each periodic type."""
 
     def __init__(
         self,
@@ -55,7 +56,7 @@ class ScheduledFunctions:
         storage: Storage,
         lanes: Sequence[LaneConstruct],
         api: Api,
-        periodic: Sequence[Periodic],
+        schedules: Mapping[str, str],
     ) -> None:
         self._functions = functions
         self._config = functions.config
@@ -80,9 +81,15 @@ class ScheduledFunctions:
         reconcile = ScheduledCall(scope, "ReconcileClock", function=self.reconcile, missed_calls=self.missed_calls)
         reconcile.add_schedule("Schedule", RECONCILE_SCHEDULE, event={names.CONTINUE: "true"})
         tick = ScheduledCall(scope, "TickClock", function=self.tick, missed_calls=self.missed_calls)
-        for job_type in periodic:
-            event = {names.TICK_TYPE: job_type.type, names.TICK_SCHEDULED_AT: names.SCHEDULED_TIME}
-            tick.add_schedule(job_type.type, job_type.expression, event=event)
+        for job_type, expression in schedules.items():
+            cron = parse(expression)
+            if isinstance(cron, Cron) and cron.next_time(after=datetime.now(UTC)) is None:
+                Annotations.of(scope).add_warning_v2(
+                    "tidemill:schedule",
+                    f"the schedule {expression} of {job_type} has no further time: remove it, or correct its year",
+                )
+            event = {names.TICK_TYPE: job_type, names.TICK_SCHEDULED_AT: names.SCHEDULED_TIME}
+            tick.add_schedule(job_type, expression, event=event)
 
     @property
     def canary_tenant(self) -> str | None:

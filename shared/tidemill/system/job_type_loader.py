@@ -2,8 +2,7 @@
 
 import importlib
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from datetime import timedelta
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -58,7 +57,7 @@ def load_sound(packages: Iterable[str]) -> JobTypes:
 
 
 def _unnamed(declared: Iterable[Declaration], found: Collection[Declaration]) -> Iterator[JobFileError]:
-    """Those in a class, a list or a function: synth sees them in the source, so it would deploy their schedules."""
+    """Those in a class, a list or a function. Their jobs would be refused, and nothing would say why."""
     known = set(map(_identity, found))
     for declaration in declared:
         if (identity := _identity(declaration)) not in known:
@@ -104,19 +103,25 @@ def _first(events: dict[tuple[str, int], EventType], event_type: EventType) -> E
     return events.setdefault((event_type.name, event_type.version), event_type)
 
 
-def require_lane_time(job_types: JobTypes, lane_times: Mapping[str, timedelta]) -> None:
-    """Raises `JobFileError` for a type that allows its runs more time than its lane does.
+def require_models(job_types: JobTypes) -> None:
+    """Raises `JobFileError` for a model that cannot validate, because a type in it has no name at run time."""
+    from pydantic.errors import PydanticUserError  # noqa: PLC0415 - at synth only
 
-    `lane_times`: how long a run on each lane may take.
-    """
-    for job_type in map(job_types.get, job_types.names()):
-        lane_time = lane_times.get(job_type.lane)
-        if job_type.timeout and lane_time and job_type.timeout > lane_time:
-            raise JobFileError(
-                f"{declared_at(job_type)}: timeout_seconds of {job_type.name!r} is "
-                f"{job_type.timeout.total_seconds():g}, and lane {job_type.lane} allows {lane_time.total_seconds():g}: "
-                "lower it, name a less urgent lane, or raise job_timeout_seconds of the lane"
-            )
+    types = map(job_types.get, job_types.names())
+    declarations: list[Declaration] = [*types, *job_types.events.values(), *job_types.sources.values()]
+    for declaration in declarations:
+        try:
+            if declaration.schema:
+                declaration.schema()
+        except PydanticUserError as error:
+            if error.code == "class-not-fully-defined":
+                kind, name, _ = _identity(declaration)
+                raise JobFileError(
+                    f"{declared_at(declaration)}: the model of {kind} {name!r} cannot validate: {error.message}; "
+                    "import the types of its fields outside of `if TYPE_CHECKING`"
+                ) from error
+        except Exception:  # noqa: BLE001, S112 - a model without a schema may validate
+            continue
 
 
 def require_backfill_types(job_types: JobTypes) -> None:

@@ -5,16 +5,15 @@ https://docs.aws.amazon.com/scheduler/latest/UserGuide/what-is-scheduler.html
 """
 
 from datetime import UTC, datetime, timedelta
-from functools import cache
-from pathlib import Path
 from random import Random
 from typing import Any, Final
 
 from tests.simulation.checks.violation import waits_alone
+from tests.simulation.world.code_versions import PRESENT
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.world import World
-from tidemill.cdk.job_schedules import Periodic, periodic
 from tidemill.cdk.schedule_retries import DELIVERY_SECONDS, PROMPT_SECONDS
+from tidemill.domain.schedule_times import Rate, parse
 from tidemill.domain.states import State
 from tidemill.dynamodb import pass_items
 from tidemill.dynamodb.limit_item import PAUSE_PREFIX, TYPE_PREFIX
@@ -34,7 +33,6 @@ from tidemill.names import (
     WAKE_WINDOW_SECONDS,
 )
 
-_ROOT: Final = Path(__file__).parents[3]
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _WAKE_MS: Final = WAKE_INTERVAL_SECONDS * 1000
 _WINDOW_MS: Final = WAKE_WINDOW_SECONDS * 1000
@@ -73,8 +71,9 @@ class EventBridgeScheduler:
         self._reconcile()
         self.ticks = self._world.random.random() < _SEEDS_WITH_TICKS
         if self.ticks:
-            for schedule in _schedules():
-                self.begin_ticks(schedule, times=self._world.scheduler.random.randint(1, _MOST_TICKS))
+            for type_ in PRESENT.job_types.names():
+                if expression := PRESENT.job_types.get(type_).schedule:
+                    self.begin_ticks(type_, expression, times=self._world.scheduler.random.randint(1, _MOST_TICKS))
 
     def at_rest(self) -> bool:
         """Whether every scheduled time has reached `tick`."""
@@ -98,14 +97,16 @@ class EventBridgeScheduler:
         self._next_sweep_ms = now_ms + _SWEEP_MS
         return True
 
-    def begin_ticks(self, schedule: Periodic, *, times: int) -> None:
+    def begin_ticks(self, type_: str, expression: str, *, times: int) -> None:
         """Call `tick` at the next scheduled times."""
         scheduler = self._world.scheduler
-        every_ms = _every(schedule.expression) // timedelta(milliseconds=1)
+        schedule = parse(expression)
+        assert isinstance(schedule, Rate)
+        every_ms = schedule.period // timedelta(milliseconds=1)
         first_ms = (scheduler.now_ms // every_ms + 1) * every_ms
         for number in range(times):
             self._on_their_way += 1
-            scheduler.at(first_ms + number * every_ms, self._tick, schedule.type, first_ms + number * every_ms)
+            scheduler.at(first_ms + number * every_ms, self._tick, type_, first_ms + number * every_ms)
 
     def _tick(self, type_: str, tick_ms: int) -> None:
         self._on_their_way -= 1
@@ -180,15 +181,3 @@ def _wake_ms(item: Any) -> int | None:
 def _is_strained(item: Any) -> bool:
     """Whether this is the item of the governor, whose level `wake` lowers."""
     return bool(item["pk"]["S"] == STRAIN_KEY and item.get("level", {"N": "0"})["N"] != "0")
-
-
-@cache
-def _schedules() -> list[Periodic]:
-    """The schedules that the stack finds."""
-    return periodic(["tests.simulation.jobs"], root=_ROOT)
-
-
-def _every(expression: str) -> timedelta:
-    """The interval of `rate(1 minute)`."""
-    number, unit = expression.removeprefix("rate(").removesuffix(")").split()
-    return int(number) * timedelta(**{unit.removesuffix("s") + "s": 1})

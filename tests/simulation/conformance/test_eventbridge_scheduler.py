@@ -6,7 +6,6 @@ from tests.simulation.actors.eventbridge_scheduler import EventBridgeScheduler
 from tests.simulation.conformance.citations import SCHEDULER, SCHEDULER_GUIDE, cites
 from tests.simulation.conformance.simulated_aws import Simulated
 from tests.simulation.world.faults import Fault
-from tidemill.cdk.job_schedules import Periodic
 
 DAY_MS = 86_400_000
 
@@ -28,7 +27,7 @@ def daily(simulated: Simulated, *, times: int) -> list[float]:
     calls: Any = simulated.world.async_invocations
     calls["tick"] = recorded
     first_ms = (simulated.scheduler.now_ms // DAY_MS + 1) * DAY_MS
-    EventBridgeScheduler(simulated.world).begin_ticks(Periodic("a.b", "rate(1 day)"), times=times)
+    EventBridgeScheduler(simulated.world).begin_ticks("a.b", "rate(1 day)", times=times)
     simulated.sleep((times + 0.5) * DAY_MS / 1000)
     return [(time_ms - first_ms) / DAY_MS for time_ms in recorded.times_ms]
 
