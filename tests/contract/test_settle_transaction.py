@@ -14,6 +14,7 @@ from tidemill.application.ports import JobStore
 from tidemill.aws.clients import Item
 from tidemill.domain.errors import (
     EffectRefusedError,
+    InvalidEffectError,
     StoreUnavailableError,
     TransactionConflictError,
     WriteRefusedError,
@@ -180,7 +181,7 @@ def test_a_refused_write_outweighs_contention(
 @pytest.mark.parametrize(
     "refusal",
     [
-        ("ValidationException", EffectRefusedError),
+        ("ValidationException", InvalidEffectError),
         ("AccessDeniedException", EffectRefusedError),
         ("TransactionConflictException", TransactionConflictError),
         ("TransactionInProgressException", StoreUnavailableError),

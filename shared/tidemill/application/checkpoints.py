@@ -2,17 +2,15 @@
 
 from collections.abc import Callable
 from operator import index
-from typing import Any, Final
+from typing import Any
 
 from tidemill.application.handler_results import checkpoint_text
 from tidemill.application.ports import AttemptStore, Checkpoint, Clock
 from tidemill.application.run import SaveCheckpoint
+from tidemill.domain.effects import MOST_DIGITS
 from tidemill.domain.errors import CancelRequestedError, LeaseLostError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.time_constants import EPOCH, MILLISECOND
-
-#: DynamoDB keeps so many digits of a number.
-_MOST_DIGITS: Final = 38
 
 
 def checkpoints(job: Job, store: AttemptStore, clock: Clock, *, under_way: Callable[[], None]) -> SaveCheckpoint:
@@ -45,6 +43,6 @@ def _whole(name: str, value: Any) -> int:
         number = index(value)
     except TypeError:
         raise ValueError(f"{name} is {value!r}; it must be a whole number") from None
-    if abs(number) >= 10**_MOST_DIGITS:
-        raise ValueError(f"{name} has more than {_MOST_DIGITS} digits; use a smaller number")
+    if abs(number) >= 10**MOST_DIGITS:
+        raise ValueError(f"{name} has more than {MOST_DIGITS} digits; use a smaller number")
     return number

@@ -25,7 +25,6 @@ from tidemill.domain.errors import (
     EffectRefusedError,
     KeyReusedError,
     StoreUnavailableError,
-    TidemillError,
     TransactionConflictError,
     TransactionTooLargeError,
     WriteRefusedError,
@@ -56,6 +55,8 @@ SETTLE_PAUSE_SECONDS: Final = 0.1
 #: no attempt.
 MOST_RELEASES: Final = 8
 LONGEST_RELEASE_SECONDS: Final = 60.0
+#: The outcomes with values of a handler.
+_RETURNED: Final = (Succeeded, Snoozed, Continued, Awaits, Failed)
 
 
 class Settle(Protocol):
@@ -89,8 +90,8 @@ class Settler:
         `policy` is that with which the run began.
 
         The outcome is settled as given. If that can never be written, one of these takes its place: cancelled, when a
-        cancel was requested; the wait, with the signals that came; failed, when the store refuses the effect; failed,
-        when conflicts never end.
+        cancel was requested; the wait, with the signals that came; failed, when the store refuses the effect, or the
+        settlement cannot be encoded; failed, when conflicts never end.
         """
         settled = self._settle_as(job, outcome, policy)
         while not isinstance(settled, Report):
@@ -104,14 +105,14 @@ class Settler:
 
         The documents decide, not the result of a call: behind a conflict may be an applied success whose answer was
         lost. Nor does the state of the job, since a redrive or a cancel may have changed it. If a document cannot be
-        read, the payloads stay, and no job loses its payload.
+        read, the payloads stay, and no job loses its payload. No error here may change a result that is settled.
         """
         made = outcome.follow_ups if isinstance(outcome, Succeeded | Failed) else ()
         stored = [each for each in made if each.payload_at]
         if not stored:
             return
         store = self._context.store
-        with contextlib.suppress(TidemillError):
+        with contextlib.suppress(Exception):
             current = store.get(job.tenant, job.id)
             if current is None or not job.settled_in(current):
                 # An earlier send of its settle may be applied yet.
@@ -144,6 +145,13 @@ class Settler:
             except (StoreUnavailableError, TransactionConflictError) as unsettled:
                 trouble = unsettled
                 self._context.pause(SETTLE_PAUSE_SECONDS * 2**attempt * self._context.draw())
+            except Exception as fault:
+                # What the run returned cannot be written: it cannot be encoded, or the document is too large, for
+                # example. The attempt has failed with this error, whose settlement is as small as any.
+                if not isinstance(outcome, _RETURNED) or (isinstance(outcome, Failed) and not outcome.follow_ups):
+                    raise
+                self._unanswered.append((outcome, written, now))
+                return replace(Failed.because(fault), cause=fault)
             else:
                 report = self._observed(_report(job, outcome, written, now, existed=existed))
                 self._delete_payloads(existed)

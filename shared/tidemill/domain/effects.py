@@ -2,8 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+#: DynamoDB keeps so many digits of a number:
+#: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/HowItWorks.NamingRulesDataTypes.html
+MOST_DIGITS: Final = 38
 #: One entry of a DynamoDB transaction, as the low-level client takes it: `{"Put": {…}}`, `{"Update": {…}}`, …
 TransactWrite = Mapping[str, Any]
 
@@ -15,7 +18,8 @@ class Add:
     A transaction writes each item once. So the jobs that succeed together add up what they add to the same item, where
     two `Update` entries would need two transactions. `key` is as the low-level client takes it: `{"pk": {"S": "a"}}`.
 
-    Raises `ValueError` without amounts, and `TypeError` for one that is not a whole number.
+    Raises `ValueError` without amounts, or for one that is too large, and `TypeError` for one that is not a whole
+    number.
     """
 
     table: str
@@ -30,6 +34,8 @@ class Add:
         for name, amount in amounts.items():
             if not isinstance(amount, int) or isinstance(amount, bool):
                 raise TypeError(f"Add takes whole numbers; got {amount!r} for {name!r}")
+            if abs(amount) >= 10**MOST_DIGITS:
+                raise ValueError(f"Add takes numbers of at most {MOST_DIGITS} digits; the one for {name!r} has more")
 
 
 Effect = TransactWrite | Add

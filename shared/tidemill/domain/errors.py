@@ -178,6 +178,10 @@ class EffectRefusedError(TidemillError):
     """DynamoDB refused a write of the handler's `Done(writes=…)`, so the transaction wrote nothing."""
 
 
+class InvalidEffectError(EffectRefusedError, PermanentJobError):
+    """No retry can make a write of `Done(writes=…)`: its table is missing, or two writes have one item, for example."""
+
+
 class TransactionTooLargeError(PermanentJobError):
     """`Done(writes=…, then=…)` exceeds the size of one transaction, and would exceed it on a retry too."""
 

@@ -6,6 +6,8 @@ from typing import Any
 
 from tidemill.aws.attribute_values import number
 from tidemill.domain.effects import Add, Effect, TransactWrite
+from tidemill.domain.error_text import error_text
+from tidemill.domain.errors import EffectRefusedError
 
 
 def entry_names(effects: Iterable[Effect]) -> list[object]:
@@ -17,11 +19,16 @@ def entries(effects: Sequence[Effect]) -> list[TransactWrite]:
     """The entries of these effects: the sum of what is added to an item is one entry, and so are equal puts.
 
     Two puts are equal if they write the same item under no condition: to write it once is the same.
+
+    Raises `EffectRefusedError` for what cannot be encoded. The objects are those of a handler, and may raise anything.
     """
-    merged: dict[object, list[Effect]] = {}
-    for name, effect in zip(entry_names(effects), effects, strict=True):
-        merged.setdefault(name, []).append(effect)
-    return [_entry(same) for same in merged.values()]
+    try:
+        merged: dict[object, list[Effect]] = {}
+        for name, effect in zip(entry_names(effects), effects, strict=True):
+            merged.setdefault(name, []).append(effect)
+        return [_entry(same) for same in merged.values()]
+    except BaseException as error:
+        raise EffectRefusedError(f"the handler's writes cannot be encoded: {error_text(error)}") from error
 
 
 def _name(effect: Effect) -> str | None:
@@ -31,7 +38,7 @@ def _name(effect: Effect) -> str | None:
             return _text([effect.table, effect.key])
         put = effect.get("Put")
         return _text(effect) if isinstance(put, Mapping) and "ConditionExpression" not in put else None
-    except (AttributeError, TypeError, ValueError, RecursionError):
+    except BaseException:  # noqa: BLE001 - as in `entries`, which reports it
         return None
 
 

@@ -53,8 +53,8 @@ class JointSettle:
     def _settle_part(self, part: Sequence[Settling]) -> None:
         while len(part) > 1:
             settles = [own("Update", self._request(each), table=self._table) for each in part]
-            effects = entries([write for each in part for write in each.settlement.writes])
             try:
+                effects = entries([write for each in part for write in each.settlement.writes])
                 transact(self._client, [*settles, *(Entry(Part.EFFECT, effect) for effect in effects)])
             except RefusedError as refused:
                 part = self._without_refused(part, settles, refused)

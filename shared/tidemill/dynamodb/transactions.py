@@ -12,7 +12,9 @@ from tidemill.domain.effects import TransactWrite
 from tidemill.domain.error_text import text_of
 from tidemill.domain.errors import (
     EffectRefusedError,
+    InvalidEffectError,
     MissingResourceError,
+    TidemillError,
     TransactionConflictError,
     TransactionTooLargeError,
 )
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 #: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
 MOST_ENTRIES: Final = 100
 _CANCELLED: Final = "TransactionCanceledException"
+#: For example, that two entries write the same item. The data of an item is refused as a cancellation.
+_INVALID: Final = "ValidationException"
 #: Cancellation reasons that a retry can resolve.
 _CONTENTION: Final = frozenset({"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
 
@@ -87,7 +91,7 @@ def transact(client: "DynamoDBClient", entries: Sequence[Entry]) -> None:
     """All or nothing.
 
     Raises `RefusedError`, `TransactionConflictError` and `StoreUnavailableError`; for entries that a handler requested
-    also `EffectRefusedError` and `TransactionTooLargeError`.
+    also `EffectRefusedError` and `TransactionTooLargeError`. It is an `InvalidEffectError` if no retry can help.
     """
     if len(entries) > MOST_ENTRIES:
         raise TransactionTooLargeError(len(entries), MOST_ENTRIES)
@@ -103,12 +107,20 @@ def transact(client: "DynamoDBClient", entries: Sequence[Entry]) -> None:
         if not requested:
             raise
         # Invalid entries, a missing table or missing rights. The next settle, without those entries, reports it.
-        raise EffectRefusedError(f"the handler's writes or follow-up jobs were refused: {error}") from error
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise _refusal(error, entries)(f"the handler's writes or follow-up jobs were refused: {error}") from error
+    except TidemillError:
+        raise
+    except BaseException as error:
         if not requested:
             raise
-        # The client does not validate parameters, so invalid ones fail in its encoder.
+        # The client does not validate parameters, so invalid ones fail in its encoder, with any error.
         raise EffectRefusedError(f"the handler's writes are not valid: {text_of(error, repr)}") from error
+
+
+def _refusal(error: ClientError | MissingResourceError, entries: Sequence[Entry]) -> type[EffectRefusedError]:
+    """The rights of a function may be those of before a deployment. A missing table and an invalid write stay."""
+    missing = isinstance(error, MissingResourceError) or error.response["Error"]["Code"] == _INVALID
+    return InvalidEffectError if missing and any(entry.part is Part.EFFECT for entry in entries) else EffectRefusedError
 
 
 def _cancellation(error: ClientError, entries: Sequence[Entry]) -> Exception | None:

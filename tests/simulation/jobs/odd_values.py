@@ -9,6 +9,7 @@ from pydantic import BaseModel, BeforeValidator, SecretStr, Strict
 
 from tests.simulation.jobs.handler_runs import BrokenError
 from tidemill import (
+    Add,
     Continue,
     Done,
     GiveUp,
@@ -118,6 +119,14 @@ def _followed_by_another_body(run: Run) -> Done:
     return _followed_by(_plain("taken", count=2))
 
 
+def _adding_a_text(_run: Run) -> Done:
+    """The amount was a number when it was checked."""
+    amounts: dict[str, Any] = {"n": 1}
+    add = Add("effects", {"pk": {"S": "sum"}}, amounts)
+    amounts["n"] = "one"
+    return Done(writes=[add])
+
+
 def _exit(_run: Run) -> None:
     raise SystemExit(1)
 
@@ -175,14 +184,20 @@ ODD_VALUES: Final[Mapping[str, OddValue]] = {
         "PermanentJobError",
         "permanent error",
     ),
-    "group-that-names-a-delay": OddValue(_raising(_MuteError(), RetryAfter(5)), "RetryAfter"),
+    "group-that-names-a-delay": OddValue(_raising(_MuteError(), RetryAfter(0)), "RetryAfter"),
     "most-writes": OddValue(lambda _: Done(writes=_checks(_MOST_WRITES))),
     "too-many-writes": OddValue(
         lambda _: Done(writes=_checks(_MOST_WRITES + 1)), "TransactionTooLargeError", "permanent error"
     ),
     "write-that-is-none": OddValue(lambda _: Done(writes=[_UNTYPED]), "EffectRefusedError"),
+    "write-that-cannot-be-encoded": OddValue(_adding_a_text, "EffectRefusedError"),
     "write-to-a-missing-table": OddValue(
-        lambda _: Done(writes=[{"Delete": {"TableName": "missing", "Key": {"pk": {"S": "a"}}}}]), "EffectRefusedError"
+        lambda _: Done(writes=[{"Delete": {"TableName": "missing", "Key": {"pk": {"S": "a"}}}}]),
+        "InvalidEffectError",
+        "permanent error",
+    ),
+    "two-writes-of-one-item": OddValue(
+        lambda _: Done(writes=[*_checks(1), *_checks(1)]), "InvalidEffectError", "permanent error"
     ),
     "follow-up-that-exists": OddValue(_followed_by_existing),
     "follow-up-of-a-taken-key": OddValue(_followed_by_another_body, "KeyReusedError"),

@@ -64,6 +64,18 @@ SHOWN: Final = (
         "    except Exception:",
     ),
     Mutant(
+        "a write that cannot be encoded leaves its job running",
+        "tidemill.dynamodb.effects",
+        """raise EffectRefusedError(f"the handler's writes cannot be encoded: {error_text(error)}") from error""",
+        "raise SystemExit from error",
+    ),
+    Mutant(
+        "a write to a missing table is tried again",
+        "tidemill.dynamodb.transactions",
+        "return InvalidEffectError if missing and",
+        "return InvalidEffectError if not entries and",
+    ),
+    Mutant(
         "work that is not stored counts as handed over",
         modules.PUBLISH,
         "error, handed_over=False)",

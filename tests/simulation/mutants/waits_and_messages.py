@@ -18,7 +18,7 @@ WAITING: Final = (
     Mutant(
         "the time that a handler names is ignored",
         modules.OUTCOMES,
-        "delay = error.delay if isinstance(error, RetryAfter) else None",
+        "delay = leaf.delay if isinstance(leaf, RetryAfter) else None",
         "delay = None",
     ),
     Mutant(

@@ -184,6 +184,30 @@ def test_an_effect_that_can_never_be_written_fails_the_run(error: Exception) -> 
     assert world.pauses == []
 
 
+FAULTS = [TypeError("no text"), ValueError("too many digits"), RuntimeError(), RecursionError("deep"), OSError("size")]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("outcome", [Succeeded(result="1"), Continued(checkpoint="1"), AWAITS, Snoozed(after=SECOND)])
+def test_what_cannot_be_written_fails_the_run_with_its_own_error(fault: Exception, outcome: Outcome) -> None:
+    world = World(fault, ())
+    report = world.settle(outcome)
+    assert (report.ending, report.error) == (Ending.RETRYING, f"{type(fault).__name__}: {fault}")
+    assert (report.cause, world.pauses) == (fault, [])
+
+
+@pytest.mark.parametrize("outcome", [FAILED, Stopped(), Held(until=LATER, cause=HoldCause.LIMIT)])
+def test_an_ending_without_a_value_of_the_handler_is_left_to_the_lease(outcome: Outcome) -> None:
+    world = World(TypeError("a bug"))
+    with pytest.raises(TypeError, match="a bug"):
+        world.settler.settle(RUNNING, outcome, RetryPolicy())
+
+
+def test_a_success_whose_answer_cannot_be_read_has_not_failed() -> None:
+    world = World(TypeError("an answer"), WriteRefusedError("settle", ENDED))
+    assert world.settle(Succeeded(result="1")).ending is Ending.SUCCEEDED
+
+
 @pytest.mark.parametrize(
     ("current", "verdict", "until"),
     [

@@ -22,6 +22,13 @@ def test_any_other_amount_is_refused(amount: Any) -> None:
         add({"n": 1, "m": amount})
 
 
+@pytest.mark.parametrize("amount", [10**38, -(10**38), 10**4_000])
+def test_a_number_that_dynamodb_cannot_keep_is_refused(amount: int) -> None:
+    assert add({"n": 10**38 - 1}).amounts
+    with pytest.raises(ValueError, match="Add takes numbers of at most 38 digits; the one for 'm' has more"):
+        add({"n": 1, "m": amount})
+
+
 def test_nothing_to_add_is_refused() -> None:
     with pytest.raises(ValueError, match="Add has no amounts; name an attribute and what to add to it"):
         add({})

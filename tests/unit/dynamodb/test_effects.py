@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tidemill import Add
+from tidemill.domain.errors import EffectRefusedError
 from tidemill.dynamodb.effects import entries, entry_names
 
 KEY = {"pk": {"S": "a"}}
@@ -71,3 +72,29 @@ def test_only_whole_numbers_are_added(amounts: Any) -> None:
 def test_an_add_without_amounts_is_refused() -> None:
     with pytest.raises(ValueError, match="Add has no amounts"):
         Add("t", KEY, {})
+
+
+class _Exiting:
+    def __repr__(self) -> str:
+        raise SystemExit
+
+    def __radd__(self, _amount: int) -> int:
+        raise SystemExit
+
+
+def _changed(name: Any, amount: Any) -> Add:
+    """Its amounts were right when they were checked."""
+    amounts: dict[str, Any] = {"n": 1}
+    add = Add("t", KEY, amounts)
+    amounts[name] = amount
+    return add
+
+
+@pytest.mark.parametrize(
+    "effect",
+    [_changed("n", "one"), _changed("n", None), _changed("m", 10**5_000), _changed("n", _Exiting())],
+    ids=["text", "nothing", "huge", "exit"],
+)
+def test_what_cannot_be_encoded_is_refused(effect: Any) -> None:
+    with pytest.raises(EffectRefusedError, match="the handler's writes cannot be encoded: "):
+        entries([PUT, effect])

@@ -7,7 +7,9 @@ from botocore.exceptions import ClientError
 
 from tidemill.domain.errors import (
     EffectRefusedError,
+    InvalidEffectError,
     MissingResourceError,
+    PermanentJobError,
     StoreUnavailableError,
     TransactionConflictError,
     TransactionTooLargeError,
@@ -94,15 +96,23 @@ def test_a_fault_without_a_handler_is_a_bug() -> None:
 
 @pytest.mark.parametrize("error", [refused("ValidationException"), refused("ResourceNotFoundException")])
 def test_a_request_that_is_refused_as_a_whole_is_the_fault_of_the_handler_if_it_has_a_part(error: ClientError) -> None:
-    for part in (Part.JOB, Part.EFFECT):
-        with pytest.raises(EffectRefusedError):
-            sent(error, Part.OWN, part)
+    with pytest.raises(EffectRefusedError) as refusal:
+        sent(error, Part.OWN, Part.JOB)
+    assert not isinstance(refusal.value, PermanentJobError)
+    with pytest.raises(InvalidEffectError):
+        sent(error, Part.OWN, Part.EFFECT)
     for part in (Part.GROUP, Part.BATCH, Part.PARTNER):
         with pytest.raises((ClientError, MissingResourceError)):
             sent(error, Part.OWN, part)
 
 
-@pytest.mark.parametrize("error", [AttributeError("a"), KeyError("a"), TypeError("a"), ValueError("a")])
+def test_missing_rights_may_come_with_the_next_deployment() -> None:
+    with pytest.raises(EffectRefusedError) as refusal:
+        sent(refused("AccessDeniedException"), Part.OWN, Part.EFFECT)
+    assert not isinstance(refusal.value, PermanentJobError)
+
+
+@pytest.mark.parametrize("error", [KeyError("a"), TypeError("a"), ValueError("a"), RuntimeError("a"), RecursionError()])
 def test_a_write_that_cannot_be_encoded_is_the_fault_of_the_handler(error: Exception) -> None:
     with pytest.raises(EffectRefusedError, match="not valid"):
         sent(error, Part.OWN, Part.EFFECT)
