@@ -25,6 +25,7 @@ from tidemill.application.submit_batch import Answer, submit_all
 from tidemill.application.superseding import Superseder
 from tidemill.application.undo import Undoer
 from tidemill.aws import clients
+from tidemill.domain import option_values
 from tidemill.domain.batches import Batch
 from tidemill.domain.effects import TransactWrite
 from tidemill.domain.errors import (
@@ -202,7 +203,7 @@ class Tidemill:
             job_packages=job_packages,
             bucket=bucket,
             indexes=indexes,
-            retention=timedelta(days=retention_days),
+            retention=option_values.span("retention_days", retention_days, timedelta(days=1)),
         )
 
     def submit(self, submission: Submission, *, trace: str | None = None, traceparent: str | None = None) -> Accepted:

@@ -6,6 +6,7 @@ Each check raises `DeclarationError` from inside the decorator, so that the load
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tidemill.application.result_types import not_json, returned_type
@@ -15,6 +16,7 @@ from tidemill.domain.events import FIRST_VERSION
 from tidemill.domain.retry import LEAST_GROUPED_ATTEMPTS
 from tidemill.domain.signals import is_name
 from tidemill.domain.skipped_work import MOST_SKIPPED
+from tidemill.domain.time_constants import MILLISECOND
 from tidemill.names import BUILT_IN_PREFIX
 
 if TYPE_CHECKING:
@@ -174,9 +176,9 @@ def require_json(name: str, handler: Callable[..., Any]) -> None:
         raise DeclarationError(f"the handler of {name!r} returns {why}; return JSON, such as `model_dump(mode='json')`")
 
 
-def duration(name: str, value: float | None, unit: timedelta) -> timedelta | None:
-    """`value` units, above zero and at most `LONGEST_SPAN`."""
-    return None if value is None else _declared(option_values.span, name, value, unit)
+def duration(name: str, value: float | None, unit: timedelta, *, shortest: timedelta = MILLISECOND) -> timedelta | None:
+    """`value` units, at least `shortest` and at most `LONGEST_SPAN`."""
+    return None if value is None else _declared(partial(option_values.span, shortest=shortest), name, value, unit)
 
 
 def _declared(rule: Callable[..., Value], *arguments: object) -> Value:

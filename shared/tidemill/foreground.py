@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from tidemill.application.configuration import CachedConfiguration
 from tidemill.application.foreground import Foreground, Governor
+from tidemill.domain import option_values
 from tidemill.domain.governor import Governed
 from tidemill.domain.time_constants import LONGEST_SPAN
 from tidemill.dynamodb.configuration_item import DynamoConfiguration
@@ -33,7 +34,7 @@ class ForegroundLatency:
 
     def __init__(self, table: str, *, client: "DynamoDBClient", target_seconds: float) -> None:
         """`table` is the stack's output JobsTable. Raises `ValueError` for a target that is not above 0 or too long."""
-        if not 0 < target_seconds <= _LONGEST_SECONDS:
+        if not 0 < option_values.number("target_seconds", target_seconds) <= _LONGEST_SECONDS:
             raise ValueError(f"target_seconds {target_seconds} must be above 0 and at most {_LONGEST_SECONDS:g}")
         configuration = CachedConfiguration(
             DynamoConfiguration(client, table=table).read, clock=clock.now, failed=_not_read
@@ -53,7 +54,7 @@ class ForegroundLatency:
         governor's level is above 0. A store that does not respond raises nothing. Raises `ValueError` for a time below
         0 or above 366 days.
         """
-        if not 0 <= seconds <= _LONGEST_SECONDS:
+        if not 0 <= option_values.number("seconds", seconds) <= _LONGEST_SECONDS:
             raise ValueError(f"seconds {seconds} must be 0 or more, and at most {_LONGEST_SECONDS:g}")
         self._foreground.waited(timedelta(seconds=seconds))
 

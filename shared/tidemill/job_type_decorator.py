@@ -16,6 +16,7 @@ from tidemill import declaration_checks as checks
 from tidemill.application.declarations import noted
 from tidemill.application.job_types import JobType
 from tidemill.application.run import Run
+from tidemill.application.validation import SHORTEST_PERIOD
 from tidemill.batch_handler import require_batch, require_handler
 from tidemill.breaker import Breaker, policies
 from tidemill.domain.adaptive_limit import Adaptive
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 OnDead = Literal["skip", "block"]
 _DAY: Final = timedelta(days=1)
+#: A caller must have the time to read how its job has ended.
+_SHORTEST_RETENTION: Final = timedelta(minutes=1)
 
 Payload = TypeVar("Payload", bound="BaseModel")
 #: Of one job, or of a batch.
@@ -150,10 +153,10 @@ def job_type(
         timeout=checks.duration("timeout_seconds", timeout_seconds, SECOND),
         importance=Importance(importance),
         max_age=checks.duration("max_age_seconds", max_age_seconds, SECOND),
-        retention=checks.duration("retention_days", retention_days, _DAY),
+        retention=checks.duration("retention_days", retention_days, _DAY, shortest=_SHORTEST_RETENTION),
         blocks=on_dead == "block",
         **limits,
-        unique=checks.duration("unique_seconds", unique_seconds, SECOND),
+        unique=checks.duration("unique_seconds", unique_seconds, SECOND, shortest=SHORTEST_PERIOD),
         schedule=schedule,
         catch_up=catch_up,
         depends_on=policies(depends_on),

@@ -104,8 +104,11 @@ class Drive:
 
         `flags` are what the handler reads from `run.flags`, and `strained` what it reads from `run.strained`.
 
-        `asked` are the other fields of its `Submission`. Raises `InvalidPayloadError` as a real submission does.
+        `asked` are the other fields of its `Submission`. Raises `InvalidPayloadError` as a real submission does, and
+        `ValueError` for a time without an offset from UTC.
         """
+        if now.utcoffset() is None:
+            raise ValueError(f"now is {now!r}; it must have an offset from UTC, such as tzinfo=UTC")
         self.now = now
         types = _types([job_type, *known])
         self._submit = _Recording(types, self, job_id=job_id)
@@ -117,7 +120,8 @@ class Drive:
             limits=Unlimited(),
             job_types=types,
             submit=self._submit,
-            clock=lambda: self.now,
+            # As the engine: times of another zone are not compared around the end of daylight saving time.
+            clock=lambda: self.now.astimezone(UTC),
             new_token=self._document.new_token,
             draw=lambda: draw,
             pause=lambda _seconds: None,

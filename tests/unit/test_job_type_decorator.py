@@ -159,6 +159,8 @@ def test_a_type_in_the_file_of_a_package_is_found(package: Path) -> None:
         ({"importance": "low"}, "importance is 'low'; it must be one of 'normal', 'deferrable', 'sheddable'"),
         ({"max_age_seconds": 0}, "max_age_seconds is 0; it must be positive"),
         ({"retention_days": 367}, "retention_days is 367; it must be positive and at most 366"),
+        ({"retention_days": 1e-12}, "retention_days is 1e-12; it must be at least 0.000694444"),
+        ({"unique_seconds": 0.5}, "unique_seconds is 0.5; it must be at least 1"),
         ({"unique_seconds": -1}, "unique_seconds is -1"),
         ({"concurrency_per_key": "1"}, "concurrency_per_key is '1'; it must be a whole number"),
         ({"rate_per_key": 5}, "rate_per_key is 5; it must be a Rate"),

@@ -27,6 +27,7 @@ from tidemill.domain.errors import (
     BatchCallError,
     BreakerOpenError,
     JobTimeoutError,
+    LeaseLostError,
     StoreUnavailableError,
     StrayBesideError,
     TidemillError,
@@ -251,10 +252,8 @@ class Attempt:
         until = lease_end or now + backoff
         # The error of a dependency needs no traceback. Any other is a bug.
         cause = None if isinstance(error, TidemillError) else error
-        report = Report(
-            ending=Ending.UNAVAILABLE, job=self._job, error=text_of(error), cause=cause, put_back_until=until
-        )
-        self._end(report)
+        text = text_of(error)
+        self._end(Report(ending=Ending.UNAVAILABLE, job=self._job, error=text, cause=cause, put_back_until=until))
 
     def release_slot(self) -> None:
         """Also for a stray: its process ends now, so the slot need not wait for the end of the lease."""
@@ -351,9 +350,13 @@ class Attempt:
             self._in_handler = True
 
     def _require_under_way(self) -> None:
-        """Raises `JobTimeoutError` for a handler that goes on after the end of its run."""
-        if self.has_ended():
+        """Raises `JobTimeoutError` or `LeaseLostError` for a handler, or a thread of it, that goes on after its run."""
+        if self._report is None:
+            return
+        if self._expired:
             raise JobTimeoutError(f"{self._too_slow()}, and has been settled as failed")
+        ended = f"this run has ended as {self._report.ending}, and a thread of its handler goes on"
+        raise LeaseLostError(f"{ended}: wait for the threads of a handler before it returns")
 
     def _too_slow(self) -> str:
         return f"it took longer than {self._gates.time_allowed(self._claimed(), self._lane_timeout)}"

@@ -83,9 +83,11 @@ class BreakerUse:
     def admit(self, policy: BreakerPolicy) -> None:
         """Before a call. Raises `BreakerOpenError`, also for a handler that goes on after the end of its run."""
         self._asked.add(policy.name)
+        if self._over:
+            raise BreakerOpenError(policy.name, f"the run has ended: {policy.name} admits no more of its calls")
         if policy.name in self._reported:
             self._breakers.hear_others(policy, until=self._deadline())
-        if self._over or not self._breakers.admits(policy, self._job):
+        if not self._breakers.admits(policy, self._job):
             raise BreakerOpenError(policy.name)
         self._open_calls[policy.name] = policy
         if self._breakers.blocks(policy.name):

@@ -40,7 +40,8 @@ class MeasuredRun:
     def observed(self, seconds: float | None, throttled: bool) -> None:  # noqa: FBT001 - the handler names it
         """As `Run.observed`. The slowest call counts, instead of the time of the handler."""
         if seconds is not None:
-            if not 0 <= seconds < math.inf:
+            given: object = seconds
+            if not isinstance(given, int | float) or isinstance(given, bool) or not 0 <= given < math.inf:
                 raise ValueError(f"seconds is {seconds!r}; it must be a number, 0 or above")
             self._seconds = max(self._seconds or 0.0, seconds) if self._reported else seconds
             self._reported = True

@@ -244,6 +244,9 @@ def _times(submission: Submission, *, now: datetime) -> list[_Check]:
     ]
     if not all(holds for holds, _, _ in forms):
         return forms
+    # Python compares two times of one zone as its clocks show them, which is wrong around the end of daylight saving
+    # time: https://docs.python.org/3/library/datetime.html#datetime.datetime.__lt__
+    run_at, deadline = (moment.astimezone(UTC) if moment else None for moment in (run_at, deadline))
     days = LONGEST_SPAN.days
     delayed = delay is None or timedelta(0) <= delay <= LONGEST_SPAN
     begins = run_at or now + (delay if delay and delayed else timedelta(0))

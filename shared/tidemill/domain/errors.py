@@ -9,6 +9,7 @@ from datetime import timedelta
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
+from tidemill.domain import option_values
 from tidemill.domain.error_text import error_text
 from tidemill.domain.signals import require_name
 from tidemill.domain.spans import require_wait
@@ -44,9 +45,16 @@ class PermanentJobError(TidemillError):
 
 
 class RetryAfter(TidemillError):  # noqa: N818 - names the remedy, where the others name the fault
-    """Raised by a handler: this attempt failed, and the next begins after `seconds` instead of the backoff."""
+    """Raised by a handler: this attempt failed, and the next begins after `seconds` instead of the backoff.
+
+    A service may name a time that has passed, or one years ahead: the delay is from 0 to 30 days. Raises `TypeError`
+    for seconds that are not a number.
+    """
 
     def __init__(self, seconds: float, reason: str = "") -> None:
+        given: object = seconds
+        if not isinstance(given, int | float) or isinstance(given, bool):
+            raise TypeError(f"RetryAfter takes seconds as a number, such as RetryAfter(30); got {seconds!r}")
         super().__init__(reason or f"again in {seconds:g} s")
         # With the constant first, `min` returns the constant for NaN, so NaN waits longest.
         within = min(LONGEST_RETRY_AFTER_SECONDS, seconds)
@@ -56,8 +64,8 @@ class RetryAfter(TidemillError):  # noqa: N818 - names the remedy, where the oth
 class BreakerOpenError(TidemillError):
     """Raised instead of a call: the breaker of the downstream is open. Let it propagate, and the job waits for it."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f"the breaker {name} is open")
+    def __init__(self, name: str, why: str = "") -> None:
+        super().__init__(why or f"the breaker {name} is open")
         self.name = name
 
 
@@ -71,7 +79,7 @@ class MissingInput(TidemillError):  # noqa: N818 - as `RetryAfter`
     def __init__(self, name: str, *, after: timedelta, most: int = MOST_WAITS_FOR_INPUT) -> None:
         require_name(name)
         require_wait(after, "after")
-        if most < 1:
+        if option_values.whole("most", most) < 1:
             raise ValueError(f"most must be at least 1; got {most}")
         super().__init__(f"the input {name} is missing")
         self.name = name
@@ -88,7 +96,7 @@ class CancelRequestedError(TidemillError):
 
 
 class LeaseLostError(TidemillError):
-    """Raised by `run.checkpoint` and `run.step` when this run lost its lease: it can no longer write to the job."""
+    """Raised by `run.checkpoint` and `run.step` when this run no longer holds its lease: it cannot write to the job."""
 
 
 class CheckpointTooLargeError(PermanentJobError):

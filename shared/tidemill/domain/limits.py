@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
+from tidemill.domain import option_values
 from tidemill.domain.adaptive_limit import LARGEST_CONCURRENCY, Adapted, Adaptive
 
 #: A lane delays by whole seconds.
@@ -19,6 +20,10 @@ class Rate:
     period: timedelta
 
     def __post_init__(self) -> None:
+        """Raises `ValueError`, and `TypeError` for a period that is not a timedelta."""
+        option_values.whole("count", self.count)
+        if not isinstance(self.period, timedelta):
+            raise TypeError(f"the period of a rate is a timedelta, such as timedelta(minutes=1); got {self.period!r}")
         if self.count < 1 or not SHORTEST_RATE_PERIOD <= self.period <= LONGEST_RATE_PERIOD:
             raise ValueError(
                 f"a rate is at least 1 in {SHORTEST_RATE_PERIOD} to {LONGEST_RATE_PERIOD}; "

@@ -8,7 +8,7 @@ import re
 from datetime import timedelta
 from typing import Any, Final
 
-from tidemill.domain.time_constants import LONGEST_SPAN
+from tidemill.domain.time_constants import LONGEST_SPAN, MILLISECOND
 
 #: Names appear in URLs, metrics, log queries and the names of schedules, which may have 64 characters:
 #: https://docs.aws.amazon.com/scheduler/latest/APIReference/API_CreateSchedule.html
@@ -53,11 +53,14 @@ def number(name: str, value: Any) -> float:
             return value
     except OverflowError:
         raise ValueError(f"{name} has too many digits; use a smaller number") from None
-    raise ValueError(f"{name} is {value!r}; it must be a number")
+    hint = ", such as what its method total_seconds returns" if isinstance(value, timedelta) else ""
+    raise ValueError(f"{name} is {value!r}; it must be a number{hint}")
 
 
-def span(name: str, value: Any, unit: timedelta) -> timedelta:
-    """`value` units, above zero and at most `LONGEST_SPAN`."""
+def span(name: str, value: Any, unit: timedelta, *, shortest: timedelta = MILLISECOND) -> timedelta:
+    """`value` units, at least `shortest` and at most `LONGEST_SPAN`. No time of a job is finer than a millisecond."""
     if not 0 < number(name, value) <= LONGEST_SPAN / unit:
         raise ValueError(f"{name} is {value}; it must be positive and at most {LONGEST_SPAN / unit:g}")
-    return number(name, value) * unit
+    if (given := number(name, value) * unit) < shortest:
+        raise ValueError(f"{name} is {value}; it must be at least {shortest / unit:g}")
+    return given

@@ -288,6 +288,17 @@ def test_a_run_that_ran_out_of_time_learns_it_at_its_next_checkpoint(
     assert stored(store, queued).errors[0].error_class == "JobTimeoutError"
 
 
+def test_a_thread_that_outlives_its_run_learns_how_that_has_ended(carry: Carry, queued: Job) -> None:
+    runs: list[Run] = []
+
+    report = carry(queued, a_job_type(lambda _payload, run: runs.append(run)))
+
+    assert report.ending is Ending.SUCCEEDED
+    for late in (runs[0].checkpoint, lambda: runs[0].step("one", lambda: 1)):
+        with pytest.raises(LeaseLostError, match="this run has ended as succeeded, and a thread"):
+            late()
+
+
 def test_a_type_that_is_quicker_than_its_lane_has_a_deadline_of_its_own(carry: Carry, queued: Job) -> None:
     deadlines = []
 

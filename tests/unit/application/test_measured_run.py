@@ -1,7 +1,9 @@
 """`MeasuredRun`: the time that counts, and which ends of a run tell something of its downstream."""
 
 import math
+import re
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -94,10 +96,10 @@ def test_a_report_after_the_end_of_the_handler_still_counts_instead_of_it() -> N
     assert run.sample(DONE) == sample(0.5)
 
 
-@pytest.mark.parametrize("seconds", [-0.001, math.inf, math.nan])
-def test_a_time_that_no_call_can_take_is_refused(seconds: float) -> None:
+@pytest.mark.parametrize("seconds", [-0.001, math.inf, math.nan, True, timedelta(seconds=1)])
+def test_a_time_that_no_call_can_take_is_refused(seconds: Any) -> None:
     run = run_of(2)
-    with pytest.raises(ValueError, match=f"seconds is {seconds!r}; it must be a number, 0 or above"):
+    with pytest.raises(ValueError, match=f"seconds is {re.escape(repr(seconds))}; it must be a number, 0 or above"):
         run.observed(seconds, throttled=True)
     assert run.sample(DONE) == sample(2)
 

@@ -1,6 +1,7 @@
 """What each error says and carries."""
 
 import math
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -196,6 +197,22 @@ def test_a_missing_input_allows_three_waits_unless_the_handler_says_otherwise() 
 )
 def test_a_retry_comes_within_thirty_days_and_no_number_is_the_longest_wait(seconds: float, delay: timedelta) -> None:
     assert RetryAfter(seconds).delay == delay
+
+
+NOT_SECONDS = ["5", timedelta(seconds=5), True, False, None, [5]]
+
+
+@pytest.mark.parametrize("seconds", NOT_SECONDS)
+def test_a_delay_that_is_not_a_number_of_seconds_is_refused(seconds: Any) -> None:
+    said = f"RetryAfter takes seconds as a number, such as RetryAfter(30); got {seconds!r}"
+    with pytest.raises(TypeError, match=re.escape(said)):
+        RetryAfter(seconds)
+
+
+@pytest.mark.parametrize("most", [True, "3", 2.5, 0, -1])
+def test_a_number_of_waits_is_a_whole_number_above_0(most: Any) -> None:
+    with pytest.raises(ValueError, match=r"most (is .*; it must be a whole number|must be at least 1; got)"):
+        MissingInput("rates", after=MILLISECOND, most=most)
 
 
 @pytest.mark.parametrize(("epoch", "later"), [(2, True), (0, False)])

@@ -1,6 +1,8 @@
 """The bounds of a declared limit, and the name of the line in which its jobs wait."""
 
+import re
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -30,6 +32,18 @@ def test_a_rate_within_its_bounds_has_an_interval(count: int, period: timedelta)
 def test_a_rate_beyond_its_bounds_is_refused(count: int, period: timedelta) -> None:
     with pytest.raises(ValueError, match=f"got {count} in "):
         Rate(count=count, period=period)
+
+
+@pytest.mark.parametrize("count", [True, "5", 1.5, float("nan"), None])
+def test_the_count_of_a_rate_is_a_whole_number(count: Any) -> None:
+    with pytest.raises(ValueError, match=f"count is {count!r}; it must be a whole number"):
+        Rate(count=count, period=SECOND)
+
+
+@pytest.mark.parametrize("period", [60, "60", True, None])
+def test_the_period_of_a_rate_is_a_timedelta(period: Any) -> None:
+    with pytest.raises(TypeError, match=re.escape(f"such as timedelta(minutes=1); got {period!r}")):
+        Rate(count=1, period=period)
 
 
 @pytest.mark.parametrize("concurrency", [1, LARGEST_CONCURRENCY])

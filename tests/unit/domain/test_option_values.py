@@ -61,6 +61,19 @@ def test_a_span_counts_its_units(value: float) -> None:
     assert option_values.span("lease", 2, timedelta(minutes=1)) == timedelta(minutes=2)
 
 
+@pytest.mark.parametrize(("value", "shortest"), [(1e-12, None), (0.000_999, None), (0.5, SECOND), (59, SECOND * 60)])
+def test_a_span_that_is_too_short_says_how_long_it_must_be(value: float, shortest: timedelta | None) -> None:
+    least = {} if shortest is None else {"shortest": shortest}
+    said = f"lease is {value}; it must be at least {(shortest or SECOND / 1000) / SECOND:g}"
+    with pytest.raises(ValueError, match=re.escape(said)):
+        option_values.span("lease", value, SECOND, **least)
+
+
+def test_the_error_for_a_timedelta_names_its_method() -> None:
+    with pytest.raises(ValueError, match="it must be a number, such as what its method total_seconds returns"):
+        option_values.number("timeout_seconds", SECOND)
+
+
 @pytest.mark.parametrize("value", [-1, 0, LONGEST_SECONDS + 1])
 def test_a_span_beyond_its_bounds_is_refused(value: float) -> None:
     said = f"lease is {value}; it must be positive and at most {LONGEST_SECONDS:g}"
