@@ -327,8 +327,8 @@ def migrator(*, rate: int, read_units: int) -> "Migrator":
         store=store(),
         payloads=payloads(),
         scan=DynamoJobScan(dynamodb(), table=setting(Env.JOBS_TABLE)),
-        reads=Pace(read_units, clock=clock.now, pause=time.sleep),
-        jobs=Pace(rate, clock=clock.now, pause=time.sleep),
+        reads=Pace(read_units, clock=clock.steady, pause=time.sleep),
+        jobs=Pace(rate, clock=clock.steady, pause=time.sleep),
         job_types=known_job_types(),
         clock=clock.now,
     )
@@ -348,13 +348,13 @@ def replayer(*, tenant: str | None, rate: int, read_units: int) -> "Replayer":
         events = ListedEvents(dynamodb(), table=table, tenant=tenant, read=store().get_many)
     else:
         scan = DynamoJobScan(dynamodb(), table=table)
-        events = ScannedEvents(scan, Pace(read_units, clock=clock.now, pause=time.sleep))
+        events = ScannedEvents(scan, Pace(read_units, clock=clock.steady, pause=time.sleep))
     return Replayer(
         events=events,
         store=store(),
         payloads=payloads(),
         submit=submit(),
-        jobs=Pace(rate, clock=clock.now, pause=time.sleep),
+        jobs=Pace(rate, clock=clock.steady, pause=time.sleep),
         clock=clock.now,
         new_token=ids.new_token,
     )

@@ -26,7 +26,7 @@ def member_listing() -> MemberListing:
 
 @cache
 def _cursor_key() -> RotatingKey:
-    return RotatingKey(partial(key_versions, setting(Env.CURSOR_KEY_SECRET)), clock=clock.now)
+    return RotatingKey(partial(key_versions, setting(Env.CURSOR_KEY_SECRET)), clock=clock.steady)
 
 
 def cursors(*, newer: bool = False) -> Cursors:

@@ -35,7 +35,7 @@ def reconciler() -> Reconciler:
         )
 
     limit = timedelta(seconds=float(setting(Env.RECONCILE_LIMIT_SECONDS)))
-    writes = Pace(MOST_WRITES_PER_SECOND, clock=clock.now, pause=time.sleep)
+    writes = Pace(MOST_WRITES_PER_SECOND, clock=clock.steady, pause=time.sleep)
     return Reconciler(store=composition.store(), clock=clock.now, limit=limit, lane_delay=lane_delay, writes=writes)
 
 
@@ -47,7 +47,7 @@ def drifted() -> Mapping[str, str]:
 
 def table_passes() -> TablePasses:
     """New ones for each invocation, whose reads begin with no debt."""
-    pace = Pace(float(setting(Env.RECONCILE_READ_UNITS)), clock=clock.now, pause=time.sleep)
+    pace = Pace(float(setting(Env.RECONCILE_READ_UNITS)), clock=clock.steady, pause=time.sleep)
     return TablePasses(
         store=DynamoPasses(composition.dynamodb(), table=setting(Env.JOBS_TABLE), new_token=ids.new_token),
         scan=DynamoTableScan(composition.dynamodb(), table=setting(Env.JOBS_TABLE)),

@@ -81,6 +81,7 @@ def worker() -> Worker:
             job_types=composition.known_job_types(),
             submit=composition.submit(),
             clock=clock.now,
+            steady_clock=clock.steady,
             new_token=ids.new_token,
             draw=random_draw.draw,
             pause=time.sleep,

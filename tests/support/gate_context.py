@@ -52,6 +52,8 @@ class GateContext:
     def clock(self) -> datetime:
         return NOW
 
+    steady = clock
+
     def configuration(self) -> RuntimeConfiguration:
         return self.configured
 

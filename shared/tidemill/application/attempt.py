@@ -66,8 +66,8 @@ class Attempt:
     ) -> None:
         """`body` is what the message holds, and `receives` how often the message was received, this time included.
 
-        A run that has not ended by `deadline` counts as failed. `lane_timeout` is the time that the deadline comes
-        from, for the error message.
+        A run that has not ended by `deadline`, a time of `AttemptContext.steady`, counts as failed. `lane_timeout` is
+        the time that the deadline comes from, for the error message.
         """
         self._body = body
         self._context = context
@@ -116,6 +116,7 @@ class Attempt:
         """Take the job for as long as the invocation can last. False leaves the reason in `report`."""
         if self.has_ended():
             return False
+        self._settler.begin()
         now = self._context.clock()
         lease_end = now + remaining + CLOCK_SKEW_MARGIN
         token = self._context.new_token()
@@ -300,7 +301,7 @@ class Attempt:
             job,
             job_type,
             self._context,
-            deadline=self.deadline,
+            deadline=self._gates.wall_deadline,
             handler_context=context,
             save=checkpoints(job, self._context.store, self._context.clock, under_way=self._require_under_way),
             take_step=steps.take,
@@ -345,7 +346,7 @@ class Attempt:
         """
         self._gates.without_stray(self._claimed())
         with self._lock:
-            if self._expired or self._report or self._context.clock() >= self.deadline:
+            if self._expired or self._report or self._context.steady() >= self.deadline:
                 raise JobTimeoutError(OUT_OF_TIME)
             self._in_handler = True
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tidemill.application.grouped_commit import AttemptWrites, GroupedCommit
 
 #: Waits until no other run is at work in this process, until the given deadline of the attempt at the latest. Returns
-#: the new deadline of the attempt, or None if time does not suffice.
+#: the new deadline of the attempt, or None if time does not suffice. Both are times of `AttemptContext.steady`.
 WaitUntilAlone = Callable[[datetime], datetime | None]
 #: Whether another handler still runs in this process although its attempt has ended.
 StrayBeside = Callable[[], bool]
@@ -44,11 +44,14 @@ class AttemptContext:
     limits: Limits
     job_types: JobTypes
     submit: Submit
+    #: The wall clock, for times that documents keep.
     clock: Clock
     new_token: NewToken
     draw: Draw
     pause: Callable[[float], None]
     configuration: CurrentConfiguration = nothing_set
+    #: A clock for time limits within this process, which no step of the wall clock moves. None: as `clock`, in a test.
+    steady_clock: Clock | None = None
     #: None: calls of downstreams are not counted, as in a test of a handler.
     breakers: Breakers | None = None
     #: None: no job supersedes another, as in a test of a handler.
@@ -63,6 +66,10 @@ class AttemptContext:
     settle_jointly: SettleJointly | None = None
     #: None: each claim and each settle is a call of its own.
     grouped: "GroupedCommit | None" = None
+
+    def steady(self) -> datetime:
+        """The present, for the deadline of an attempt. It compares with no time of a document."""
+        return (self.steady_clock or self.clock)()
 
     @property
     def writes(self) -> "AttemptWrites":

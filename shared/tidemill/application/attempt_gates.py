@@ -115,8 +115,13 @@ class Gates:
                 job,
                 depends_on=declared.depends_on,
                 rules=declared.classify,
-                deadline=lambda: self.deadline,
+                deadline=lambda: self.wall_deadline,
             )
+
+    @property
+    def wall_deadline(self) -> datetime:
+        """The deadline by the wall clock of this moment, to compare with other times of that."""
+        return self._context.clock() + (self.deadline - self._context.steady())
 
     @property
     def policy(self) -> RetryPolicy:
@@ -174,7 +179,7 @@ class Gates:
         job_type = self.known_type()
         self.type_timeout = job_type.timeout
         if job_type.timeout:
-            self.deadline = min(self.deadline, self._context.clock() + job_type.timeout)
+            self.deadline = min(self.deadline, self._context.steady() + job_type.timeout)
             self._hooks.deadline_moved()
 
     def time_allowed(self, job: Job, lane_timeout: timedelta | None) -> str:
@@ -235,7 +240,7 @@ class Gates:
         if isinstance(entered, Entered):
             self._entered = entered
             if slot.limit.adaptive:
-                self.measured = MeasuredRun(entered, self._context.clock, self.known_type().classify)
+                self.measured = MeasuredRun(entered, self._context.steady, self.known_type().classify)
             return None
         self._slot = None
         parked = _parked(slot.line, now)

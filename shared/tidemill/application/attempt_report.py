@@ -1,7 +1,7 @@
 """The report on one message: its ending, for the log line and the metrics. And who gets it."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol
 
@@ -62,6 +62,8 @@ class Report:
     cause: BaseException | None = None
     #: When the outcome was settled; None if none was.
     settled_at: datetime | None = None
+    #: From before the claim until after the settle, also if the wall clock was set meanwhile. None if nothing settled.
+    took: timedelta | None = None
     #: The errors that the settle added to the job: those of runs that ended without a result, then that of this run.
     errors: tuple[AttemptError, ...] = ()
     #: The follow-up jobs that began to exist with the settle.

@@ -9,6 +9,7 @@ from tidemill.application.job_search import FoundPage
 from tidemill.application.pace import Pace
 from tidemill.application.ports import Clock, UnreadableItem
 from tidemill.domain.job import Job
+from tidemill.domain.spans import is_within
 
 #: How often a run saves its progress.
 _SAVE_INTERVAL: Final = timedelta(seconds=5)
@@ -53,7 +54,7 @@ class JobWalk:
                 if not self._jobs.spend(1, within=time_left()):
                     return progress
                 progress = seen = replace(see(seen, found), cursor=cursor_after(found))
-                if self._clock() - saved_at >= _SAVE_INTERVAL:
+                if not is_within(_SAVE_INTERVAL, since=saved_at, now=self._clock()):
                     save(progress)
                     saved_at = self._clock()
             progress = replace(seen, cursor=page.cursor, complete=page.cursor is None)

@@ -19,7 +19,7 @@ class MeasuredRun:
     """One run under an adaptive concurrency. The thread of the handler measures, and any may ask for the sample."""
 
     def __init__(self, entered: Entered, clock: Clock, rules: Classify | None = None) -> None:
-        """`rules` are those of the job type, as for its breakers."""
+        """`clock` is steady. `rules` are those of the job type, as for its breakers."""
         self._entered = entered
         self._clock = clock
         self._rules = rules
@@ -34,7 +34,6 @@ class MeasuredRun:
 
     def end(self) -> None:
         if self._began and not self._reported:
-            # A clock may have been set back.
             self._seconds = max((self._clock() - self._began).total_seconds(), 0.0)
 
     def observed(self, seconds: float | None, throttled: bool) -> None:  # noqa: FBT001 - the handler names it

@@ -20,6 +20,7 @@ class Pace:
     """
 
     def __init__(self, units_per_second: float, *, clock: Clock, pause: Callable[[float], None]) -> None:
+        """`clock` is steady: a step back of the wall clock would be a pause."""
         self._rate = units_per_second
         self._clock = clock
         self._pause = pause

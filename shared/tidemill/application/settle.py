@@ -81,8 +81,13 @@ class Settler:
         self._context = context
         self._observer = observer
         self._settle = settle
+        self._began: datetime | None = None
         #: The settlements that may be written although no try had an answer, each with its outcome and its time.
         self._unanswered: list[tuple[Outcome, Settlement, datetime]] = []
+
+    def begin(self) -> None:
+        """The claim begins now."""
+        self._began = self._context.steady()
 
     def settle(self, job: Job, outcome: Outcome, policy: RetryPolicy) -> Report:
         """Raises `StoreUnavailableError` when it is unknown whether the settlement was written.
@@ -188,6 +193,7 @@ class Settler:
         return self._observed(Report(ending=Ending.FENCED, job=job, verdict=verdict, put_back_until=until))
 
     def _observed(self, report: Report) -> Report:
+        report = replace(report, took=self._context.steady() - self._began if self._began else None)
         self._observer.ended(self._reference, report)
         return report
 

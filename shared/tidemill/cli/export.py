@@ -138,7 +138,7 @@ def lines(
     installation: Installation, jobs: Iterable[Job], *, payloads: bool, rate: int | None
 ) -> Iterator[dict[str, Any]]:
     stream = iter(jobs)
-    pace = Pace(rate, clock=clock.now, pause=time.sleep) if rate else None
+    pace = Pace(rate, clock=clock.steady, pause=time.sleep) if rate else None
     with ThreadPoolExecutor(_THREADS) as pool:
         while batch := list(islice(stream, min(_BATCH, rate or _BATCH))):
             if pace:

@@ -173,7 +173,7 @@ class Installation:
         return TablePasses(
             store=DynamoPasses(clients.dynamodb(), table=self.deployment.jobs_table, new_token=ids.new_token),
             scan=DynamoTableScan(clients.dynamodb(), table=self.deployment.jobs_table),
-            pace=Pace(read_units, clock=clock.now, pause=time.sleep),
+            pace=Pace(read_units, clock=clock.steady, pause=time.sleep),
             clock=clock.now,
             new_token=ids.new_token,
             draw=random_draw.draw,
@@ -214,7 +214,7 @@ class Installation:
                 return timedelta(0)  # a lane that is not deployed delays no job
             return delay(clients.sqs(), clients.cloudwatch(), urls.queue, now=clock.now())
 
-        writes = Pace(MOST_WRITES_PER_SECOND, clock=clock.now, pause=time.sleep)
+        writes = Pace(MOST_WRITES_PER_SECOND, clock=clock.steady, pause=time.sleep)
         return Reconciler(store=self.store, clock=clock.now, limit=limit, lane_delay=lane_delay, writes=writes)
 
     @cached_property
@@ -279,7 +279,7 @@ class Installation:
     def search(self, read_units: int) -> JobSearch:
         """`read_units` are those that the search may take per second."""
         scan = DynamoJobScan(clients.dynamodb(), table=self.deployment.jobs_table)
-        return JobSearch(scan, Pace(read_units, clock=clock.now, pause=time.sleep))
+        return JobSearch(scan, Pace(read_units, clock=clock.steady, pause=time.sleep))
 
     def own_tenants(self) -> list[str]:
         """The tenant that the API would see in a signed request of this caller. Empty if STS does not say."""

@@ -48,7 +48,7 @@ class ParallelWrites:
         self._write = write
         self._verb = verb
         self._batch = min(BATCH, rate or BATCH)
-        self._pace = Pace(rate, clock=clock.now, pause=time.sleep) if rate else None
+        self._pace = Pace(rate, clock=clock.steady, pause=time.sleep) if rate else None
         self._lock = threading.Lock()
         #: Jobs of the last batch, for which the next one waits.
         self._unpaid = 0

@@ -70,7 +70,7 @@ def reconcile(
     """
     reconciler = installation.reconciler(timedelta(minutes=minutes))
     if dry_run:
-        if not _show_overdue(reconciler, Pace(read_units, clock=clock.now, pause=time.sleep), as_json=as_json):
+        if not _show_overdue(reconciler, Pace(read_units, clock=clock.steady, pause=time.sleep), as_json=as_json):
             _say_skipped(minutes)
         return
     actions: Counter[tuple[RepairAction, Lane | None]] = Counter()

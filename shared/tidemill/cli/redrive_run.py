@@ -59,7 +59,7 @@ class RedriveRun:
                 jobs = chain(first, jobs if len(first) > 1 else ())
                 if len(first) > 1:
                     store = self._installation.store
-                    self.probes = Probes(store=store, clock=clock.now, pause=time.sleep, timeout=timeout)
+                    self.probes = Probes(store=store, clock=clock.steady, pause=time.sleep, timeout=timeout)
             if self.probes:
                 self._probe(self.probes, jobs)
                 limit = self._request.limit

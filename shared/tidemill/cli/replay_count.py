@@ -34,7 +34,7 @@ def counted(installation: Installation, request: ReplayRequest) -> Progress:
         store=store,
         payloads=payloads,
         submit=Submit(store=store, payloads=payloads, job_types=job_types, clock=clock.now, new_id=ids.new_token),
-        jobs=Pace(request.rate, clock=clock.now, pause=time.sleep),
+        jobs=Pace(request.rate, clock=clock.steady, pause=time.sleep),
         clock=clock.now,
         new_token=ids.new_token,
     )
@@ -46,7 +46,7 @@ def _events(installation: Installation, request: ReplayRequest) -> StoredEvents:
     client, table = clients.dynamodb(), installation.deployment.jobs_table
     if request.tenant is not None and installation.keeps_listing:
         return ListedEvents(client, table=table, tenant=request.tenant, read=installation.store.get_many)
-    pace = Pace(request.read_units, clock=clock.now, pause=time.sleep)
+    pace = Pace(request.read_units, clock=clock.steady, pause=time.sleep)
     return ScannedEvents(DynamoJobScan(client, table=table), pace)
 
 

@@ -105,4 +105,4 @@ class RestoredTable:
         return missing(partial(self._former_pages.accepted_since, since), self._store.get_many, self._pace())
 
     def _pace(self) -> Pace:
-        return Pace(self._read_units, clock=clock.now, pause=time.sleep)
+        return Pace(self._read_units, clock=clock.steady, pause=time.sleep)

@@ -79,7 +79,7 @@ def _times(report: Report, job: Job) -> dict[Metric, timedelta]:
     settled_at, times = report.settled_at, dict[Metric, timedelta]()
     if settled_at is None or job.claimed_at is None or report.ending not in _ATTEMPTED:
         return times
-    times[Metric.ATTEMPT_DURATION] = settled_at - job.claimed_at
+    times[Metric.ATTEMPT_DURATION] = settled_at - job.claimed_at if report.took is None else report.took
     if job.ready_at:
         times[Metric.START_LATENCY] = job.claimed_at - job.ready_at
     if report.ending is Ending.RETRYING and (next_due := report.errors[-1].next_due):
@@ -92,4 +92,5 @@ def _times(report: Report, job: Job) -> dict[Metric, timedelta]:
 
 
 def _milliseconds(time: timedelta) -> int:
-    return round(time.total_seconds() * 1000)
+    """Zero if one of the clocks was set back between two times of the document."""
+    return max(round(time.total_seconds() * 1000), 0)

@@ -36,7 +36,7 @@ class Worker:
         done all that the answer would do.
         """
         context, lane = self.settings.context, self.settings.lane
-        began = context.clock()
+        began = context.steady()
         telemetry = self.new_telemetry()
         run_lines = RunLines(
             telemetry=telemetry,
@@ -69,7 +69,7 @@ class Worker:
             if batch.strays() or changes.lost:
                 self.end_process()
         rested = rest_after(
-            context.clock() - began,
+            context.steady() - began,
             lane=lane,
             strain=context.strain_level,
             time_left=partial(time_left, invocation),

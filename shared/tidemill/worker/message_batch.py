@@ -61,7 +61,7 @@ class Batch(BatchProcessor):
 
     def process(self) -> list[tuple[Any, ...]]:
         """Run all messages in parallel, then let Powertools collect those that stay on the queue."""
-        deadline = self._settings.context.clock() + self._settings.job_timeout
+        deadline = self._settings.context.steady() + self._settings.job_timeout
         request_id = self._invocation.aws_request_id
         joint = JointCalls(
             self._settings.context, participants=len(self.records), scope=partial(joint_scope, request_id=request_id)
@@ -126,11 +126,11 @@ class Batch(BatchProcessor):
         if not self._waiting_alone.acquire(blocking=False):
             return None
         # At its deadline the attempt is settled as failed, and its handler must not start any more.
-        until_deadline = deadline - self._settings.context.clock() - SETTLE_RESERVE
+        until_deadline = deadline - self._settings.context.steady() - SETTLE_RESERVE
         longest = min(time_left(self._invocation) - self._settings.job_timeout - SETTLE_RESERVE, until_deadline)
         if not self._others_ended.wait(timeout=max(longest.total_seconds(), 0.0)):
             return None
-        return self._settings.context.clock() + self._settings.job_timeout
+        return self._settings.context.steady() + self._settings.job_timeout
 
     def _run(self, messages: list[MessageRun]) -> None:
         """Run the messages in parallel. One that reaches its deadline expires while the others go on."""
@@ -144,7 +144,7 @@ class Batch(BatchProcessor):
             future.add_done_callback(partial(self._ended, message))
         while running:
             self._changed.clear()
-            now = self._settings.context.clock()
+            now = self._settings.context.steady()
             late = [message for message in running.values() if message.deadline and message.deadline <= now]
             self._expire(late)
             running = {

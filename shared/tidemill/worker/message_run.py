@@ -154,7 +154,7 @@ class MessageRun:
             self._contain_errors(self._send_first_messages)
             if (following := self._next_of_group(self._attempt, time_left(invocation))) is None:
                 break
-            deadline = self._settings.context.clock() + self._settings.job_timeout
+            deadline = self._settings.context.steady() + self._settings.job_timeout
             self._attempt = self._new_attempt(reference_to(following), deadline=deadline)
         self._participant.leave_call()
         self.finished = True

@@ -289,7 +289,7 @@ PROTOCOL: Final = (
     Mutant(
         "a handler starts while its attempt expires",
         modules.RUN,
-        "if self._expired or self._report or self._context.clock() >= self.deadline:",
+        "if self._expired or self._report or self._context.steady() >= self.deadline:",
         "if self._report:",
     ),
     # Publish.

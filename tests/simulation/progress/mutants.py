@@ -203,4 +203,24 @@ MUTANTS: Final = (
             "if True:",
         ),
     ),
+    # A run counts as late when the clock is set forward, and goes on for an hour when it is set back.
+    ProgressMutant(
+        "runs while the clock is set",
+        Mutant(
+            "the deadlines of runs follow the wall clock",
+            "tidemill.system.clock",
+            "return EPOCH + timedelta(seconds=time.monotonic())",
+            "return now()",
+        ),
+    ),
+    # Each attempt learns of the end of its time from its own clock only.
+    ProgressMutant(
+        "runs while the clock is set",
+        Mutant(
+            "a batch reads the wall clock for the deadlines of its runs",
+            "tidemill.worker.message_batch",
+            "            now = self._settings.context.steady()\n",
+            "            now = self._settings.context.clock()\n",
+        ),
+    ),
 )

@@ -291,6 +291,32 @@ def _submit_dependents(number: int) -> None:
             composition.submit()(submission, tenant=tenant, trace="request")
 
 
+def runs_while_the_clock_is_set() -> Stood:
+    """By an hour, forward or back, while a quick run and one without end are under way."""
+    return [f"set by {hours} h: {each}" for hours in (1, -1) for each in _while_set(hours)]
+
+
+def _while_set(hours: int) -> Iterator[str]:
+    with scene() as play:
+        quick, endless = (
+            play.post("/jobs", {"type": "sim.effect", "payload": {"seconds": seconds}}, key=str(seconds))["id"]
+            for seconds in (5, 10_000)
+        )
+        play.passes(4)
+        running = [play.job(each).state is State.RUNNING for each in (quick, endless)]
+        assert all(running), "the clock must be set while both run"
+        play.world.wall_step_ms = hours * 3_600_000
+        play.passes(4)
+        job = play.job(quick)
+        if (job.state, job.attempt) != (State.SUCCEEDED, 1):
+            yield f"the quick job is {job.state}, attempt {job.attempt}"
+        if play.job(endless).errors:
+            yield "the other job fails before its time is over"
+        play.passes(play.world.deployment.lane(job.lane).job_timeout_seconds)
+        if [each.error_class for each in play.job(endless).errors] != ["JobTimeoutError"]:
+            yield "the other job goes on beyond its time"
+
+
 PLAYS: Final[Mapping[str, Callable[[], Stood]]] = {
     "pages of a batch": pages_of_a_batch,
     "inner batches that are cancelled": inner_batches_that_are_cancelled,
@@ -306,6 +332,7 @@ PLAYS: Final[Mapping[str, Callable[[], Stood]]] = {
     **PRICED,
     "a breaker whose calls fail in one worker": a_breaker_whose_calls_fail_in_one_worker,
     "a breaker whose calls fail for one tenant": a_breaker_whose_calls_fail_for_one_tenant,
+    "runs while the clock is set": runs_while_the_clock_is_set,
 }
 
 __all__ = ["PLAYS", "Stood"]

@@ -216,8 +216,13 @@ def _clock_patches() -> list[Patch]:
     ]
 
 
+def _wall_ms() -> int:
+    wall_ms: int = world().scheduler.now_ms + _process().skew_ms + world().wall_step_ms
+    return wall_ms
+
+
 def _nanoseconds() -> int:
-    return int(world().scheduler.now_ms + _process().skew_ms) * 1_000_000
+    return int(_wall_ms()) * 1_000_000
 
 
 def _monotonic_seconds() -> float:
@@ -263,7 +268,7 @@ class _Datetime:
 
     @staticmethod
     def now(zone: tzinfo | None = None) -> datetime:
-        return (_EPOCH + timedelta(milliseconds=world().scheduler.now_ms + _process().skew_ms)).astimezone(zone)
+        return (_EPOCH + timedelta(milliseconds=_wall_ms())).astimezone(zone)
 
 
 class _Environ(MutableMapping[str, str]):

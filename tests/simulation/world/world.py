@@ -113,6 +113,8 @@ class World:
         self.mappings: dict[str, LaneMapping] = {}
         self.dead_letters: dict[str, Queue] = {}
         self.functions: dict[str, Function] = {}
+        #: How far the wall clocks of all machines were set, by a play. Time itself goes on.
+        self.wall_step_ms = 0
         #: By function, the asynchronous invocations by schedules and alarms.
         self.async_invocations: dict[str, AsyncInvocations] = {}
         self._deploy()

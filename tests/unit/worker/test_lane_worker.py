@@ -108,7 +108,7 @@ class World:
     def work(self, monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(lane_worker, "Batch", lambda *_, **_named: self)
         context: Any = SimpleNamespace(
-            clock=lambda: next(self.times),
+            steady=lambda: next(self.times),
             job_types=SimpleNamespace(faults=["broken", "too"]),
             strain_level=lambda: self.level,
             pause=lambda _seconds: None,

@@ -81,7 +81,7 @@ class World:
         self.monkeypatch.setattr(
             message_batch, "MessageRun", lambda record, settings, **more: Message(self, record, settings, **more)
         )
-        context = SimpleNamespace(clock=lambda: self.now, configuration=self.configuration, grouped=self.grouped)
+        context = SimpleNamespace(steady=lambda: self.now, configuration=self.configuration, grouped=self.grouped)
         settings: Any = SimpleNamespace(
             context=context,
             job_timeout=JOB_TIMEOUT,
