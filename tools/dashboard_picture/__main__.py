@@ -22,8 +22,6 @@ from tidemill.local.alarms.template import text
 from tidemill.local.lifecycle import App, deployed
 from tidemill.local.terminal_command import run
 from tidemill.local.wait import wait_until
-from tidemill.metrics import Metric
-from tidemill.names import Lane
 from tools.dashboard_picture.body import CountByVersion, Graph, Statistic, widgets
 from tools.dashboard_picture.data import Data
 from tools.dashboard_picture.picture import draw
@@ -51,7 +49,7 @@ def _picture(path: Path, console: Console) -> int:
         scenario = Scenario(app, screen)
         with _ticking(watch):
             # The functions then run already, and the picture shows no cold starts.
-            wait_until(lambda: _has_canaries(watch), _PATIENCE_SECONDS, "the first canary of each lane")
+            wait_until(lambda: watch.up_since is not None, _PATIENCE_SECONDS, "the first canary of each lane")
             first = watch.minute_of(time.time())
             scenario.play(list(read(SAMPLE)), log_name=SAMPLE.name)
             steady_load(app)
@@ -70,10 +68,6 @@ def _picture(path: Path, console: Console) -> int:
         number = draw(body, data, path)
     console.print(f"{path}: {number} widgets", highlight=False)
     return 0
-
-
-def _has_canaries(watch: Watch) -> bool:
-    return sum(metric.name == Metric.CANARY_LATENCY for metric in list(watch.values.by_minute())) == len(Lane)
 
 
 def _body(app: App, templates: Templates) -> Mapping[str, Any]:

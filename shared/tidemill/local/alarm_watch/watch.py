@@ -15,10 +15,13 @@ from tidemill.local.alarm_watch.queue_values import queue_values
 from tidemill.local.alarm_watch.short_minutes import ScheduledCalls
 from tidemill.local.alarms import Evaluator, MetricAlarm, MetricKey, State, Transition
 from tidemill.local.alarms.evaluation import ADDITIONAL_POINTS
+from tidemill.metrics import Metric
 from tidemill.operator.alarm_states import Alarms
 
 #: A minute of the alarms, unless a shorter one is set.
 MINUTE_SECONDS: Final = 60.0
+#: After this time the alarms judge a stage that has not come up. Cold starts do not shorten with the minutes.
+STARTS_WITHIN_SECONDS: Final = 600
 #: Makes an SDK client of a service.
 Clients = Callable[[str], Any]
 
@@ -52,6 +55,10 @@ class Watch:
         self._logs = LogReader(client("logs"), sources, since_ms=round(since * 1000))
         self._calls = ScheduledCalls(client("scheduler"), client("lambda"))
         self.values = MetricValues()
+        self._canaries = [metric for metric in self._wanted if metric.name == Metric.CANARY_LATENCY]
+        self._latest_start = self.minute_of(started_at + STARTS_WITHIN_SECONDS)
+        #: The first minute that alarms judge. None while the stage starts.
+        self.up_since: int | None = None
         self._evaluator = Evaluator(alarms, {})
         #: The states on the embedded AWS.
         self._applied = {alarm.name: State(self._described[alarm.name].state) for alarm in alarms}
@@ -62,12 +69,19 @@ class Watch:
         return self._evaluator.states
 
     def tick(self, now: float) -> Iterator[str]:
-        """Evaluate once. Yields a line for each change that a person should see. To be called once in each minute."""
+        """Evaluate once, unless the stage still starts. To be called once in each minute.
+
+        Yields a line for each change that a person should see.
+        """
         minute = self.minute_of(now)
         if self._minute_seconds < MINUTE_SECONDS:
             self._calls.call(minute=minute)
         self._collect(now, minute)
-        self.values.forget(before=minute - self._minutes)
+        if self.up_since is None:
+            self.up_since = self._start(minute)
+        if self.up_since is None:
+            return
+        self.values.forget(before=max(minute - self._minutes, self.up_since))
         self._evaluator.use(self.values.series())
         self._evaluator.evaluate(minute)
         for alarm in self._alarms:
@@ -93,6 +107,14 @@ class Watch:
             self.values.add(metric, minute, value)
         for metric in self._failed.read():
             self.values.add(metric, minute, 1.0)
+
+    def _start(self, minute: int) -> int | None:
+        """The minute in which a canary of every lane had got through. After the longest start: this one."""
+        known = self.values.by_minute()
+        firsts = [min(known[metric]) for metric in self._canaries if metric in known]
+        if firsts and len(firsts) == len(self._canaries):
+            return max(firsts)
+        return minute if minute >= self._latest_start else None
 
     def _set_state(self, change: Transition) -> None:
         """Set the state, unless the embedded AWS has already set that of a composite with that of its child."""

@@ -9,9 +9,11 @@ import pytest
 
 from tidemill.local.alarm_watch.failed_invocations import FailedInvocations
 from tidemill.local.alarm_watch.log_lines import Source
-from tidemill.local.alarm_watch.watch import MINUTE_SECONDS, Watch
+from tidemill.local.alarm_watch.watch import MINUTE_SECONDS, STARTS_WITHIN_SECONDS, Watch
 from tidemill.local.alarms import CompositeAlarm, MetricAlarm, MetricKey
 from tidemill.local.alarms.definition import Missing, Query
+from tidemill.metrics import Metric
+from tidemill.names import Lane
 from tidemill.operator.alarm_states import Alarms, AlarmState, Severity
 
 BEGIN: Final = 1_800_000_000
@@ -28,6 +30,9 @@ DEATHS: Final = MetricAlarm(
     missing=Missing.NOT_BREACHING,
     ok_actions=("arn:tickets",),
 )
+LANES: Final = (Lane.DEFAULT, Lane.BULK)
+#: The metrics of the canaries of these lanes.
+CANARIES: Final = [MetricKey("Tidemill", Metric.CANARY_LATENCY, (("lane", lane), ("stage", "local"))) for lane in LANES]
 PAGE: Final = CompositeAlarm(name="app-Page", rule_text='ALARM("app-Deaths")', alarm_actions=(TOPIC,))
 
 
@@ -81,9 +86,17 @@ class Emulator:
         return {"Subscriptions": []}
 
     def dies(self, at: int) -> None:
-        directive = {"Namespace": "Tidemill", "Dimensions": [["stage", "lane"]], "Metrics": [{"Name": "JobsDead"}]}
+        self._counts(at, Metric.DEAD, Lane.BULK)
+
+    def passes(self, at: int, *lanes: Lane) -> None:
+        """A canary of each lane succeeds."""
+        for lane in lanes:
+            self._counts(at, Metric.CANARY_LATENCY, lane)
+
+    def _counts(self, at: int, metric: Metric, lane: Lane) -> None:
+        directive = {"Namespace": "Tidemill", "Dimensions": [["stage", "lane"]], "Metrics": [{"Name": metric}]}
         about = {"Timestamp": at * 1000, "CloudWatchMetrics": [directive]}
-        self.lines.append((at, json.dumps({"stage": "local", "lane": "bulk", "_aws": about, "JobsDead": 1})))
+        self.lines.append((at, json.dumps({"stage": "local", "lane": lane, "_aws": about, metric: 1})))
 
 
 @pytest.fixture
@@ -92,7 +105,8 @@ def emulator() -> Emulator:
 
 
 @pytest.fixture
-def watch(emulator: Emulator, tmp_path: Path) -> Watch:
+def starting(emulator: Emulator, tmp_path: Path) -> Watch:
+    """The watch of a stage whose canaries have not got through."""
     (tmp_path / "emulator.log").touch()
 
     def described(name: str) -> AlarmState:
@@ -114,7 +128,14 @@ def watch(emulator: Emulator, tmp_path: Path) -> Watch:
         described=Alarms({name: described(name) for name in emulator.states}),
         minute_seconds=MINUTE_SECONDS,
         started_at=BEGIN,
+        also=CANARIES,
     )
+
+
+@pytest.fixture
+def watch(starting: Watch, emulator: Emulator) -> Watch:
+    emulator.passes(BEGIN, *LANES)
+    return starting
 
 
 def ticks(watch: Watch, *minutes: int) -> list[str]:
@@ -166,3 +187,36 @@ def test_a_page_without_subscriber_counts_as_published_and_not_as_delivered(watc
     assert {metric.name for metric in watch.values.by_minute() if metric.namespace == "AWS/SNS"} == {
         "NumberOfMessagesPublished"
     }
+
+
+def test_the_alarms_of_a_stage_judge_no_time_before_a_canary_of_each_lane_got_through(
+    starting: Watch, emulator: Emulator
+) -> None:
+    emulator.dies(BEGIN + 10)
+    emulator.passes(BEGIN + 70, Lane.DEFAULT)
+    emulator.dies(BEGIN + 130)
+    assert ticks(starting, 1, 2, 3) == []
+    assert set(emulator.states.values()) == {"INSUFFICIENT_DATA"}
+    emulator.passes(BEGIN + 190, Lane.BULK)
+    assert ticks(starting, 4, 5, 6) == []
+    assert set(emulator.states.values()) == {"OK"}
+    emulator.dies(BEGIN + 370)
+    assert list(map(words, ticks(starting, 7, 8))) == [("ALARM", DEATHS.name), ("ALARM", PAGE.name)]
+
+
+def test_a_watch_that_begins_anew_judges_the_time_since_the_stage_came_up(starting: Watch, emulator: Emulator) -> None:
+    emulator.passes(BEGIN - 170, *LANES)
+    emulator.dies(BEGIN - 50)
+    assert list(map(words, ticks(starting, 1))) == [("ALARM", DEATHS.name), ("ALARM", PAGE.name)]
+
+
+def test_the_alarms_judge_a_stage_that_does_not_come_up(starting: Watch, emulator: Emulator) -> None:
+    last = int(STARTS_WITHIN_SECONDS // MINUTE_SECONDS)
+    emulator.passes(BEGIN + 10, Lane.DEFAULT)
+    emulator.dies(BEGIN + 20)
+    assert ticks(starting, *range(1, last)) == []
+    emulator.dies(BEGIN + STARTS_WITHIN_SECONDS + 1)
+    assert list(map(words, ticks(starting, last, last + 1, last + 2))) == [
+        ("ALARM", DEATHS.name),
+        ("ALARM", PAGE.name),
+    ]
