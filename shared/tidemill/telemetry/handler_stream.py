@@ -33,8 +33,9 @@ class HandlerStream:
         self.output = output
         self._level = level
         self._formatter = formatter
-        #: The line that each thread of a handler has begun, by the identity of the fields and of the thread.
-        self._begun: dict[tuple[int, int], str] = {}
+        #: The line that each thread of a handler has begun, by the identity of the fields and of the thread. The value
+        #: keeps the fields: a thread may outlive its handler, and the fields of no other job may get their identity.
+        self._begun: dict[tuple[int, int], tuple[Fields, str]] = {}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
@@ -45,11 +46,11 @@ class HandlerStream:
             self.output.write(text)
             return len(text)
         key = (id(fields), threading.get_ident())
-        *lines, begun = (self._begun.pop(key, "") + text).split("\n")
+        *lines, begun = (self._begun.pop(key, (fields, ""))[1] + text).split("\n")
         if len(begun) > LONGEST_BEGUN_LINE:
             lines, begun = [*lines, begun], ""
         if begun:
-            self._begun[key] = begun
+            self._begun[key] = fields, begun
         self._write_lines(lines, fields)
         return len(text)
 
@@ -68,7 +69,7 @@ class HandlerStream:
 
     def end_lines(self, fields: Fields) -> None:
         """The handler has ended: write what its threads have begun."""
-        begun = [self._begun.pop(key, "") for key in list(self._begun) if key[0] == id(fields)]
+        begun = [self._begun.pop(key, (fields, ""))[1] for key in list(self._begun) if key[0] == id(fields)]
         self._write_lines(begun, fields)
         self.flush()
 

@@ -10,6 +10,7 @@ import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import pytest
@@ -205,6 +206,21 @@ def test_a_thread_with_a_copy_of_the_context_prints_with_the_fields() -> None:
         thread.join()
 
     assert fields(output.line()) == FIELDS
+
+
+def test_a_line_that_a_late_thread_has_begun_begins_no_line_of_another_job() -> None:
+    with worker() as output:
+        with handler_scope(JOB, request_id="r-1"):
+            late = contextvars.copy_context()
+        # Like a thread that has outlived its handler, and ends without the end of its line.
+        late.run(print, "half of j-1", end="")
+        del late
+        for number in range(100):
+            # One of these gets the place in memory that the fields of the first one had.
+            with handler_scope(replace(JOB, id=f"j-{number + 2}"), request_id="r-2"):
+                print("whole")
+
+    assert {line["message"] for line in output.lines()} == {"whole"}
 
 
 def test_a_field_that_logging_uses_itself_does_not_fail_the_job() -> None:
