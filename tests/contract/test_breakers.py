@@ -62,13 +62,13 @@ def test_a_probe_that_fails_is_followed_by_another_an_interval_later(
     downstream: Downstream, store: DynamoJobStore
 ) -> None:
     _, probe = downstream.fail_twice()
-    assert downstream.breaker.last_error.startswith(type(downstream.error).__name__ + ": ")
-    downstream.clock.now, downstream.error = NOW + 15 * SECOND, ConnectionError("the probe")
+    assert downstream.breaker.last_error == "TimeoutError"
+    downstream.clock.now, downstream.error = NOW + 15 * SECOND, ExceptionGroup("of 4111", [ConnectionError("4111")])
 
     downstream.run(stored(store, probe))
 
     assert (downstream.breaker.state, downstream.breaker.probes) == (BreakerState.OPEN, 1)
-    assert downstream.breaker.last_error == "ConnectionError: the probe"
+    assert downstream.breaker.last_error == "ConnectionError", "its message may quote the payload of another tenant"
     again = stored(store, probe)
     assert (again.state, again.attempt, again.due) == (State.QUEUED, 0, NOW + 30 * SECOND)
 

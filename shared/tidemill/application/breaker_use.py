@@ -5,20 +5,17 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from contextvars import ContextVar
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from tidemill.application.breakers import Breakers
 from tidemill.domain.breaker import BreakerPolicy
 from tidemill.domain.downstream_errors import Classify, ErrorClass, classify
 from tidemill.domain.error_groups import decisive
-from tidemill.domain.error_text import error_text
+from tidemill.domain.error_text import class_name, leaves
 from tidemill.domain.errors import BreakerOpenError, JobTimeoutError
 from tidemill.domain.job import Job
 from tidemill.domain.return_values import WORK_NOT_DONE
 from tidemill.domain.waiting import Cause, Line
-
-#: In characters, of the error that a breaker keeps.
-LONGEST_ERROR: Final = 200
 
 
 class SharedCall:
@@ -170,8 +167,9 @@ class BreakerUse:
             saved = self._breakers.succeeded(policy, self._job, counts=counts)
         elif error_class.counts:
             self._calls += 1
-            name, text = f"{self._job.owner}.{self._calls}", error_text(error)[:LONGEST_ERROR]
-            saved = self._breakers.failed(policy, self._job, call=name, error=text, counts=counts)
+            # Other tenants read the item, and the message may quote a payload.
+            name, kept = f"{self._job.owner}.{self._calls}", class_name(next(leaves(error)))
+            saved = self._breakers.failed(policy, self._job, call=name, error=kept, counts=counts)
         else:
             return
         if saved:

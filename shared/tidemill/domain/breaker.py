@@ -100,7 +100,8 @@ class Breaker:
     probe_interval: timedelta = timedelta(seconds=15)
     #: The last call that was counted as failed, since the SDK may send its write again.
     last_call: str = ""
-    #: Class and message of the failure that was counted last, or of the last failed probe; empty before the first.
+    #: Class of the failure that was counted last, or of the last failed probe; empty before the first. No message: it
+    #: would show a text of one tenant to all others.
     last_error: str = ""
     #: Each transition counts one up.
     version: int = 0

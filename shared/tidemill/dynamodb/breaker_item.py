@@ -222,7 +222,8 @@ def _decoded(name: str, item: Item) -> Breaker:
         found |= {each: _pair(item[each]["S"]) for each in (_PROBE, _FAILED_PROBE) if each in item}
         found["probe_interval"] = timedelta(milliseconds=int(item[_INTERVAL]["N"]))
     if _ERROR in item:
-        found[_ERROR] = item[_ERROR]["S"]
+        # An older version of the code writes the message behind the class.
+        found[_ERROR] = item[_ERROR]["S"].partition(":")[0]
     if _LAST_CALL in item:
         found["last_call"] = item[_LAST_CALL]["S"]
     if item.get(_CALLERS_OF) == item.get(_WINDOW):

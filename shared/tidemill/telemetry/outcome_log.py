@@ -103,8 +103,7 @@ def breaker_moved(before: Breaker, after: Breaker) -> None:
         "calls": before.calls,
         "probes": after.probes,
         "reopened": after.reopened,
-        # Its message may quote a payload.
-        "error_class": after.last_error.partition(":")[0],
+        "error_class": after.last_error,
         "probe": after.probe[1] if after.probe else None,
         "probe_at": after.probe_at.isoformat(),
     }

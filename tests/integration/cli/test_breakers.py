@@ -22,7 +22,6 @@ from tidemill.dynamodb.limits import DynamoLimits
 
 LINE = Line.for_breaker("payments")
 FAILED = Breaker(name="payments", failures=5, calls=6)
-ERROR = "JobTimeoutError: it took longer than 2 s"
 OPEN = rules.opened(FAILED, probe_interval=timedelta(seconds=15), now=NOW)
 SINCE = "2045-03-04 05:06:07Z"
 
@@ -72,13 +71,14 @@ def test_a_breaker_whose_only_job_is_its_probe_is_shown(cloud: Cloud) -> None:
     assert opened.startswith("BREAKER HALF-OPEN: payments since")
 
 
-def test_the_last_failure_of_an_open_breaker_is_shown(cloud: Cloud) -> None:
-    stored(cloud, replace(OPEN, last_error=ERROR))
+def test_the_class_of_the_last_failure_of_an_open_breaker_is_shown(cloud: Cloud) -> None:
+    """Also if an older version of the code has kept the message: it may quote the payload of another tenant."""
+    stored(cloud, replace(OPEN, last_error="CardError: cannot charge 4111: expired"))
     listed(cloud, jobs=1)
     (opened, _) = lines_of("BREAKER")
-    assert opened.endswith(f", 1 parked: {ERROR}")
-    assert run("breakers").stdout.rstrip().endswith(ERROR)
-    assert one("breakers")["last_error"] == ERROR
+    assert opened.endswith(", 1 parked: CardError")
+    assert run("breakers").stdout.rstrip().endswith("  CardError")
+    assert one("breakers")["last_error"] == "CardError"
 
 
 def test_a_closed_breaker_is_shown_while_its_line_drains_and_not_after(cloud: Cloud) -> None:

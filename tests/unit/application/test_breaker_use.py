@@ -53,12 +53,12 @@ def test_after_its_end_a_run_may_not_call() -> None:
         (None, [("pay", "succeeded"), ("mail", "succeeded")], None),
         # It works, and refuses the call for ever.
         (PermanentJobError("no"), [("pay", "succeeded"), ("mail", "succeeded")], None),
-        (DOWN, [("pay", "worker.1", "ConnectionError: down"), ("mail", "worker.2", "ConnectionError: down")], "mail"),
+        (DOWN, [("pay", "worker.1", "ConnectionError"), ("mail", "worker.2", "ConnectionError")], "mail"),
         (
             LATE,
             [
-                ("pay", "worker.1", "JobTimeoutError: it took too long"),
-                ("mail", "worker.2", "JobTimeoutError: it took too long"),
+                ("pay", "worker.1", "JobTimeoutError"),
+                ("mail", "worker.2", "JobTimeoutError"),
             ],
             "mail",
         ),
@@ -96,7 +96,7 @@ def test_a_failure_without_an_open_breaker_blames_none() -> None:
 
 @pytest.mark.parametrize(
     ("named", "result"),
-    [("transient", ("pay", "worker.1", "KeyError: 'a'")), ("permanent", ("pay", "succeeded")), ("defect", None)],
+    [("transient", ("pay", "worker.1", "KeyError")), ("permanent", ("pay", "succeeded")), ("defect", None)],
 )
 def test_the_rules_of_the_type_decide_what_counts(named: str, result: tuple[str, ...] | None) -> None:
     run = ARun(PAY, opened=("pay",), rules=lambda _error: named)
@@ -113,11 +113,11 @@ def test_each_block_reports_its_own_result() -> None:
     run.use.leave(PAY, DOWN)
     run.use.admit(PAY)
     run.use.leave(PAY, None)
-    assert run.results == [("pay", "worker.1", "ConnectionError: down"), ("pay", "succeeded")]
+    assert run.results == [("pay", "worker.1", "ConnectionError"), ("pay", "succeeded")]
 
     run.use.handler_ended(DOWN)
 
-    assert run.results == [("mail", "worker.2", "ConnectionError: down")], "the block of the other one has ended"
+    assert run.results == [("mail", "worker.2", "ConnectionError")], "the block of the other one has ended"
 
 
 def test_a_dependency_whose_block_has_ended_gets_no_second_result() -> None:
@@ -132,7 +132,7 @@ def test_a_dependency_whose_block_has_ended_gets_no_second_result() -> None:
 
 @pytest.mark.parametrize(
     ("error", "results"),
-    [(LATE, [("maps", "worker.1", "JobTimeoutError: it took too long")]), (DOWN, []), (None, [])],
+    [(LATE, [("maps", "worker.1", "JobTimeoutError")]), (DOWN, []), (None, [])],
 )
 def test_a_block_that_still_hangs_when_the_time_is_over_has_failed(
     error: Exception | None, results: list[tuple[str, ...]]
@@ -156,7 +156,7 @@ def test_a_timeout_counts_against_a_dependency_whose_block_was_entered_again() -
 
     run.use.handler_ended(LATE)
 
-    assert run.results[1:] == [("pay", "worker.1", "JobTimeoutError: it took too long")]
+    assert run.results[1:] == [("pay", "worker.1", "JobTimeoutError")]
 
 
 @pytest.mark.parametrize(
@@ -281,10 +281,10 @@ def test_the_lines_of_the_breakers_that_a_run_has_closed_move_on() -> None:
     assert run.use.closed() == [Line.for_breaker("mail"), Line.for_breaker("pay")]
 
 
-def test_a_breaker_keeps_an_error_that_its_item_can_hold() -> None:
+def test_a_breaker_keeps_a_class_that_its_item_can_hold() -> None:
     run = ARun(PAY)
     run.use.admit_depends_on()
-    run.use.handler_ended(ConnectionError("\ud800" + "x" * 500))
+    run.use.handler_ended(type("\u00fc" * 500, (ConnectionError,), {})("down"))
 
     ((_name, _call, error),) = run.results
-    assert error == ("ConnectionError: ?" + "x" * 500)[:200]
+    assert error == "\u00fc" * 100

@@ -41,11 +41,11 @@ def test_it_says_that_wake_elects_the_next_probe() -> None:
 
 
 def test_it_names_the_last_failure() -> None:
-    failed = replace(OPEN, last_error="JobTimeoutError: it took longer than 2 s")
+    failed = replace(OPEN, last_error="JobTimeoutError")
 
     answer = explain(replace(FACTS, breaker=failed))
 
-    assert answer.sentences[1] == "Its last failure was JobTimeoutError: it took longer than 2 s."
+    assert answer.sentences[1] == "Its last failure was JobTimeoutError."
 
 
 def test_it_says_that_the_breaker_has_closed() -> None:
