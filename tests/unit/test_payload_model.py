@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 import pytest
-from pydantic import BaseModel, Strict
+from pydantic import BaseModel, Strict, field_validator, model_validator
 
 from tidemill.domain.errors import InvalidPayloadError
 from tidemill.payload_model import parser
@@ -81,3 +81,29 @@ def test_half_a_surrogate_pair_is_accepted_where_a_model_takes_any_json() -> Non
         note: Any
 
     assert parser(Noted)(json.dumps({"note": "\ud800"})) == Noted(note="\ud800")
+
+
+class Unread(BaseModel, strict=True):
+    at: datetime
+
+    @model_validator(mode="before")
+    @classmethod
+    def unchanged(cls, value: Any) -> Any:
+        return value
+
+
+class Read(BaseModel, strict=True):
+    at: datetime
+
+    @field_validator("at", mode="before")
+    @classmethod
+    def read(cls, value: Any) -> datetime:
+        return datetime.fromisoformat(value)
+
+
+def test_a_strict_time_behind_an_early_validator_has_to_be_read_by_it() -> None:
+    at = json.dumps({"at": "2030-01-31T08:00:00+00:00"})
+
+    assert parser(Read)(at) == Read.model_construct(at=datetime(2030, 1, 31, 8, tzinfo=UTC))
+    with pytest.raises(InvalidPayloadError, match="/payload/at: Input should be a valid datetime"):
+        parser(Unread)(at)
