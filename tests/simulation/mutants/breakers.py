@@ -15,8 +15,8 @@ BREAKERS: Final = (
     Mutant(
         "a run that meets an open breaker uses its attempt",
         modules.BREAKER_USE,
-        "if counts and self._breakers.blocks(name))",
-        "if counts and not self._breakers.look(name).name)",
+        "sorted(called) if self._breakers.blocks(name)), None)",
+        "sorted(called) if not self._breakers.look(name).name), None)",
     ),
     Mutant(
         "a job joins the probe that is under way",

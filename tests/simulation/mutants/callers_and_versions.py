@@ -138,8 +138,8 @@ OUTSIDE: Final = (
     Mutant(
         "a step that another version added ends the job",
         modules.STEPS,
-        "if version and other else None",
-        "if version and other and False else None",
+        "return None if own else StepsChangedError(",
+        "return None if own or True else StepsChangedError(",
     ),
     Mutant(
         "wake never hears of a broken job file",

@@ -11,12 +11,14 @@ LINES: Final = (
     Mutant(
         "lines are written at the end of the batch",
         modules.WORKER,
-        "        batch = Batch(self.settings, invocation, run_lines)\n"
+        "        batch = Batch(self.settings, invocation, run_lines, spoiled=self.process_state.is_spoiled)\n"
+        "        self.process_state.remember()\n"
         '        with batch(records=event["Records"], handler=batch.require_done):\n'
         "            batch.process()\n",
         "        late = type('Late', (list,), {'claimed': lambda _, job: run_lines.claimed(job), "
         "'ended': lambda self, *end: self.append(end)})()\n"
-        "        batch = Batch(self.settings, invocation, late)\n"
+        "        batch = Batch(self.settings, invocation, late, spoiled=self.process_state.is_spoiled)\n"
+        "        self.process_state.remember()\n"
         '        with batch(records=event["Records"], handler=batch.require_done):\n'
         "            batch.process()\n"
         "        for end in late:\n"
