@@ -97,8 +97,11 @@ class GateContext:
     def blocks(self, name: str) -> bool:
         return name in self.opened
 
-    def succeeded(self, policy: BreakerPolicy, job: Job) -> bool:
-        del job
+    def hear_others(self, policy: BreakerPolicy, *, until: datetime) -> None:
+        self.calls.append(("hear others", policy.name, until))
+
+    def succeeded(self, policy: BreakerPolicy, job: Job, *, counts: bool = True) -> bool:
+        del job, counts
         self.opened.discard(policy.name)
         return True
 

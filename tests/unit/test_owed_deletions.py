@@ -34,6 +34,7 @@ class BusyBucket:
 def _deployed(monkeypatch: pytest.MonkeyPatch, table: Table) -> Iterator[None]:
     monkeypatch.setenv(Env.JOBS_TABLE, table.name)
     monkeypatch.setenv(Env.FILES_BUCKET, "files")
+    monkeypatch.setenv(Env.STAGE, "test")
     monkeypatch.setattr(clients, "dynamodb", lambda: table.client)
     monkeypatch.setattr(clients, "s3", BusyBucket)
     forget()
@@ -86,6 +87,7 @@ def test_publish_and_the_runner_of_owed_work_see_to_a_failed_deletion_themselves
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The runner would owe its own work once more, and never put it off."""
+    monkeypatch.setenv(Env.STAGE, "test")
     for variable, value in {Env.RETENTION_DAYS: "30", Env.LISTING: "", Env.INDEX_SHARDS: "4", Env.LANES: "{}"}.items():
         monkeypatch.setenv(variable, value)
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")

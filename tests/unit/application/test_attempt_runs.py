@@ -71,12 +71,16 @@ class Downstream:
     def forced(self, _name: str) -> BreakerState | None:
         return None
 
-    def succeeded(self, _policy: BreakerPolicy, _job: Job) -> bool:
+    def hear_others(self, _policy: BreakerPolicy, *, until: datetime) -> None:
+        del until
+
+    def succeeded(self, _policy: BreakerPolicy, _job: Job, *, counts: bool = True) -> bool:
+        del counts
         self.results.append("succeeded")
         return True
 
-    def failed(self, _policy: BreakerPolicy, _job: Job, *, call: str, error: str) -> bool:
-        del call
+    def failed(self, _policy: BreakerPolicy, _job: Job, *, call: str, error: str, counts: bool = True) -> bool:
+        del call, counts
         self.results.append(error)
         return True
 

@@ -193,7 +193,7 @@ def test_only_one_batch_of_the_stream_is_held() -> None:
 def test_a_rate_spreads_the_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 25 jobs at 10 a second, the last ones are written after two seconds."""
     waited: list[float] = []
-    monkeypatch.setattr("tidemill.cli.parallel_writes.clock.now", lambda: NOW + sum(waited) * timedelta(seconds=1))
+    monkeypatch.setattr("tidemill.cli.parallel_writes.clock.steady", lambda: NOW + sum(waited) * timedelta(seconds=1))
     monkeypatch.setattr("tidemill.cli.parallel_writes.time.sleep", waited.append)
 
     redriving = ParallelWrites(lambda _job: True, verb="Redrove", rate=10)
@@ -205,7 +205,7 @@ def test_a_rate_spreads_the_writes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_single_batch_waits_for_nothing_and_the_next_run_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[float] = []
-    monkeypatch.setattr("tidemill.cli.parallel_writes.clock.now", lambda: NOW + sum(waited) * timedelta(seconds=1))
+    monkeypatch.setattr("tidemill.cli.parallel_writes.clock.steady", lambda: NOW + sum(waited) * timedelta(seconds=1))
     monkeypatch.setattr("tidemill.cli.parallel_writes.time.sleep", waited.append)
     redriving = ParallelWrites(lambda _job: True, verb="Redrove", rate=10)
 
@@ -228,7 +228,7 @@ def test_an_operators_command_writes_a_thousand_jobs_a_second(monkeypatch: pytes
         written[(now[0] - NOW) // timedelta(seconds=1)] += 1
         return True
 
-    monkeypatch.setattr("tidemill.cli.parallel_writes.clock.now", lambda: now[0])
+    monkeypatch.setattr("tidemill.cli.parallel_writes.clock.steady", lambda: now[0])
     monkeypatch.setattr("tidemill.cli.parallel_writes.time.sleep", pause)
 
     redriving = ParallelWrites(write, verb="Redrove", rate=MOST_WRITES_PER_SECOND)

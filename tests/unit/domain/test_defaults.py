@@ -46,12 +46,15 @@ _NOT_EMPTY = {
     "LimitState.promised": _NEVER,
     "Look.complete": True,
     "Pause.rate": Rate(count=10, period=timedelta(seconds=1)),
+    "RecordEvent.version": 1,
     "RetryPolicy.backoff_cap_seconds": 900,
     "RetryPolicy.backoff_seconds": 2,
     "RetryPolicy.max_attempts": 8,
     "RetryPolicy.max_hops": 1000,
     "RuntimeConfiguration.acts_within": timedelta(seconds=10),
     "Step.result": "null",
+    "_Field.has_steps": True,
+    "_Field.turns_over": True,
 }
 
 
