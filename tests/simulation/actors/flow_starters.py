@@ -25,9 +25,14 @@ from tidemill.domain.states import State
 from tidemill.names import FLOW_TYPE
 
 #: Share of seeds with flows.
-_STARTED: Final = 0.15
+_STARTED: Final = 0.4
 _SECOND_FLOW: Final = 0.3
 _MOST_NODES: Final = 5
+#: Of the flows, some are large. Of these, some are wide: all nodes but one follow that one, in one group, and are more
+#: than one advance starts.
+_LARGE: Final = 0.2
+_WIDE: Final = 0.3
+_NODES_OF_LARGE: Final = (6, 30)
 _MOST_PARENTS: Final = 3
 #: A flow begins within the first time, or so long before the faults end: the rest of it meets none.
 _WITHIN_MS: Final = (50, 5_000, 60_000)
@@ -35,8 +40,8 @@ _BEFORE_CALM_MS: Final = 500
 _PAUSE_MS: Final = (10, 20_000)
 _MOST_TRIES: Final = 100
 _MOST_REDRIVES: Final = 2
-_SHARES: Final = {"redrive": 0.7, "cancel": 0.2, "read": 0.7, "add": 0.4, "twice": 0.3}
-#: Waits until a flow that died is redriven, and until the other acts, after its start.
+_SHARES: Final = {"redrive": 0.7, "node": 0.5, "cancel": 0.2, "read": 0.7, "add": 0.4, "twice": 0.3}
+#: Waits until what died is redriven, and until the other acts, after its start.
 _LATER_MS: Final = (0, 1_000, 30_000)
 _SHOWN: Final = "a tenant sees its flow as it is"
 
@@ -47,8 +52,11 @@ class FlowStarters:
     def __init__(self, world: World, checks: FlowChecks) -> None:
         self._world = world
         self._random = Random(f"flows {world.seed}")
+        #: For sizes, and for redrives of nodes.
+        self._apart = Random(f"sizes of flows {world.seed}")
         self._checks = checks
-        self._redrives = 0
+        #: How many flows, and how many nodes.
+        self._redriven = {True: 0, False: 0}
         world.jobs.watchers.append(self._redrive_dead)
 
     def plan(self, until_ms: int) -> None:
@@ -66,8 +74,8 @@ class FlowStarters:
 
         self._world.scheduler.at(max(at_ms, self._world.scheduler.now_ms), begin)
 
-    def _later(self, act: Any) -> None:
-        self._at(self._world.scheduler.now_ms + self._random.randint(0, self._random.choice(_LATER_MS)), act)
+    def _later(self, act: Any, random: Random) -> None:
+        self._at(self._world.scheduler.now_ms + random.randint(0, random.choice(_LATER_MS)), act)
 
     def _use(self, tenant: str, name: str) -> None:
         random = self._random
@@ -88,12 +96,20 @@ class FlowStarters:
             ("add", partial(self._add, tenant, flow_id, [node["name"] for node in nodes])),
         ):
             if random.random() < _SHARES[share]:
-                self._later(act)
+                self._later(act, random)
 
     def _nodes(self) -> list[dict[str, Any]]:
-        random = self._random
-        names = [f"n{number}" for number in range(random.randint(1, _MOST_NODES))]
-        nodes = [self._node(name, names[:number]) for number, name in enumerate(names)]
+        random, sizes = self._random, self._apart
+        number = random.randint(1, _MOST_NODES)
+        large, wide = sizes.random() < _LARGE, sizes.random() < _WIDE
+        if large:
+            number = max(_NODES_OF_LARGE) if wide else sizes.randint(*_NODES_OF_LARGE)
+        names = [f"n{each}" for each in range(number)]
+        nodes = [self._node(name, names[:each]) for each, name in enumerate(names)]
+        if large and wide:
+            # One that adds nodes would ask for a look, too.
+            nodes = [node | {"payload": node["payload"] | {"fails": 0, "count": 0}} for node in nodes]
+            nodes[1:] = [node | {"after": [self._edge(names[0])], "group": "berlin"} for node in nodes[1:]]
         random.shuffle(nodes)
         return nodes
 
@@ -142,22 +158,27 @@ class FlowStarters:
             self._require(not found, _SHOWN, found, f"{tenant}#{flow_id}")
 
     def _redrive_dead(self, record: Record) -> None:
-        """Redrive a flow some time after its death."""
+        """Redrive a flow, or one of its nodes by itself, some time after its death."""
         after = record.after or {}
         died = (
             state_of(after if "state" in after else None)
             is State.DEAD
             != state_of(record.before if record.before and "state" in record.before else None)
         )
-        if not died or after["type"]["S"] != FLOW_TYPE or self._redrives >= _MOST_REDRIVES:
+        if not died:
             return
-        if self._random.random() < _SHARES["redrive"]:
-            self._redrives += 1
-            tenant, _, flow_id = record.keys["pk"]["S"].rpartition("#")
-            self._later(partial(self._redrive, tenant, flow_id))
+        is_flow, random = after["type"]["S"] == FLOW_TYPE, self._random
+        if "flow" in after:
+            random = self._apart
+        elif not is_flow:
+            return
+        if self._redriven[is_flow] < _MOST_REDRIVES and random.random() < _SHARES["redrive" if is_flow else "node"]:
+            self._redriven[is_flow] += 1
+            tenant, _, job_id = record.keys["pk"]["S"].rpartition("#")
+            self._later(partial(self._redrive, tenant, job_id), random)
 
-    def _redrive(self, tenant: str, flow_id: str) -> None:
-        self._answered(partial(self._ask, "control", "POST", f"/jobs/{flow_id}/retry", tenant), {OK, CONFLICT})
+    def _redrive(self, tenant: str, job_id: str) -> None:
+        self._answered(partial(self._ask, "control", "POST", f"/jobs/{job_id}/retry", tenant), {OK, CONFLICT})
 
     def _ask(self, function: str, method: str, path: str, tenant: str, **fields: Any) -> Answer | None:
         return ask(self._world, function, method, path, tenant=tenant, **fields)
