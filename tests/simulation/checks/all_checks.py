@@ -44,6 +44,7 @@ from tests.simulation.checks.passes import PassChecks
 from tests.simulation.checks.pauses import PauseChecks
 from tests.simulation.checks.payloads import PayloadChecks
 from tests.simulation.checks.read_documents import ReadDocumentChecks
+from tests.simulation.checks.repairs import RepairChecks
 from tests.simulation.checks.replays import ReplayChecks
 from tests.simulation.checks.schedules import ScheduleChecks
 from tests.simulation.checks.signals import SignalChecks
@@ -124,12 +125,13 @@ class Checks:
         self.replays = ReplayChecks(world)
         self.batches, self.bursts = BatchChecks(world), BurstChecks(world)
         self.flows = FlowChecks(world)
-        self._explanations = ExplanationChecks(world)
+        self._explanations, self._repairs = ExplanationChecks(world), RepairChecks(world)
         self.versions = VersionCompatibilityChecks(world)
 
     def look(self) -> bool:
         """Call it between the steps of the world. False, so that the world runs on."""
         self._explanations.look()
+        self._repairs.look()
         return False
 
     def at_rest(self) -> bool:

@@ -44,6 +44,7 @@ _RESULTS: Final = "a node reads the results of its parents"
 _REDRIVEN: Final = "a redrive of a flow redrives its dead nodes"
 _SOON: Final = "a node starts soon after its parents"
 _ENDS_SOON: Final = "a flow looks as soon as its nodes have ended"
+_ASKED: Final = "a flow that waits looks once it is asked to"
 #: Without faults. The shortest pause between two looks that nothing asks for is longer.
 _SOON_MS: Final = 10 * 60_000
 _SUCCEEDED, _FAILED, _SKIPPED, _BLOCKED = "succeeded", "failed", "skipped", "blocked"
@@ -222,7 +223,9 @@ class FlowChecks:
                 require(late, _REDRIVEN, f"{name} is dead since before the redrive", key)
 
     def _a_flow_wakes(self, key: str, before: Item, after: Item) -> None:
-        """If its wait ends by itself, nothing was to be done since long."""
+        """At once if it is asked to look. If its wait ends by itself, nothing was to be done since long."""
+        asked = waits_alone(before) and before.get("looks") != after.get("looks")
+        require(not asked or state_of(after) is State.QUEUED, _ASKED, f"it stays {state_of(after)}", key)
         woken = waits_alone(before) and state_of(after) is State.QUEUED and text_of(after, "type") == FLOW_TYPE
         if not woken or any(before.get(name) != after.get(name) for name in ("signals", "looks")):
             return

@@ -61,6 +61,44 @@ FLOWING: Final = (
         "        return started, left or stays",
     ),
     Mutant(
+        "what an advance leaves asks for no look",
+        modules.FLOW_ADVANCE,
+        "        left = bool(busy.nodes) or any(len(chain) > MOST_OF_GROUP for chain in chains)\n",
+        "        left = False\n",
+    ),
+    Mutant(
+        "a node that stays blocked asks for no look",
+        modules.FLOW_ADVANCE,
+        "        stays = any(job is None and said is NodeVerdict.BLOCK for said, job in made)\n",
+        "        stays = False\n",
+    ),
+    Mutant(
+        "the end of a redriven node asks for no look",
+        modules.FLOW_ADVANCE,
+        "        if look or redriven:\n",
+        "        if look:\n",
+    ),
+    Mutant(
+        "added nodes ask for no look",
+        modules.FLOW_WRITES,
+        "    if waits_for_signal(flow):\n",
+        "    if waits_for_signal(flow) and not condition:\n",
+    ),
+    Mutant(
+        "the cancel of a flow asks for no look",
+        modules.FLOWS,
+        "        self._parts.ask_to_look(tenant, flow_id)\n        return cancelled",
+        "        return cancelled",
+    ),
+    Mutant(
+        "publish owes each advance of a flow",
+        modules.PUBLISH,
+        "        return None\n\n    def _delete(",
+        "        work = Work(kind=Kind.FLOW, tenant=tenant, name=flow_id)\n"
+        "        self._owed.owe(work, now=self._clock(), error='none')\n"
+        "        return None\n\n    def _delete(",
+    ),
+    Mutant(
         "a redriven flow leaves its dead nodes",
         modules.FLOW_LOOK,
         "        asked = flow.redrives[-1]\n",

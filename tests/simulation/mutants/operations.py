@@ -163,6 +163,20 @@ OPERATION: Final = (
         "                self._owe(tenant, job_id, location, since=self._clock(), error=error_text(failed))\n",
         "                raise\n",
     ),
+    # Repairs that nothing needs, or that do what a step forgot.
+    Mutant(
+        "each deletion of a payload is owed as well",
+        modules.OWING_PAYLOADS,
+        "            self._payloads.delete(tenant, job_id, location)\n",
+        "            self._payloads.delete(tenant, job_id, location)\n"
+        "            self._owe(tenant, job_id, location, since=self._clock(), error='none')\n",
+    ),
+    Mutant(
+        "the first message of a job is left to the nudge",
+        modules.PUBLISH,
+        "            if change.after and (message := dispatch(change.before, change.after, now=now))\n",
+        "            if change.before and (message := dispatch(change.before, change.after, now=now))\n",
+    ),
     # Limits.
     Mutant(
         "a slot has no end",

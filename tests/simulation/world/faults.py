@@ -177,6 +177,44 @@ LOSSES: Final = frozenset(
         Fault.STREAM_TRIMMED,
     }
 )
+#: After these the engine has nothing to repair. What they interrupt comes again by itself, as the message of a worker
+#: that was killed by its handler does.
+_HARMLESS: Final = frozenset(
+    {
+        Fault.COLD_START,
+        Fault.DUPLICATE,
+        Fault.STREAM_REPEATED,
+        Fault.INDEX_LAG,
+        Fault.PARTIAL_BATCH,
+        Fault.CLOCK_SKEW,
+        Fault.SLOW_CALL,
+        Fault.HANDED_OVER,
+        Fault.POISON,
+        Fault.STRAY_THREAD,
+        Fault.DOWNSTREAM_DOWN,
+        Fault.DOWNSTREAM_SLOW,
+        Fault.CALLER_REPEATS,
+        Fault.KEY_REUSED,
+        Fault.OPERATOR_CANCELS,
+        Fault.REDRIVEN,
+        Fault.REDRIVEN_TWICE,
+        Fault.RECONCILED,
+        Fault.STALE_OPERATOR,
+        Fault.SCHEDULE_TWICE,
+        Fault.SCHEDULE_LATE,
+        Fault.INVOCATION_REPEATED,
+        Fault.ALARM,
+        Fault.BATCHED,
+        Fault.BATCH_REPEATED,
+        Fault.JOB_READ,
+        Fault.JOBS_LISTED,
+        Fault.TENANT_CONTROLS,
+        Fault.CONTROL_REPEATED,
+        Fault.OTHER_TENANT,
+        Fault.CURSOR_REUSED,
+        Fault.EXPIRED_LATE,
+    }
+)
 #: With a higher rate no job would make progress.
 _LARGEST_RATE: Final = 0.6
 _STRENGTHS: Final = (0.0, 0.3, 1.0, 1.0, 2.0, 4.0)
@@ -199,6 +237,8 @@ class Faults:
             # Damage by such clocks shows only if two workers have the same message.
             self.rates[Fault.DUPLICATE] = _HALF * _LARGEST_RATE
         self.counted: Counter[Fault] = Counter()
+        #: Whether a fault has occurred after which the engine may have something to repair.
+        self.disturbed = False
         self.stopped = False
         #: The time at which a seed stopped them.
         self.stopped_ms = 0
@@ -214,7 +254,7 @@ class Faults:
         """Draw whether the fault occurs now, and count it if so. With `when_calm`, also after faults have stopped."""
         if not self.draws(fault, when_calm=when_calm):
             return False
-        self.counted[fault] += 1
+        self.count(fault)
         return True
 
     def one_of(self, faults: Sequence[Fault]) -> Fault | None:
@@ -224,6 +264,7 @@ class Faults:
     def count(self, fault: Fault) -> None:
         """Count a fault that happened without a draw."""
         self.counted[fault] += 1
+        self.disturbed = self.disturbed or fault not in _HARMLESS
 
 
 def no_faults(random: Random) -> Faults:
