@@ -59,9 +59,12 @@ _NOT_EMPTY = {
 
 
 def _fields() -> Iterator[tuple[str, Field[Any]]]:
+    """Those of public classes: the others belong to no document."""
     for module in iter_modules(tidemill.domain.__path__, "tidemill.domain."):
         for each in vars(import_module(module.name)).values():
-            if isinstance(each, type) and is_dataclass(each) and each.__module__ == module.name:
+            if not isinstance(each, type) or each.__module__ != module.name or each.__name__.startswith("_"):
+                continue
+            if is_dataclass(each):
                 yield from ((f"{each.__name__}.{field.name}", field) for field in fields(each))
 
 
