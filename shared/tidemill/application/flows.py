@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, islice
-from operator import itemgetter
 from typing import Any, Final, cast
 
 from tidemill.application.batches import NO_UNIQUE_TYPE, NOT_OF_LATER_JOBS, type_facts
@@ -61,11 +60,9 @@ def start_flow(flow: Flow, submit: Submit, *, tenant: str, trace: str) -> Accept
     require_key_type(flow.key)
     _require_types(flow.nodes)
     nodes = [_asked(node) for node in flow.nodes]
-    # Their order means nothing.
-    in_order = sorted(nodes, key=itemgetter("name"))
     start = FlowStart(
         type=FLOW_TYPE,
-        asked={"nodes": in_order},
+        payload={"nodes": nodes},
         # Flows and jobs may have equal keys.
         key=None if flow.key is None else f"flow/{flow.key}",
         tags=flow.tags,

@@ -11,13 +11,12 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from tidemill.domain.batches import Opening
 from tidemill.domain.events import Delivery
 from tidemill.domain.flow_place import Mark
 from tidemill.domain.job import Job
 from tidemill.domain.spans import pause_after
 from tidemill.domain.states import State
-from tidemill.domain.submission import Submission
+from tidemill.domain.submission import DerivedKey, Submission
 from tidemill.domain.whole_cancels import is_cancelled
 from tidemill.names import FLOW_TYPE
 
@@ -118,8 +117,8 @@ class Flow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FlowStart(Opening):
-    """The submission of the job of a flow."""
+class FlowStart(DerivedKey):
+    """The submission of the job of a flow. A repeated start has the same nodes, in any order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,7 @@ from tidemill.domain.outcomes import Failed, Held, Parked, Stopped
 from tidemill.domain.pauses import DRAIN_PER_SECOND
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause, Line, Wait
+from tidemill.flow.job import run_flow
 
 KEY = ("t", "j")
 JOB = a_job(tenant="t", id="j", owner="token", due=NOW + SECOND, attempt=1)
@@ -210,6 +211,14 @@ def test_a_payload_that_the_model_refuses_is_left_to_another_version() -> None:
     held = gates.payload_fits(JOB)
     assert isinstance(held, Held)
     assert held.error == "InvalidPayloadError: /payload/n: is missing"
+
+
+def test_the_run_of_a_flow_reads_no_payload() -> None:
+    """Ten flows of 1 MB, parsed at once in one worker, take more than its memory."""
+    gates, _ = gates_of(run_flow)
+    gates.read_type(replace(JOB, type=run_flow.name))
+    assert gates.payload_fits(replace(JOB, payload="one that no model reads")) is None
+    assert gates.payload is None
 
 
 PAY = BreakerPolicy(name="pay")

@@ -115,6 +115,7 @@ def test_each_flow_without_a_key_is_another() -> None:
     [
         ([], ["/nodes"]),
         ([node("a b")], ["/nodes/0/name"]),
+        ([node(), node("")], ["/nodes/1/name"]),
         ([node("a"), node("a")], ["/nodes/1/name"]),
         ([node("a", "none")], ["/nodes/0/after/0"]),
         ([node(group=NODE_GROUP)], ["/nodes/0/group"]),
@@ -181,10 +182,12 @@ def test_the_same_nodes_in_another_order_are_the_same_flow() -> None:
         start_flow(Flow(nodes=parents_swapped, key="order-7"), submit, tenant="t", trace="pia")
 
 
-def test_a_payload_that_is_not_json_is_refused_also_with_a_key() -> None:
+def test_a_node_without_name_and_a_payload_that_is_not_json_are_refused_also_with_a_key() -> None:
     deep: dict[str, Any] = {}
     for _ in range(100_000):
         deep = {"n": deep}
+    with pytest.raises(InvalidPayloadError):
+        start_flow(Flow(nodes=[node("")], key="k"), InMemoryJobs().submit(*TYPES), tenant="t", trace="pia")
     for payload in ({"n": float("nan")}, deep):
         flow = Flow(nodes=[node(payload=payload)], key="k")
         with pytest.raises(InvalidPayloadError):

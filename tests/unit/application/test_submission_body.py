@@ -1,6 +1,7 @@
 """The body of a submission: what a repeated one has in common with the first, and how large it may be."""
 
 import hashlib
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -61,12 +62,15 @@ def test_two_numbers_that_a_handler_tells_apart_have_two_hashes(one: float, othe
     assert hash_of({"n": one}) != hash_of({"n": other})
 
 
-def test_an_event_and_a_batch_repeat_without_the_facts_of_job_types() -> None:
+def test_events_batches_and_flows_repeat_without_the_facts_of_job_types() -> None:
     event = Publication(type="event", payload={"data": 1, "consumers": ["a"]}, event=EVENT)
     batch = Opening(type="batch", payload={"facts": 1}, asked={1: ()})  # type: ignore[dict-item]
+    first, second = {"name": "a"}, {"name": "b", "after": ["a"]}
+    flow = FlowStart(type="flow", payload={"nodes": [second, first], "types": {}})
 
     assert body_of(event, event.payload)["payload"] == {"data": 1}
     assert body_of(batch, batch.payload)["payload"] == {"1": []}
+    assert body_of(flow, flow.payload)["payload"] == {"nodes": [first, second]}, "their order means nothing"
 
 
 def _padded(size: int) -> dict[str, str]:
@@ -74,12 +78,16 @@ def _padded(size: int) -> dict[str, str]:
     return {"p": "x" * (size - len('{"p":""}'))}
 
 
+def _padded_node(size: int) -> dict[str, Any]:
+    return {"nodes": [{"name": "x" * (size - len('{"nodes":[{"name":""}]}'))}], "types": {"a": {}}}
+
+
 @pytest.mark.parametrize(
     ("submission", "largest"),
     [
         (lambda size: Submission(type="test.job", payload=_padded(size)), LARGEST_BODY_BYTES),
         (lambda size: Opening(type="test.job", payload={}, asked=_padded(size)), LARGEST_BODY_BYTES),
-        (lambda size: FlowStart(type="test.job", payload={}, asked=_padded(size)), LARGEST_BATCH_BODY_BYTES),
+        (lambda size: FlowStart(type="test.job", payload=_padded_node(size)), LARGEST_BATCH_BODY_BYTES),
         (
             lambda size: Publication(type="test.job", payload={"consumers": ["a"]} | _padded(size), event=EVENT),
             LARGEST_BODY_BYTES,
@@ -112,6 +120,7 @@ def test_the_handler_and_its_model_get_the_decoded_payload() -> None:
 
     payload, value = checked(submission, a_job_type(parse=seen.append), now=NOW)
 
+    assert checked(submission, replace(a_job_type(parse=seen.append), reads_payload=False), now=NOW)[1] == value
     assert (payload, value, seen) == ('{"n":[1,2],"\\u00fc":null}', {"n": [1, 2], "ü": None}, [value])
 
 

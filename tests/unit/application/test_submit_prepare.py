@@ -191,7 +191,7 @@ def test_a_command_of_an_operator_submits_its_type_as_its_own_tenant(type_name: 
     [
         Publication(type=EVENT_TYPE, key="event/k", event=Event(type="order.placed")),
         Opening(type=BATCH_TYPE, key="batch/k", asked={}),
-        FlowStart(type=FLOW_TYPE, key="flow/k", asked={}),
+        FlowStart(type=FLOW_TYPE, key="flow/k", payload={"nodes": []}),
     ],
 )
 def test_an_event_a_batch_and_a_flow_have_the_ids_of_their_keys(submission: Submission) -> None:

@@ -165,6 +165,14 @@ def test_a_payload_may_be_so_deep_and_no_deeper(lists: bool) -> None:
         read_payload(nested(DEEPEST_NESTING + 1, lists=lists), under="/data")
 
 
+@pytest.mark.parametrize("text", ["[{" * 60, '"[' * 200, "\\" * 3 + "[" * 200, '\\"[' * 200])
+def test_brackets_in_texts_and_side_by_side_do_not_nest(text: str) -> None:
+    payload = {text: [text, *[[]] * 200, {"a": {}}, nested(DEEPEST_NESTING - 2, lists=True), text]}
+    assert read_payload(payload)[1] == payload
+    with pytest.raises(InvalidPayloadError, match="nested deeper"):
+        read_payload({text: [text, *[[]] * 200, payload]})
+
+
 def test_a_payload_that_its_model_refuses_has_each_fault_as_text() -> None:
     def refuse(_payload: Any) -> Any:
         raise InvalidPayloadError([Fault("/a", "no"), Fault("/b", "bad")])
