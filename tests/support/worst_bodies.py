@@ -71,6 +71,11 @@ def worst_bodies() -> Iterator[WorstBody]:
     yield WorstBody("a signal", "/jobs/{id}/signals/go", LARGEST_SIGNAL_BYTES, lambda size: _list("[]", size - 4))
 
 
+def payloads_at_limit() -> Mapping[str, str]:
+    """The largest payloads whose JSON takes the most memory, by what they have."""
+    return {name: f'{{"a":{_list(item, LARGEST_BODY_BYTES)}}}' for name, item in _GROWING.items()}
+
+
 _wrong: Final = '""'
 
 
