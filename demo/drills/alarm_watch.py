@@ -20,6 +20,8 @@ PAGE: Final = "Page"
 
 
 class AlarmWatch(Protocol):
+    #: The length of a minute of the alarms.
+    minute_seconds: float
     #: The ids of the alarms that fire, without those that only a composite reads.
     firing: frozenset[str]
     #: The ids of all pages that have fired since `forget_pages`.
@@ -47,15 +49,15 @@ class AlarmLog:
         self.evaluations = 0
         self._log = log
         self._offset = offset
-        self._minute_seconds = minute_seconds
+        self.minute_seconds = minute_seconds
         self._sleep = sleep
 
     def forget_pages(self) -> None:
         self.pages = frozenset()
 
     def next(self) -> None:
-        since = time.time() % self._minute_seconds
-        self._sleep(self._minute_seconds * (1 + _AFTER) - since if since > _AFTER else self._minute_seconds * _AFTER)
+        since = time.time() % self.minute_seconds
+        self._sleep(self.minute_seconds * (1 + _AFTER) - since if since > _AFTER else self.minute_seconds * _AFTER)
         self.evaluations += self.evaluations > 0
         for state, severity, id_ in self._changes():
             if severity is Severity.PART:

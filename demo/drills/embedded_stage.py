@@ -104,7 +104,7 @@ class EmbeddedStage:
     def jobs_table(self) -> str:
         return self.app.outputs[Output.JOBS_TABLE]
 
-    def canary_tenants(self) -> Sequence[str]:
+    def canaries(self) -> Sequence[Job]:
         pages = (
             self.client("dynamodb")
             .get_paginator("scan")
@@ -115,7 +115,7 @@ class EmbeddedStage:
                 ExpressionAttributeValues={":canary": {"S": CANARY_TYPE}},
             )
         )
-        return sorted({decode(item).tenant for page in pages for item in page["Items"]})
+        return [decode(item) for page in pages for item in page["Items"]]
 
     def deploy(self, settings: Sequence[str]) -> None:
         keys = environment.root_keys(self.app.folder.name)

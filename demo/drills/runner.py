@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from demo.drills import runbook
+from demo.drills import runbook, speed
 from demo.drills.alarm_watch import PAGE, AlarmWatch
 from demo.drills.drill import Drill
-from demo.drills.errors import DrillError, NotRecoveredError
+from demo.drills.errors import DrillError, NotRecoveredError, SlowMachineError
 from demo.drills.traffic import Replays, Traffic
 
 #: Evaluations to wait for: the stage to be healthy, the alarm to fire, and the stage to be healthy again.
@@ -48,12 +48,10 @@ def run(drill: Drill, watch: AlarmWatch, fix: Sequence[str], *, patience: int = 
 
 def _run(drill: Drill, watch: AlarmWatch, fix: Sequence[str], *, patience: int) -> Report:
     watched = drill.expected | {PAGE}
-    _await(
-        watch,
-        lambda: not watch.firing & watched,
-        patience,
-        lambda: f"the stage is not healthy: {_names(watch.firing & watched)} fire",
-    )
+    _await_health(watch, watched, patience)
+    _require_speed(drill, watch)
+    # A page may have fired meanwhile.
+    _await_health(watch, watched, patience)
     traffic = drill.traffic
     if not drill.submit():
         raise DrillError("the healthy stage accepts no job")
@@ -94,7 +92,9 @@ def _run(drill: Drill, watch: AlarmWatch, fix: Sequence[str], *, patience: int) 
     recovered = watch.now()
 
     if other := watch.pages - drill.expected:
-        raise DrillError(f"another page fired: {_names(other)}")
+        fired = f"another page fired: {_names(other)}"
+        _require_speed(drill, watch, after=f"{fired}; ")
+        raise DrillError(fired)
     if list(traffic.faults()):
         raise DrillError(_shown(traffic))
     if unmet := list(drill.unmet(list(drill.stage.jobs(later).values()))):
@@ -126,6 +126,19 @@ def _execute(line: str, drill: Drill) -> None:
         drill.deploy()
     else:
         drill.stage.execute(shlex.split(line, comments=True))
+
+
+def _require_speed(drill: Drill, watch: AlarmWatch, *, after: str = "") -> None:
+    """Raises SlowMachineError, whose text begins with `after`."""
+    if too_slow := speed.slowness(drill.stage, watch):
+        raise SlowMachineError(after + too_slow)
+
+
+def _await_health(watch: AlarmWatch, watched: frozenset[str], patience: int) -> None:
+    def error() -> str:
+        return f"the stage is not healthy: {_names(watch.firing & watched)} fire"
+
+    _await(watch, lambda: not watch.firing & watched, patience, error)
 
 
 def _await(

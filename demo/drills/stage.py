@@ -51,8 +51,8 @@ class Stage(Protocol):
     def jobs_table(self) -> str:
         """Its name."""
 
-    def canary_tenants(self) -> Sequence[str]:
-        """Whose jobs the canaries are."""
+    def canaries(self) -> Sequence[Job]:
+        """The canary jobs of all lanes."""
 
     def deploy(self, settings: Sequence[str]) -> None:
         """Deploy the app with these settings, each as `name=value`."""

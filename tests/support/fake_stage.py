@@ -11,12 +11,12 @@ from unittest.mock import MagicMock
 from demo.drills.alarm_watch import PAGE
 from demo.drills.downstream import Behaviour, healthy
 from demo.drills.stage import Answer
-from tests.support.builders import a_job
+from tests.support.builders import NOW, a_job
 from tests.support.drill_cures import CURES
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
-from tidemill.names import Lane
+from tidemill.names import CANARY_TYPE, Lane
 
 
 class FakeDownstream:
@@ -70,6 +70,9 @@ class FakeStage:
         #: Whether jobs begin a minute late after the cure, and whether single submissions are refused as the cure says.
         self.late = False
         self.refuses = True
+        #: From the submission of a canary to its success. None: it does not end.
+        self.canary_takes: timedelta | None = timedelta(seconds=3)
+        self._canaries: list[Job] = []
         self.service = FakeDownstream(self)
         self.overrides: list[Mapping[str, Any]] = []
 
@@ -100,8 +103,13 @@ class FakeStage:
     def jobs_table(self) -> str:
         return "jobs"
 
-    def canary_tenants(self) -> Sequence[str]:
-        return ["canary"]
+    def canaries(self) -> Sequence[Job]:
+        """Further ones at each call."""
+        ended: dict[str, Any] = {}
+        if self.canary_takes is not None:
+            ended = {"state": State.SUCCEEDED, "finished_at": NOW + self.canary_takes}
+        self._canaries += [a_job(tenant="canary", type=CANARY_TYPE, lane=lane, **ended) for lane in Lane]
+        return self._canaries
 
     def submit(self, jobs: Sequence[Mapping[str, Any]], *, role: str) -> Sequence[str | None]:
         ids = []
@@ -165,6 +173,8 @@ class FakeStage:
 
 class FakeWatch:
     """Its alarm fires two evaluations after the stage broke. `also` fires with it."""
+
+    minute_seconds = 60.0
 
     def __init__(self, stage: FakeStage, alarm: str | None, *, also: str = "") -> None:
         self._stage = stage

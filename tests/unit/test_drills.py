@@ -2,18 +2,20 @@
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from io import StringIO
 from typing import Final
 
 import pytest
 from rich.console import Console
 
-from demo.drills import runbook, runner
+from demo.drills import runbook, runner, speed
 from demo.drills.alarm_watch import PAGE
 from demo.drills.drill import Drill
-from demo.drills.errors import DrillError
+from demo.drills.errors import DrillError, SlowMachineError
 from demo.drills.incidents import DRILLS
+from demo.drills.incidents.disabled_publisher import DisabledPublisher
 from demo.drills.incidents.lost_messages import LostMessages
 from demo.drills.incidents.poison_flood import PoisonFlood
 from demo.drills.incidents.restore import Restore
@@ -151,6 +153,40 @@ def test_a_drill_begins_on_a_healthy_stage_only(drill: Drill) -> None:
     watch.next()
     with pytest.raises(DrillError, match="the stage is not healthy"):
         _run(drill, watch)
+
+
+def test_a_drill_breaks_nothing_on_a_machine_that_is_too_slow_for_its_alarm(drill: Drill) -> None:
+    _stage(drill).canary_takes = timedelta(minutes=speed.ALLOWED_MINUTES, seconds=1)
+    with pytest.raises(
+        SlowMachineError, match=r"too slow for the drill: a canary took 181 s.* allows 180 s.* MINUTE=121"
+    ):
+        _run(drill)
+    _stage(drill).sdk.assert_not_called()
+    assert len(drill.traffic) == 0
+
+
+def test_a_drill_runs_on_a_machine_that_is_just_fast_enough_for_its_alarm(drill: Drill) -> None:
+    _stage(drill).canary_takes = timedelta(minutes=speed.ALLOWED_MINUTES)
+    assert _run(drill).other_pages == frozenset()
+
+
+def test_a_canary_that_does_not_get_through_shows_a_machine_that_is_too_slow(drill: Drill) -> None:
+    _stage(drill).canary_takes = None
+    with pytest.raises(SlowMachineError, match="a canary took 240 s or longer"):
+        _run(drill)
+
+
+def test_a_drill_tells_another_page_from_a_machine_that_has_become_slow() -> None:
+    stage = FakeStage(DisabledPublisher.name)
+
+    class Slowed(DisabledPublisher):
+        def begin(self) -> Mapping[str, str]:
+            stage.canary_takes = timedelta(minutes=5)
+            return super().begin()
+
+    drill = Slowed(stage)
+    with pytest.raises(SlowMachineError, match="another page fired: LateStarts; this machine is too slow"):
+        _run(drill, _watch(drill, also="LateStarts"))
 
 
 def test_a_restore_submits_no_job_between_its_restore_point_and_its_fix() -> None:

@@ -18,7 +18,7 @@ class LostMessages(Drill):
 
     def begin(self) -> Mapping[str, str]:
         mapping = self.stage.mapping("work")
-        pattern = json.dumps({"body": {"tenant": self.stage.canary_tenants()}})
+        pattern = json.dumps({"body": {"tenant": sorted({job.tenant for job in self.stage.canaries()})}})
         self.stage.client("lambda").update_event_source_mapping(
             UUID=mapping, FilterCriteria={"Filters": [{"Pattern": pattern}]}
         )
