@@ -5,6 +5,7 @@ from random import Random
 from typing import Any, Final
 
 from tests.simulation.actors.callers import TENANTS
+from tests.simulation.checks.canaries import CANARIES
 from tests.simulation.checks.events import EventChecks, Published
 from tests.simulation.checks.violation import require_in_task
 from tests.simulation.jobs.event_types import EVENT, topic
@@ -46,9 +47,11 @@ class EventPublishers:
         for number in range(random.randint(1, _MOST_EVENTS)):
             data = {"count": random.randint(0, 3), "padding": "x" * random.choice([0, 0, 2_000])}
             group = random.choice([None, None, "berlin"])
-            event = Event(type=EVENT, data=data, key=f"happened-{number}", group=group)
             act = self._through_a_job if random.random() < _THROUGH_A_JOB else self._directly
-            scheduler.at(scheduler.now_ms + random.randint(0, within_ms), act, event, random.choice(TENANTS))
+            at_ms, tenant = scheduler.now_ms + random.randint(0, within_ms), random.choice(TENANTS)
+            data["canary"] = CANARIES[tenant]
+            event = Event(type=EVENT, data=data, key=f"happened-{number}", group=group)
+            scheduler.at(at_ms, act, event, tenant)
 
     def _directly(self, event: Event, tenant: str, tries: int = _MOST_TRIES) -> None:
         """In a new process, which may be of another version of the code than the one before."""

@@ -15,6 +15,7 @@ from tests.simulation.actors.api_gateway import (
     ask,
 )
 from tests.simulation.actors.callers import TENANTS
+from tests.simulation.checks.canaries import CANARIES
 from tests.simulation.checks.flows import FlowChecks
 from tests.simulation.checks.violation import require_in_task, state_of
 from tests.simulation.jobs.flow_types import NODE
@@ -79,7 +80,7 @@ class FlowStarters:
 
     def _use(self, tenant: str, name: str) -> None:
         random = self._random
-        nodes = self._nodes()
+        nodes = self._nodes(CANARIES[tenant])
         flow_id = keyed_job_id(tenant, f"flow/{name}")
         self._checks.knows(f"{tenant}#{flow_id}", nodes)
         send = partial(self._ask, "submit", "POST", "/flows", tenant, key=name, body={"nodes": nodes})
@@ -98,14 +99,14 @@ class FlowStarters:
             if random.random() < _SHARES[share]:
                 self._later(act, random)
 
-    def _nodes(self) -> list[dict[str, Any]]:
+    def _nodes(self, canary: str) -> list[dict[str, Any]]:
         random, sizes = self._random, self._apart
         number = random.randint(1, _MOST_NODES)
         large, wide = sizes.random() < _LARGE, sizes.random() < _WIDE
         if large:
             number = max(_NODES_OF_LARGE) if wide else sizes.randint(*_NODES_OF_LARGE)
         names = [f"n{each}" for each in range(number)]
-        nodes = [self._node(name, names[:each]) for each, name in enumerate(names)]
+        nodes = [self._node(name, names[:each], canary) for each, name in enumerate(names)]
         if large and wide:
             # One that adds nodes would ask for a look, too.
             nodes = [node | {"payload": node["payload"] | {"fails": 0, "count": 0}} for node in nodes]
@@ -113,7 +114,7 @@ class FlowStarters:
         random.shuffle(nodes)
         return nodes
 
-    def _node(self, name: str, earlier: Sequence[str]) -> dict[str, Any]:
+    def _node(self, name: str, earlier: Sequence[str], canary: str) -> dict[str, Any]:
         random = self._random
         after: list[Any] = random.sample(earlier, random.randint(0, min(_MOST_PARENTS, len(earlier))))
         after = [self._edge(parent) for parent in after]
@@ -122,6 +123,7 @@ class FlowStarters:
             "fails": random.choice([0, 0, 0, 1, 3, 9]),
             "seconds": random.choice([0.0, 0.1, 5.0]),
             "count": 1 if random.random() < _SHARES["add"] / 2 else 0,
+            "canary": canary,
         }
         node = {"name": name, "type": NODE, "payload": plan, "after": after}
         return node | ({"group": "berlin"} if random.random() < 0.1 else {})
@@ -131,7 +133,7 @@ class FlowStarters:
         return parent if rule == "fail" and self._random.random() < 0.5 else {"node": parent, "on_failure": rule}
 
     def _add(self, tenant: str, flow_id: str, names: Sequence[str]) -> None:
-        new = self._node("late", names)
+        new = self._node("late", names, CANARIES[tenant])
         new = new | {"payload": new["payload"] | {"count": 0}}
         follower = {"name": "later", "type": NODE, "payload": {"key": "later"}, "after": [self._edge("late")]}
         nodes = [new, follower][: self._random.randint(1, 2)]

@@ -3,7 +3,7 @@
 import time
 from typing import Any, Final
 
-from tests.simulation.jobs.handler_runs import BrokenError, effect, running
+from tests.simulation.jobs.handler_runs import effect, running
 from tests.simulation.jobs.job_types import Plan
 from tidemill import Done, Event, JobType, Run, SnsRecord, consumes, event_source, event_type, job_type
 
@@ -37,16 +37,16 @@ hears_some = consumes(EVENT, filter={"count": SOME})(hearing("sim.hears-some"))
 
 @consumes(EVENT)
 @job_type("sim.deaf", payload=Plan, max_attempts=2, backoff_cap_seconds=5, on_dead="block")
-def deaf(_plan: Plan, run: Run) -> None:
+def deaf(plan: Plan, run: Run) -> None:
     """Never succeeds, and then blocks the later events of its group."""
     with running(run):
-        raise BrokenError(f"attempt {run.attempt}")
+        raise plan.failure(run)
 
 
 @job_type("sim.announces", payload=Plan, max_attempts=4, backoff_cap_seconds=30)
 def announces(plan: Plan, run: Run) -> Done:
     with running(run):
         if run.attempt <= plan.fails:
-            raise BrokenError(f"attempt {run.attempt}")
-        event = Event(type=EVENT, data={"count": plan.count, "padding": plan.padding}, group=run.group)
+            raise plan.failure(run)
+        event = Event(type=EVENT, data={"count": plan.count, "padding": plan.padding} | plan.secret, group=run.group)
         return Done(writes=[effect(run)], events=[event])

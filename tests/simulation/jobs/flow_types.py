@@ -22,15 +22,15 @@ def node(plan: Plan, run: Run) -> Done:
     with running(run):
         time.sleep(plan.seconds)
         if sum(each.key == f"{run.tenant}#{run.job_id}" for each in world().runs) <= plan.fails:
-            raise BrokenError(f"attempt {run.attempt}")
+            raise plan.failure(run)
         if plan.count:
             _add(plan, run)
         found = {name: (result or {}).get("node") for name, result in run.parents.items()}
-        return Done(result={"node": plan.key, "parents": found}, writes=[effect(run)])
+        return Done(result={"node": plan.key, "parents": found} | plan.secret, writes=[effect(run)])
 
 
 def _add(plan: Plan, run: Run) -> None:
-    added: dict[str, Any] = {"key": ADDED.format(node=plan.key)}
+    added: dict[str, Any] = {"key": ADDED.format(node=plan.key)} | plan.secret
     child = Node(added["key"], Submission(type=NODE, payload=added), after=[plan.key])
     try:
         flow_composition.flow_growth().add_nodes(run.tenant, str(run.flow), [child])

@@ -54,8 +54,13 @@ class Plan(BaseModel):
         """For its result."""
         return {"canary": self.canary} if self.canary else {}
 
+    @property
+    def about(self) -> str:
+        """For the end of a text of an error."""
+        return f" of {self.canary}" if self.canary else ""
+
     def failure(self, run: Run) -> BrokenError:
-        return BrokenError(f"attempt {run.attempt}{' of ' if self.canary else ''}{self.canary}")
+        return BrokenError(f"attempt {run.attempt}{self.about}")
 
 
 def take_step(plan: Plan, run: Run) -> None:
@@ -275,7 +280,12 @@ def dependent(plan: Plan, run: Run) -> Done:
     """Calls a service that may be down or slow."""
     with running(run):
         take_step(plan, run)
-        world().downstreams["payments"].call(run.tenant)
+        try:
+            world().downstreams["payments"].call(run.tenant)
+        except Exception as error:
+            # It quotes what it was called with.
+            error.args = (f"{error}{plan.about}",)
+            raise
         return Done(writes=[effect(run)])
 
 

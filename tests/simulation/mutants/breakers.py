@@ -83,4 +83,10 @@ BREAKERS: Final = (
         "waits = not breaker.closed and not breaker.may_elect(now=self._clock())",
         "waits = not breaker.closed and breaker.may_elect(now=self._clock())",
     ),
+    Mutant(
+        "a breaker keeps the text of its last error",
+        modules.BREAKER_USE,
+        "class_name(next(leaves(error)))",
+        "str(error)",
+    ),
 )
