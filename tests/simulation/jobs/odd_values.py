@@ -184,7 +184,7 @@ ODD_VALUES: Final[Mapping[str, OddValue]] = {
         "PermanentJobError",
         "permanent error",
     ),
-    "group-that-names-a-delay": OddValue(_raising(_MuteError(), RetryAfter(0)), "RetryAfter"),
+    "group-that-names-a-delay": OddValue(_raising(_MuteError(), RetryAfter(5)), "RetryAfter"),
     "most-writes": OddValue(lambda _: Done(writes=_checks(_MOST_WRITES))),
     "too-many-writes": OddValue(
         lambda _: Done(writes=_checks(_MOST_WRITES + 1)), "TransactionTooLargeError", "permanent error"
