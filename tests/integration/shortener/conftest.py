@@ -144,7 +144,8 @@ class World:
         return [dict(item) for item in self.dynamodb.scan(TableName=table)["Items"]]
 
     def attempt(self, job: Job) -> Attempt:
-        tools = replace(worker_composition.worker().settings.context, clock=clock.now, pause=lambda _seconds: None)
+        settings = worker_composition.worker().settings
+        tools = replace(settings.context, clock=clock.now, steady_clock=None, pause=lambda _seconds: None)
         return Attempt(reference_to(job), tools, deadline=clock.now() + REMAINING)
 
     def run(self, job: Job) -> Report:
