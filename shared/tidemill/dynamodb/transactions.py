@@ -110,7 +110,7 @@ def transact(client: "DynamoDBClient", entries: Sequence[Entry]) -> None:
         raise _refusal(error, entries)(f"the handler's writes or follow-up jobs were refused: {error}") from error
     except TidemillError:
         raise
-    except BaseException as error:
+    except Exception as error:
         if not requested:
             raise
         # The client does not validate parameters, so invalid ones fail in its encoder, with any error.
