@@ -309,7 +309,7 @@ def test_the_dashboard_shows_every_metric_of_the_engine(dev: Synthesised) -> Non
                     Metric.RECONCILE_DURATION,
                 ),
                 *(Metric.RECONCILE_ITEMS, Metric.RECONCILE_SEGMENTS, Metric.DRIFTED, Metric.BREAKER_OPENED),
-                Metric.WRITES_THROTTLED,
+                *(Metric.WRITES_THROTTLED, Metric.RECORDS_CHANGED),
                 Metric.BREAKER_OPEN,
             ],
             set(Lane) - {Lane.DEFAULT},

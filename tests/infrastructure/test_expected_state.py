@@ -135,7 +135,10 @@ def test_reconcile_may_compare_what_an_app_adds_to_the_stack_of_the_pipeline(tmp
 def test_many_sources_in_the_stack_of_the_pipeline_stay_within_the_limits_of_aws(tmp_path: Path) -> None:
     """`LimitValidation` fails the synthesis otherwise."""
     declared = '@event_source("topic-{0}", publishes="fact.happened")\ndef topic_{0}(record: SnsRecord) -> dict: ...\n'
-    imports = "from tidemill import SnsRecord, event_source\n"
+    imports = (
+        "from pydantic import BaseModel\nfrom tidemill import SnsRecord, event_source, event_type\n"
+        "class Fact(BaseModel): ...\nfact = event_type('fact.happened', data=Fact)\n"
+    )
     synthesis = Synthesis(tmp_path, imports + "".join(declared.format(number) for number in range(13)))
     stack = Stack.of(synthesis.pipeline)
     functions = FunctionFactory(stack, config=synthesis.functions.config, asset=synthesis.functions.code.path)
@@ -151,7 +154,9 @@ def test_many_periodic_types_need_no_more_room_in_a_policy(tmp_path: Path) -> No
 
     def policy(types: int) -> str:
         (folder := tmp_path / str(types)).mkdir()
-        code = "from tidemill import job_type\n" + "".join(declared.format(number) for number in range(types))
+        code = "from pydantic import BaseModel\nfrom tidemill import job_type\nclass P(BaseModel): ...\n" + "".join(
+            declared.format(number) for number in range(types)
+        )
         resources = Synthesis(folder, code, metrics_by_type=100).resources("Pipeline")
         assert sum(each["Type"] == "AWS::Scheduler::Schedule" for each in resources.values()) >= types
         (found,) = (each for id_, each in resources.items() if id_.startswith("ReconcileComparison"))

@@ -261,6 +261,7 @@ class Dashboard(Construct):
                 tidemill_metric(self._config, Lane.DEFAULT, Metric.HANDED_OVER, label="handed over"),
                 tidemill_metric(self._config, Lane.DEFAULT, Metric.PASSED_OVER, label="overdue"),
                 tidemill_metric(self._config, Lane.DEFAULT, Metric.UNREADABLE, label="unreadable"),
+                tidemill_metric(self._config, Lane.DEFAULT, Metric.RECORDS_CHANGED, label="changed records"),
                 tidemill_metric(self._config, Lane.DEFAULT, Metric.SUBMISSIONS_FAILED, label="submissions that failed"),
                 tidemill_metric(self._config, Lane.DEFAULT, Metric.ITEMS_REFUSED, label="batch items refused"),
             ),
