@@ -161,7 +161,7 @@ class JointCalls:
 
     def _returned(self, ready: Sequence[_Ready], halving: Halving) -> dict["JointParticipant", _Returned]:
         participants, calleds = [participant for participant, _ in ready], [called for _, called in ready]
-        began, failure = self._context.clock(), None
+        began, failure = self._context.steady(), None
         try:
             call = SharedCall()
             for called in calleds:
@@ -170,7 +170,7 @@ class JointCalls:
                 outcomes = call.outcomes = _outcomes(calleds)
         except Exception as error:  # noqa: BLE001 - as of any handler
             failure = error
-        halving.ended(failure, self._context.clock() - began)
+        halving.ended(failure, self._context.steady() - began)
         if failure:
             return self._failed(ready, failure, halving)
         settle_jointly, settles = self._context.settle_jointly, None
