@@ -35,7 +35,7 @@ def test_every_stage_has_all_lanes() -> None:
 
 
 def test_a_batching_window_allows_a_larger_batch() -> None:
-    assert replace(LANE, batch_size=100, batching_window_seconds=1).batch_size == 100
+    assert replace(LANE, batch_size=100, batching_window_seconds=1, memory_mb=1024).batch_size == 100
 
 
 def test_a_batching_window_lengthens_the_visibility_timeout() -> None:
@@ -55,6 +55,8 @@ def test_a_batching_window_lengthens_the_visibility_timeout() -> None:
         ({"queue_retention_days": 14}, "the dead-letter queue, which keeps 14 days, must keep messages longer"),
         ({"batch_size": 0}, "batch_size 0 must be from 1 to 100"),
         ({"batch_size": 101, "batching_window_seconds": 1}, "batch_size 101 must be from 1 to 100"),
+        ({"batch_size": 100, "batching_window_seconds": 1}, "memory_mb 512 must be at least 950 for batch_size 100"),
+        ({"memory_mb": 128}, "memory_mb 128 must be at least 230 for batch_size 10"),
         ({"batch_size": 11}, "batch_size 11 needs batching_window_seconds of at least 1"),
         ({"batching_window_seconds": -1}, "batching_window_seconds -1 must be from 0 to 300"),
         ({"batching_window_seconds": 301}, "batching_window_seconds 301 must be from 0 to 300"),

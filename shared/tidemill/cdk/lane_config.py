@@ -19,6 +19,10 @@ LARGEST_BATCH_AT_ONCE: Final = 10
 LONGEST_BATCHING_WINDOW_SECONDS: Final = 300
 #: SQS allows more, but a worker has a thread for each message.
 LARGEST_BATCH: Final = 100
+#: What a worker takes without jobs, and for the largest payload of the worst shape, which each message may bring:
+#: `python -m tests.benchmarks.limits` measures both.
+WORKER_MB: Final = 150
+PAYLOAD_MB: Final = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +82,12 @@ class LaneConfig:
             self.batch_size <= LARGEST_BATCH_AT_ONCE or self.batching_window_seconds > 0,
             f"batch_size {self.batch_size} needs batching_window_seconds of at least 1: without a window, Lambda takes "
             f"at most {LARGEST_BATCH_AT_ONCE} messages",
+        )
+        least_mb = WORKER_MB + PAYLOAD_MB * self.batch_size
+        require(
+            self.memory_mb >= least_mb,
+            f"memory_mb {self.memory_mb} must be at least {least_mb} for batch_size {self.batch_size}: a worker reads "
+            "the payloads of a batch at once",
         )
         require(self.late_seconds > 0, f"late_seconds {self.late_seconds} must be positive")
         require(
