@@ -265,6 +265,7 @@ def mill_on(table: Table, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mill]:
     monkeypatch.setattr(clients, "sqs", lambda: sqs)
     monkeypatch.setattr(clients, "sqs_hints", lambda: sqs)
     monkeypatch.setattr(clock, "now", mill.now)
+    monkeypatch.setattr(clock, "steady", mill.now)
     monkeypatch.setattr(own_process, "end", _end_process)
 
     def count_call(event_name: str, params: Mapping[str, Any], **_rest: Any) -> None:
