@@ -100,9 +100,9 @@ def test_an_app_reports_its_own_latency(governed: Mill) -> None:
 def test_a_time_that_is_not_finite_and_positive_is_refused(mill: Mill, seconds: float) -> None:
     foreground = ForegroundLatency(mill.table.name, client=mill.table.client, target_seconds=1)
 
-    with pytest.raises(ValueError, match="must be (0 or more|a number)"):
+    with pytest.raises(ValueError, match=r"must be (0 or more|a number)"):
         foreground.report(seconds)
-    with pytest.raises(ValueError, match="must be (above 0|a number)"):
+    with pytest.raises(ValueError, match=r"must be (above 0|a number)"):
         ForegroundLatency(mill.table.name, client=mill.table.client, target_seconds=seconds)
 
 

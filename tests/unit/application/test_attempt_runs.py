@@ -107,7 +107,7 @@ def test_a_job_that_failed_at_an_open_downstream_waits_for_it(clock: Clock, erro
     report = carried_out(attempt_at(store, calling(raising(error)), clock, breakers=breakers))
 
     assert (report.ending, store.job.state, store.job.wait) == (Ending.PARKED, State.PARKED, BY_BREAKER)
-    assert breakers.results == ["ConnectionError: down"]
+    assert breakers.results == ["ConnectionError"]
     assert CURRENT_USE.get() is None, "nothing that this thread runs later belongs to the run"
 
 
@@ -195,7 +195,7 @@ def test_a_run_whose_time_was_up_at_an_open_downstream_waits_for_it_if_its_line_
     attempt = attempt_at(store, job_type, clock, breakers=breakers, limits=limits)
 
     assert carried_out(attempt).ending is ending
-    assert breakers.results == [f"JobTimeoutError: {LATE}"]
+    assert breakers.results == ["JobTimeoutError"]
 
 
 class Superseded:

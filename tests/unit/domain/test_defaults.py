@@ -53,8 +53,6 @@ _NOT_EMPTY = {
     "RetryPolicy.max_hops": 1000,
     "RuntimeConfiguration.acts_within": timedelta(seconds=10),
     "Step.result": "null",
-    "_Field.has_steps": True,
-    "_Field.turns_over": True,
 }
 
 
