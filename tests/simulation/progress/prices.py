@@ -94,7 +94,7 @@ def parsed_payloads_of_flows() -> Dear:
         with patch("json.loads", counting):
             play.passes(600)
         assert play.job(flow).state is State.SUCCEEDED
-        held = [each for each in gc.get_objects() if isinstance(each, flow_graphs.Kept)]
+        held = [each for each in gc.get_objects() if type(each) is flow_graphs.Kept]
     dear = [f"{largest} characters of nodes are parsed at once"] if largest > 20_000 else []
     return dear + ["the kept values exceed their bound" for each in held if each._left < 0]
 
