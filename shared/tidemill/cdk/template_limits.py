@@ -131,7 +131,7 @@ class _Values:
         return _UNKNOWN
 
     def _name(self, id_: str) -> str:
-        """Of a queue, its URL, which is longer than its name."""
+        """Return the name, or for a queue its URL, which is longer."""
         type_ = self._resources.get(id_, {}).get("Type", "")
         name = "x" * min(len(self._stack) + 1 + len(id_) + _SUFFIX, _LONGEST_NAMES.get(type_, 255))
         return "https://sqs.ap-southeast-1.amazonaws.com/123456789012/" + name if type_ == "AWS::SQS::Queue" else name

@@ -92,7 +92,7 @@ class Smoke:
             ("control", "POST", f"{unknown}/cancel", b"", HTTPStatus.NOT_FOUND),
             ("submit", "POST", "/jobs", submission, HTTPStatus.UNPROCESSABLE_ENTITY),
         ):
-            answer = self._request(self.api, method, path, body)
+            answer = self._request(method, path, body)
             if answer[0] != expected:
                 yield f"{function}: {method} {path} answers {answer[0]} instead of {expected}: {answer[1]}"
 
@@ -103,7 +103,7 @@ class Smoke:
         waiting: dict[str, str] = {}
         for lane in self.deployment.lanes:
             body = json.dumps({"type": CANARY_TYPE, "lane": lane, "payload": {"lane": lane}}).encode()
-            status, job = self._request(self.api, "POST", "/jobs", body)
+            status, job = self._request("POST", "/jobs", body)
             if status != HTTPStatus.ACCEPTED:
                 yield f"lane {lane}: a canary job is answered with {status}: {job}"
             else:
@@ -111,7 +111,7 @@ class Smoke:
         ends_at = self.clock() + CANARY_PATIENCE
         while waiting:
             for lane, job_id in list(waiting.items()):
-                _, job = self._request(self.api, "GET", f"/jobs/{job_id}")
+                _, job = self._request("GET", f"/jobs/{job_id}")
                 state = job.get("state", "unknown")
                 if state in TERMINAL:
                     del waiting[lane]
@@ -136,7 +136,7 @@ class Smoke:
                 yield str(error)
 
     def _drift(self) -> Iterator[str]:
-        """As reconcile sees it, with its own rights."""
+        """Ask reconcile, which compares with its own rights."""
         differences = ask(self.deployment, "reconcile", {COMPARE: "true"})
         yield from (f"{resource}: {difference}" for resource, difference in differences.items())
 
@@ -168,9 +168,9 @@ class Smoke:
             elif "retentionInDays" not in named[0]:
                 yield f"{key}: the log group {group} has no retention"
 
-    def _request(self, api: HttpApi, method: str, path: str, body: bytes = b"") -> tuple[int, Any]:
+    def _request(self, method: str, path: str, body: bytes = b"") -> tuple[int, Any]:
         headers = {"Content-Type": "application/json"} if body else {}
-        answer = api.request(method, path, body=body, headers=headers)
+        answer = self.api.request(method, path, body=body, headers=headers)
         try:
             return answer.status, json.loads(answer.body)
         except ValueError:
