@@ -2,7 +2,7 @@
 
 The rule is additive increase and multiplicative decrease (AIMD), as in TCP: https://www.rfc-editor.org/rfc/rfc5681.
 Until the first decrease each good run adds one, so the number doubles with each round of runs. After it, a round adds
-one. A bad run lowers it to a share. Decision 44 compares the rule with others.
+one. A bad run lowers it to a share. Decision 5 compares the rule with others.
 
 A run counts against the number that it found when it entered. Only a run that entered after the last decrease may
 cause the next one: any other measured the load of before.

@@ -1,6 +1,6 @@
 """A batch: jobs that are counted together, and the jobs that come into being once all of them are at rest. Pure.
 
-The batch is a job itself. Its members are listed on pages, and decision 59 says why.
+The batch is a job itself. Its members are listed on pages, and decision 26 says why.
 """
 
 from collections import Counter

@@ -1,7 +1,7 @@
 """A flow: a graph of jobs. Each node is a job that starts once its parents have ended. Pure.
 
 The flow is a job itself, and its payload is the graph. What has become of a node is in the node's document alone, and
-decision 60 says why.
+decision 27 says why.
 """
 
 import re

@@ -1,6 +1,6 @@
 """The flight recorder of a job: its last transitions, each written by the update that made it.
 
-The document keeps them with the job, so it shows them when logs and metrics are gone. Decision 23 says why it is so.
+The document keeps them with the job, so it shows them when logs and metrics are gone. Decision 1 says why it is so.
 """
 
 from collections.abc import Sequence

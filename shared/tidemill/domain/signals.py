@@ -1,4 +1,4 @@
-"""Signals: named data that reach a job from outside, and the waits that they end. Decision 43 gives the reasons."""
+"""Signals: named data that reach a job from outside, and the waits that they end. Decision 21 gives the reasons."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The recorded steps of a job, which do not run again. Decision 58 gives the reasons."""
+"""The recorded steps of a job, which do not run again. Decision 21 gives the reasons."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

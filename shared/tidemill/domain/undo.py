@@ -1,4 +1,4 @@
-"""Compensation: what would undo the effect of a job, and who has asked for that. Decision 48 gives the reasons."""
+"""Compensation: what would undo the effect of a job, and who has asked for that. Decision 23 gives the reasons."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
