@@ -288,9 +288,9 @@ def first_messages() -> "FirstMessages | None":
 
 @cache
 def publisher() -> "Publisher":
-    from tidemill.application.publish import Publisher
+    from tidemill.application import publisher_features
 
-    return Publisher(
+    return publisher_features.publisher(
         store=store(),
         payloads=payloads_alone(),
         lanes=lanes(),

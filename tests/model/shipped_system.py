@@ -31,7 +31,7 @@ from tidemill.application.job_types import JobTypes
 from tidemill.application.nudge import Nudger
 from tidemill.application.pace import Pace
 from tidemill.application.ports import Refusal
-from tidemill.application.publish import Publisher
+from tidemill.application.publisher_features import publisher
 from tidemill.application.purge import Purger
 from tidemill.application.reconcile import Reconciler
 from tidemill.application.redrive import Redriver
@@ -124,7 +124,7 @@ class ShippedSystem:
             job_timeout=timedelta(seconds=model_types.LONGEST_RUN - SETTLE_RESERVE_SECONDS),
         )
         owed = DynamoOwedWork(client, table=self.table.name)
-        self.publisher = Publisher(store=self.store, payloads=payloads, lanes=self, owed=owed, clock=self.clock)
+        self.publisher = publisher(store=self.store, payloads=payloads, lanes=self, owed=owed, clock=self.clock)
         self.control = Control(store=self.store, clock=self.clock, new_token=self.new_token)
         self.redriver = Redriver(store=self.store, clock=self.clock, new_token=self.new_token)
         self.purger = Purger(store=self.store, clock=self.clock)

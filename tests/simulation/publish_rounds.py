@@ -15,7 +15,7 @@ from tests.simulation.world.lambda_environments import Function
 from tests.simulation.world.stream_mapping import StreamMapping
 from tests.simulation.world.world import World
 from tests.support.builders import a_job
-from tidemill.application.publish import Publisher
+from tidemill.application.publisher_features import publisher
 from tidemill.aws.clients import POOL_SIZE
 from tidemill.cdk.config import LARGEST_PARALLELIZATION
 from tidemill.dynamodb import document, stream
@@ -48,7 +48,7 @@ def rounds(*, factor: int, calls_at_once: int, bulk_jobs: int = BULK_JOBS) -> in
                 return {}
 
         urls = {lane: LaneUrls(queue=lane, dead_letters=f"{lane}-dead") for lane in Lane}
-        publisher = Publisher(
+        published_by = publisher(
             store=None,  # type: ignore[arg-type]  # no job ends
             payloads=None,  # type: ignore[arg-type]
             lanes=SqsLanes(Queues(), urls),  # type: ignore[arg-type]  # the one call that it makes
@@ -57,7 +57,7 @@ def rounds(*, factor: int, calls_at_once: int, bulk_jobs: int = BULK_JOBS) -> in
         )
 
         def handle(event: Any, _context: Any) -> Any:
-            published = publisher.publish(stream.read(event, lanes=urls).changes)
+            published = published_by.publish(stream.read(event, lanes=urls).changes)
             return {"batchItemFailures": [{"itemIdentifier": sequence} for sequence in published.failed]}
 
         StreamMapping(

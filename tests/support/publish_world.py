@@ -8,7 +8,8 @@ from tests.support.in_memory_owed_work import InMemoryOwedWork
 from tests.support.single_job import Clock, Inline
 from tidemill.application.flow_advance import FlowAdvance
 from tidemill.application.ports import Refusal, Unreadable, ignore_unreadable
-from tidemill.application.publish import Published, Publisher, UnreadableChange
+from tidemill.application.publish import Published, UnreadableChange
+from tidemill.application.publisher_features import publisher
 from tidemill.domain.changes import Change
 from tidemill.domain.dispatch import Dispatch
 from tidemill.domain.job import Job
@@ -88,7 +89,7 @@ class World:
         return self.configuration
 
     def publish(self, *changes: Change, unreadable: Sequence[UnreadableChange] = ()) -> Published:
-        publisher = Publisher(
+        built = publisher(
             store=self.groups,
             payloads=self.payloads,
             lanes=self.lanes,
@@ -98,7 +99,7 @@ class World:
             first_message_lanes=self.first_message_lanes,
             flows=self.flows,
         )
-        return publisher.publish(changes, unreadable)
+        return built.publish(changes, unreadable)
 
 
 __all__ = ["Groups", "Lanes", "Payloads", "World"]

@@ -17,7 +17,7 @@ from tidemill.application.job_filter import ANY_JOB
 from tidemill.application.job_ids import keyed_job_id
 from tidemill.application.job_types import JobTypes
 from tidemill.application.ports import JobStore, Refusal
-from tidemill.application.publish import Publisher
+from tidemill.application.publisher_features import publisher
 from tidemill.application.redrive import Redriver
 from tidemill.application.submit import Submit
 from tidemill.domain.changes import Change
@@ -96,7 +96,7 @@ class World:
         self._key = fresh_token()
         self._tools = tools(store, job_types, self.clock)
         self._store = store
-        self._publisher = Publisher(
+        self._publisher = publisher(
             store=store, payloads=self._tools.payloads, lanes=self, owed=InMemoryOwedWork(), clock=self.clock
         )
         self._before: Job | None = None

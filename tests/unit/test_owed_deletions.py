@@ -12,6 +12,7 @@ from tests.support.builders import TENANT
 from tests.support.deployed_functions import forget
 from tests.support.job_tables import Table
 from tidemill import composition
+from tidemill.application.payload_reaction import PayloadReaction
 from tidemill.application.ports import Payloads
 from tidemill.aws import clients
 from tidemill.cli.installation import Installation
@@ -94,4 +95,5 @@ def test_publish_and_the_runner_of_owed_work_see_to_a_failed_deletion_themselves
 
     alone = composition.payloads_alone()
 
-    assert composition.publisher()._payloads is composition.owed_runner()._payloads is alone
+    [reaction] = [each for each in composition.publisher()._reactions if isinstance(each, PayloadReaction)]
+    assert reaction._payloads is composition.owed_runner()._payloads is alone

@@ -20,9 +20,9 @@ HINTED: Final = (
     ),
     Mutant(
         "a job that cannot be read has begun",
-        modules.PUBLISH,
-        "its failure must not stop them\n            return ()",
-        "its failure must not stop them\n            return {each.sequence for each in hinted}",
+        modules.FIRST_MESSAGE_REACTION,
+        "its failure must not stop them\n            return {}",
+        "its failure must not stop them\n            return {each.sequence: None for each in hinted}",
     ),
     Mutant(
         "a document of an earlier generation shows a run that has begun",

@@ -93,10 +93,10 @@ FLOWING: Final = (
     Mutant(
         "publish owes each advance of a flow",
         modules.PUBLISH,
-        "        return None\n\n    def _delete(",
-        "        work = Work(kind=Kind.FLOW, tenant=tenant, name=flow_id)\n"
-        "        self._owed.owe(work, now=self._clock(), error='none')\n"
-        "        return None\n\n    def _delete(",
+        "            return step.do()",
+        "            if step.work.kind is Kind.FLOW:\n"
+        "                self._owed.owe(step.work, now=self._clock(), error='none')\n"
+        "            return step.do()",
     ),
     Mutant(
         "a redriven flow leaves its dead nodes",

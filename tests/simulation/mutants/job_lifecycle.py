@@ -344,19 +344,19 @@ PROTOCOL: Final = (
     ),
     Mutant(
         "groups do not go on",
-        modules.PUBLISH,
+        modules.GROUP_REACTION,
         "return self._store.advance(tenant, group",
         "return None and self._store.advance(tenant, group",
     ),
     Mutant(
         "a group waits for a dead job that was deleted",
-        modules.PUBLISH,
+        modules.GROUP_REACTION,
         "return before if before and before.state is State.DEAD and before.blocks else None",
         "return None",
     ),
     Mutant(
         "a job that enters to wait advances no group",
-        modules.PUBLISH,
+        modules.GROUP_REACTION,
         "return after if after.state.terminal or after.state is State.WAITING else None",
         "return after if after.state.terminal else None",
     ),

@@ -148,8 +148,10 @@ OPERATION: Final = (
     Mutant(
         "the deletion of a payload is not stored",
         modules.PUBLISH,
-        "return self._hand_over(sequence, PublishStep.DELETE, work, error_text(error))",
-        "return FailedStep(sequence, PublishStep.DELETE, work, error_text(error), handed_over=True)",
+        "            return self._hand_over(step.sequence, step.name, step.work, error_text(error))",
+        "            if step.name is PublishStep.DELETE:\n"
+        "                return FailedStep(step.sequence, step.name, step.work, error_text(error), handed_over=True)\n"
+        "            return self._hand_over(step.sequence, step.name, step.work, error_text(error))",
     ),
     Mutant(
         "the deletion of a payload is dropped",
@@ -282,7 +284,7 @@ OPERATION: Final = (
     ),
     Mutant(
         "payloads go when their jobs end",
-        modules.PUBLISH,
+        modules.PAYLOAD_REACTION,
         "kept = before and after and after.payload_at == before.payload_at",
         "kept = before and after and not after.state.terminal",
     ),

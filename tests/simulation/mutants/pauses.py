@@ -8,7 +8,7 @@ from tests.simulation.mutants.apply import Mutant
 PAUSES: Final = (
     Mutant(
         "publish sends what is paused",
-        modules.PUBLISH,
+        modules.PAUSE_REACTION,
         "if pause := configuration.pause_of(each.job, now=now):",
         "if (pause := configuration.pause_of(each.job, now=now)) and not pause:",
     ),

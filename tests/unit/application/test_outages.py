@@ -14,7 +14,7 @@ from tests.support.single_job import INVOCATION, Clock, Inline, carried_out, too
 from tidemill.application.attempt import Attempt
 from tidemill.application.nudge import LONGEST_BETWEEN_NUDGES, LaneDelay, no_delay
 from tidemill.application.ports import Refusal
-from tidemill.application.publish import Publisher
+from tidemill.application.publisher_features import publisher
 from tidemill.application.reconcile import Reconciler
 from tidemill.application.wake import Waker
 from tidemill.domain.changes import Change
@@ -50,7 +50,7 @@ class Mill:
         self.client.watch = self._watch
         types = types_of(a_job_type(lambda _payload, run: self.runs.update([run.job_id])))
         self.tools = tools(self.store, types, self.clock)
-        self.publisher = Publisher(
+        self.publisher = publisher(
             store=self.store, payloads=Inline(), lanes=self, owed=InMemoryOwedWork(), clock=self.clock
         )
         self.waker = Waker(store=self.store, clock=self.clock, pause=lambda _seconds: None)

@@ -11,7 +11,8 @@ from tests.support.configurations import configured, paused
 from tests.support.publish_world import World
 from tidemill.application.owed import Kind, Work
 from tidemill.application.ports import Refusal
-from tidemill.application.publish import FailedStep, PublishStep
+from tidemill.application.publish import FailedStep
+from tidemill.application.reactions import PublishStep
 from tidemill.domain.changes import Change
 from tidemill.domain.errors import StoreUnavailableError, WriteRefusedError
 from tidemill.domain.flow_place import FlowPlace
