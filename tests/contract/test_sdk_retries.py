@@ -37,7 +37,7 @@ from tidemill.domain.outcomes import Awaits, settlement
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.states import State, Write
 from tidemill.domain.waiting import Cause
-from tidemill.dynamodb import job_writes
+from tidemill.dynamodb import run_writes
 from tidemill.dynamodb.flow_items import DynamoFlows
 from tidemill.dynamodb.job_store import DynamoJobStore
 
@@ -244,7 +244,7 @@ def test_a_send_that_the_network_held_up_overwrites_no_later_checkpoint(
 ) -> None:
     """The SDK has sent it again, and the run has gone on."""
     job = brought_to(store, State.RUNNING)
-    held_up = job_writes.checkpoint(job, Checkpoint(state="[1]"), now=NOW)
+    held_up = run_writes.checkpoint(job, Checkpoint(state="[1]"), now=NOW)
     store.checkpoint(job, Checkpoint(state="[1]"), now=NOW)
     store.checkpoint(job, Checkpoint(state="[2]"), now=LATER)
 

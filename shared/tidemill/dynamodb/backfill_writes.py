@@ -2,11 +2,18 @@
 
 from tidemill.aws.attribute_values import milliseconds, number, text, whole_seconds
 from tidemill.domain.job import Job
+from tidemill.domain.outcomes import Settlement
 from tidemill.domain.skipped_work import Backfilled
 from tidemill.domain.states import State
-from tidemill.dynamodb.document import BACKFILLED, SCHEMA_ATTRIBUTE, SCHEMA_VERSION, key
+from tidemill.dynamodb.clauses import NO_CLAUSE, Clause
+from tidemill.dynamodb.document import BACKFILLED, SCHEMA_ATTRIBUTE, SCHEMA_VERSION, SKIPPED, key
 from tidemill.dynamodb.update_requests import Request, update
 from tidemill.names import TTL_ATTRIBUTE
+
+
+def skipped(settlement: Settlement) -> Clause:
+    """A success names the work that it skipped."""
+    return Clause(sets={"skipped": SKIPPED.encode(settlement.skipped)}) if settlement.skipped else NO_CLAUSE
 
 
 def mark_backfilled(done: Job, entry: Backfilled) -> Request:

@@ -6,12 +6,16 @@ from typing import Final
 
 from tidemill.aws.attribute_values import milliseconds, number, text
 from tidemill.aws.clients import Item
+from tidemill.domain.flow_place import Mark
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import Job
+from tidemill.domain.outcomes import Settlement
 from tidemill.domain.signal_answers import waits_for_signal
 from tidemill.domain.states import State
+from tidemill.dynamodb.clauses import NO_CLAUSE, Clause
 from tidemill.dynamodb.document import (
     ADDITIONS_ATTRIBUTE,
+    FLOW_ATTRIBUTE,
     LOOKS_ATTRIBUTE,
     SCHEMA_ATTRIBUTE,
     SCHEMA_VERSION,
@@ -74,8 +78,27 @@ def count_addition(flow: Job, *, now: datetime) -> Request:
     return look(flow, now=now, condition=f"attribute_not_exists(#{ADDITIONS_ATTRIBUTE})")
 
 
-def looks_as_known(flow: Job) -> tuple[str, dict[str, Item]]:
-    """A condition with its values that holds if the flow was not asked to look since."""
+def no_look_since(flow: Job, settlement: Settlement) -> Clause:
+    """The condition of a settlement that rests on what the run of the flow has seen of its nodes.
+
+    Since the claim, a node has ended or was added, perhaps after the run looked at it.
+    """
+    if not settlement.rests_on_look:
+        return NO_CLAUSE
+    names = [LOOKS_ATTRIBUTE]
     if flow.looks:
-        return f"#{LOOKS_ATTRIBUTE} = :looks_known", {":looks_known": number(flow.looks)}
-    return f"attribute_not_exists(#{LOOKS_ATTRIBUTE})", {}
+        values = {":looks_known": number(flow.looks)}
+        return Clause(conditions=[f"#{LOOKS_ATTRIBUTE} = :looks_known"], names=names, values=values)
+    return Clause(conditions=[f"attribute_not_exists(#{LOOKS_ATTRIBUTE})"], names=names)
+
+
+def replaces_blocked(node: Job) -> Clause:
+    """A node that starts or is skipped after all may replace its document that only says that it was blocked."""
+    if node.flow is None or node.flow.mark is Mark.BLOCKED:
+        return NO_CLAUSE
+    return Clause(
+        # Its parents did not let it start.
+        conditions=[f"#{FLOW_ATTRIBUTE}.#mark = :blocked"],
+        names=[FLOW_ATTRIBUTE, "mark"],
+        values={":blocked": text(Mark.BLOCKED)},
+    )

@@ -18,7 +18,7 @@ from tidemill.aws.clients import Item
 from tidemill.domain.errors import TidemillError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.states import Write
-from tidemill.dynamodb import job_writes
+from tidemill.dynamodb import settle_requests
 from tidemill.dynamodb.document import HOLD_ATTRIBUTES, decode, key, split_key
 from tidemill.dynamodb.first_claim import first_claim
 from tidemill.dynamodb.indexes import Indexes
@@ -104,7 +104,7 @@ class DynamoGroupedWrites:
 
     def _success(self, success: Settling) -> Statement | None:
         job = success.job
-        request = job_writes.settle(
+        request = settle_requests.settle(
             job, success.settlement, now=success.now, retention=self._retention, indexes=self._indexes
         )
         removed = (*HOLD_ATTRIBUTES, "open_runs", "wait", "steps")

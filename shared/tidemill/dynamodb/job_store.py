@@ -25,8 +25,11 @@ from tidemill.dynamodb import (
     backfill_writes,
     burst_writes,
     bursts,
+    flow_writes,
     job_writes,
     operator_writes,
+    run_writes,
+    settle_requests,
     signal_writes,
     undo_writes,
 )
@@ -87,7 +90,7 @@ class DynamoJobStore(JobReader):
         return write(kept)
 
     def settle(self, job: Job, settlement: Settlement, *, now: datetime) -> Sequence[Job]:
-        request = job_writes.settle(job, settlement, now=now, retention=self._retention, indexes=self._indexes)
+        request = settle_requests.settle(job, settlement, now=now, retention=self._retention, indexes=self._indexes)
         if settlement.writes or settlement.follow_ups:
             return settle_with_effects(
                 self._client,
@@ -106,7 +109,7 @@ class DynamoJobStore(JobReader):
         from tidemill.dynamodb.joint_settle import JointSettle  # noqa: PLC0415 - only batch handlers need it
 
         def request(each: Settling) -> Request:
-            return job_writes.settle(
+            return settle_requests.settle(
                 each.job, each.settlement, now=each.now, retention=self._retention, indexes=self._indexes
             )
 
@@ -126,7 +129,7 @@ class DynamoJobStore(JobReader):
         self._update(Write.RELEASE, request, mine=lambda current: current.last_owner == token)
 
     def checkpoint(self, job: Job, saved: Checkpoint, *, now: datetime) -> bool:
-        request = job_writes.checkpoint(job, saved, now=now)
+        request = run_writes.checkpoint(job, saved, now=now)
         # Only this run writes its checkpoints, so it has written this one or a later one.
         current = self._updated_after_conflicts(
             Write.CHECKPOINT, request, mine=lambda current: current.owner == job.owner
@@ -137,7 +140,7 @@ class DynamoJobStore(JobReader):
         def mine(current: Job) -> bool:
             return current.owner == job.owner and current.steps == (*job.steps, step)
 
-        return self._updated_after_conflicts(Write.STEP, job_writes.record_step(job, step), mine=mine)
+        return self._updated_after_conflicts(Write.STEP, run_writes.record_step(job, step), mine=mine)
 
     def cancel(self, job: Job, *, now: datetime, by: str = OPERATOR, reason: str = "", as_read: bool = False) -> Job:
         asked = CancelRequest(by=by, reason=reason)
@@ -289,7 +292,7 @@ class DynamoJobStore(JobReader):
                 raise
 
     def _insertion(self, job: Job) -> Request:
-        return job_writes.insert(job, indexes=self._indexes)
+        return job_writes.insert(job, indexes=self._indexes, replaces=flow_writes.replaces_blocked(job))
 
     def _cancel_at_rest(self, job: Job, asked: CancelRequest, now: datetime, *, as_read: bool = False) -> Job:
         def mine(current: Job) -> bool:

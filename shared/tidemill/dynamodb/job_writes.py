@@ -5,37 +5,17 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from tidemill.application.ports import Checkpoint
 from tidemill.aws.attribute_values import milliseconds, number, seconds, text, whole_seconds
 from tidemill.aws.clients import Item
-from tidemill.domain.flow_place import Mark
 from tidemill.domain.history import LEAST_KEPT, MOST_UNREAD, Transition, Why
 from tidemill.domain.job import Job
 from tidemill.domain.job_message import Reference
-from tidemill.domain.outcomes import Settlement, errors_after, history_after, open_runs_after
+from tidemill.domain.outcomes import Settlement, errors_after, history_after
 from tidemill.domain.states import State
-from tidemill.domain.steps import Step
-from tidemill.dynamodb.document import (
-    ATTEMPT_ERRORS,
-    AWAITED,
-    FLOW_ATTRIBUTE,
-    HISTORY_ATTRIBUTE,
-    HOLD_ATTRIBUTES,
-    LOOKS_ATTRIBUTE,
-    OTHER_HOLDS,
-    SIGNALS,
-    SIGNALS_ATTRIBUTE,
-    SKIPPED,
-    STEPS,
-    STEPS_ATTRIBUTE,
-    UNDO,
-    WAIT,
-    encode,
-)
-from tidemill.dynamodb.flow_writes import looks_as_known
+from tidemill.dynamodb.clauses import NO_CLAUSE, Clause
+from tidemill.dynamodb.document import ATTEMPT_ERRORS, HISTORY_ATTRIBUTE, HOLD_ATTRIBUTES, encode
 from tidemill.dynamodb.history_entries import history, kept
-from tidemill.dynamodb.indexes import Indexes, in_line
-from tidemill.dynamodb.signal_writes import no_more_signals, signals_known
+from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.update_requests import ATTENTION, Request, update_job
 from tidemill.names import JOB_KEY, TTL_ATTRIBUTE
 
@@ -43,27 +23,23 @@ from tidemill.names import JOB_KEY, TTL_ATTRIBUTE
 _HISTORY_HAS_ROOM: Final = f"(attribute_not_exists(#{HISTORY_ATTRIBUTE}) OR size(#{HISTORY_ATTRIBUTE}) < :most_entries)"
 
 
-def insert(job: Job, *, indexes: Indexes) -> Request:
+def insert(job: Job, *, indexes: Indexes, replaces: Clause = NO_CLAUSE) -> Request:
+    """Create the job. `replaces` has further conditions, on any of which it may take the place of a document."""
     conditions = [
         # Two submissions under one idempotency key: the second one finds the first.
         "attribute_not_exists(#pk)",
         # DynamoDB deletes expired items days late: an expired job counts as missing.
         "#expires_at <= :now",
     ]
-    names, values = {"#pk": JOB_KEY, "#expires_at": TTL_ATTRIBUTE}, {":now": whole_seconds(job.created_at)}
-    if job.flow and job.flow.mark is not Mark.BLOCKED:
-        # A node that starts or is skipped after all. Its document only says that its parents did not let it start.
-        conditions.append(f"#{FLOW_ATTRIBUTE}.#mark = :blocked")
-        names |= {f"#{FLOW_ATTRIBUTE}": FLOW_ATTRIBUTE, "#mark": "mark"}
-        values[":blocked"] = text(Mark.BLOCKED)
+    names = {"#pk": JOB_KEY, "#expires_at": TTL_ATTRIBUTE} | {f"#{name}": name for name in replaces.names}
     item = encode(job) | indexes.listing(job.tenant, job.id)
     if job.state is State.SCHEDULED and job.due:
         item |= indexes.attention(State.SCHEDULED, job.id, job.due)
     return {
         "Item": item,
-        "ConditionExpression": " OR ".join(conditions),
+        "ConditionExpression": " OR ".join([*conditions, *replaces.conditions]),
         "ExpressionAttributeNames": names,
-        "ExpressionAttributeValues": values,
+        "ExpressionAttributeValues": {":now": whole_seconds(job.created_at), **replaces.values},
     }
 
 
@@ -125,101 +101,64 @@ def claimed(token: str, *, now: datetime, lease_end: datetime) -> dict[str, Item
     }
 
 
-def settle(job: Job, settlement: Settlement, *, now: datetime, retention: timedelta, indexes: Indexes) -> Request:
+def settle(
+    job: Job,
+    settlement: Settlement,
+    clauses: Sequence[Clause],
+    *,
+    now: datetime,
+    retention: timedelta,
+    indexes: Indexes,
+) -> Request:
+    """End the run. Each clause is the part of one feature: see `settle_requests`, which knows them all."""
+    sets = _outcome(job, settlement)
+    for clause in clauses:
+        sets |= clause.sets
+    removes = [name for clause in clauses for name in clause.removes if name not in sets]
+    if not (settlement.error or settlement.holds or settlement.state.terminal):
+        # It goes on. The conflicts of a job that has failed still count.
+        removes.append("releases")
+    entries = history_after(job, settlement, now=now)
+    conditions = _as_at_claim(settlement, clauses)
+    if settlement.state.terminal:
+        if settlement.state is State.DEAD:
+            sets |= indexes.attention(State.DEAD, job.id, now)
+        sets |= ended(job, settlement.state, now=now, retention=retention)
+        removes = [*removes, "due"]
+        return _end_run(job, sets=sets, entries=entries, removes=removes, **conditions)
+    due = settlement.due or now
+    if settlement.state is State.SCHEDULED:
+        sets |= indexes.attention(State.SCHEDULED, job.id, due)
+    return _continue_job(job, sets=sets, entries=entries, removes=removes, due=due, **conditions)
+
+
+def _outcome(job: Job, settlement: Settlement) -> dict[str, Item]:
+    """The attributes that an outcome of any job may set."""
     sets = {"state": text(settlement.state)}
     if (errors := errors_after(job, settlement)) != job.errors:
         sets["errors"] = ATTEMPT_ERRORS.encode(errors)
     for name in ("result", "death", "checkpoint"):
         if (value := getattr(settlement, name)) is not None:
             sets[name] = text(value)
-    if settlement.undo is not None:
-        sets["undo"] = UNDO.encode(settlement.undo)
-    if settlement.skipped:
-        sets["skipped"] = SKIPPED.encode(settlement.skipped)
     for name in ("attempt", "hops"):
         if (count := getattr(settlement, name)) is not None:
             sets[name] = number(count)
-    sets |= _signals(settlement)
-    held = _hold(job, settlement)
-    sets |= held
-    removes = [name for name in _rows_ended(settlement) if name not in held.keys() | sets.keys()]
-    removes += _used_up_steps(job, settlement)
-    entries = history_after(job, settlement, now=now)
-    if settlement.state is State.DEAD:
-        sets |= indexes.attention(State.DEAD, job.id, now)
-    if settlement.state.terminal:
-        sets |= ended(job, settlement.state, now=now, retention=retention)
-        removes = [*removes, "due"]
-        return _end_run(job, sets=sets, entries=entries, removes=removes, **_as_at_claim(job, settlement))
-    due = settlement.due or now
-    sets |= _index_entry(job, settlement, due, indexes)
-    return _continue_job(job, sets=sets, entries=entries, removes=removes, due=due, **_as_at_claim(job, settlement))
+    return sets
 
 
-def _rows_ended(settlement: Settlement) -> list[str]:
-    """What is counted in a row, up to a run that came back. The conflicts of a job that has failed still count."""
-    goes_on = not (settlement.error or settlement.holds or settlement.state.terminal)
-    return [*HOLD_ATTRIBUTES, "open_runs", "wait", *(["releases"] if goes_on else [])]
-
-
-def _as_at_claim(job: Job, settlement: Settlement) -> dict[str, Any]:
+def _as_at_claim(settlement: Settlement, clauses: Sequence[Clause]) -> dict[str, Any]:
     """The conditions on which an outcome that rests on the document as claimed may be written, with their values."""
-    conditions, names, values = [], [], {}
+    conditions, names = [], []
     if settlement.state is State.DEAD or not settlement.state.terminal:
         # A cancel was requested since the claim: the job must not continue, or wait dead for a person.
         conditions.append("attribute_not_exists(#cancel_requested_at)")
         names.append("cancel_requested_at")
-    if (known := settlement.signals_known) is not None:
-        # A signal came since the claim, perhaps the one to wait for.
-        conditions.append(no_more_signals(known))
-        names.append(SIGNALS_ATTRIBUTE)
-        values = signals_known(known)
-    if settlement.rests_on_look:
-        # Since the claim, a node has ended or was added, perhaps after the run looked at it.
-        condition, known_looks = looks_as_known(job)
-        conditions.append(condition)
-        names.append(LOOKS_ATTRIBUTE)
-        values = values | known_looks
+    values: dict[str, Item] = {}
+    for clause in clauses:
+        conditions += clause.conditions
+        names += clause.names
+        values |= clause.values
     return {"conditions": conditions, "names": names, "values": values}
-
-
-def _used_up_steps(job: Job, settlement: Settlement) -> list[str]:
-    """Their results are of use only to a later run, and count in the size of the item."""
-    return [STEPS_ATTRIBUTE] if job.steps and settlement.state is State.SUCCEEDED else []
-
-
-def _index_entry(job: Job, settlement: Settlement, due: datetime, indexes: Indexes) -> dict[str, Item]:
-    if settlement.state is State.SCHEDULED or (settlement.state is State.PARKED and settlement.awaited):
-        # A job that waits alone is beside the scheduled jobs, so that wake finds it at the end of its wait.
-        return indexes.attention(State.SCHEDULED, job.id, due)
-    if settlement.state is State.PARKED and settlement.wait:
-        # In the order submitted, so that a job that is parked again keeps its place.
-        return in_line(settlement.wait.line, job.created_at)
-    return {}
-
-
-def _signals(settlement: Settlement) -> dict[str, Item]:
-    """The attributes of `Settlement.awaited`, and of the wait that it begins."""
-    if settlement.awaited is None:
-        return {}
-    waits = {"awaited": AWAITED.encode(settlement.awaited)}
-    if settlement.wait:
-        waits["wait"] = WAIT.encode(settlement.wait)
-    return waits | ({} if settlement.signals is None else {SIGNALS_ATTRIBUTE: SIGNALS.encode(settlement.signals)})
-
-
-def _hold(job: Job, settlement: Settlement) -> dict[str, Item]:
-    """The attributes of a hold; empty for every other outcome, which clears them."""
-    if settlement.hold_cause is None:
-        return {}
-    held = {
-        "holds": number(settlement.holds),
-        "open_runs": number(open_runs_after(job, settlement)),
-        "hold_cause": text(settlement.hold_cause),
-    }
-    if settlement.other_holds:
-        held["other_holds"] = OTHER_HOLDS.encode(settlement.other_holds)
-    return held | ({"wait": WAIT.encode(settlement.wait)} if settlement.wait else {})
 
 
 def ended(job: Job, state: State, *, now: datetime, retention: timedelta) -> dict[str, Item]:
@@ -263,54 +202,6 @@ def unclaim(reference: Reference, *, token: str, now: datetime) -> Request:
         conditions=["#owner = :owner"],
         names=["attempt", "open_runs", "generation", "owner"],
         values={":one": number(1), ":owner": text(token)},
-    )
-
-
-def checkpoint(job: Job, saved: Checkpoint, *, now: datetime) -> Request:
-    sets = {"checkpoint_at": milliseconds(now)}
-    if saved.state is not None:
-        sets["checkpoint"] = text(saved.state)
-    if saved.done is not None:
-        sets["progress_done"] = number(saved.done)
-    if saved.total is not None:
-        sets["progress_total"] = number(saved.total)
-    return update_job(
-        job.tenant,
-        job.id,
-        sets=sets,
-        conditions=[
-            # The fence: a run that lost its lease must not overwrite the progress of the next run.
-            "#owner = :owner",
-            # A send that the network held up may arrive after a later checkpoint.
-            "(attribute_not_exists(#checkpoint_at) OR #checkpoint_at < :new_checkpoint_at)",
-        ],
-        names=["owner"],
-        values={":owner": text(job.owner or "")},
-    )
-
-
-def record_step(job: Job, step: Step) -> Request:
-    """Add a step to those of `job`."""
-    known = len(job.steps)
-    added = f"#{STEPS_ATTRIBUTE} = list_append(if_not_exists(#{STEPS_ATTRIBUTE}, :no_steps), :step)"
-    return update_job(
-        job.tenant,
-        job.id,
-        sets={},
-        expressions=[added],
-        conditions=[
-            # The fence: a run that lost its lease must not add to the steps of the next run.
-            "#owner = :owner",
-            # The SDK sends the call again after its own success. Without this, the step would be there twice.
-            f"size(#{STEPS_ATTRIBUTE}) = :known" if known else f"attribute_not_exists(#{STEPS_ATTRIBUTE})",
-        ],
-        names=["owner", STEPS_ATTRIBUTE],
-        values={
-            ":owner": text(job.owner or ""),
-            ":step": STEPS.encode((step,)),
-            ":no_steps": STEPS.encode(()),
-            **({":known": number(known)} if known else {}),
-        },
     )
 
 

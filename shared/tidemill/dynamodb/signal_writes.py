@@ -6,9 +6,20 @@ from tidemill.aws.attribute_values import milliseconds, number, text
 from tidemill.aws.clients import Item
 from tidemill.domain.history import Transition
 from tidemill.domain.job import Job
+from tidemill.domain.outcomes import Settlement
 from tidemill.domain.signals import CAME, Signal
 from tidemill.domain.states import State
-from tidemill.dynamodb.document import SCHEMA_ATTRIBUTE, SCHEMA_VERSION, SIGNALS, SIGNALS_ATTRIBUTE, key
+from tidemill.dynamodb.clauses import NO_CLAUSE, Clause
+from tidemill.dynamodb.document import (
+    AWAITED,
+    SCHEMA_ATTRIBUTE,
+    SCHEMA_VERSION,
+    SIGNALS,
+    SIGNALS_ATTRIBUTE,
+    WAIT,
+    key,
+)
+from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.update_requests import ATTENTION, Request, update, update_job
 
 _KNOWN: Final = ":signals_known"
@@ -46,6 +57,33 @@ def wakes(job: Job, signal: Signal) -> Request:
         conditions=as_read(job),
         names=NAMES,
         values={**values_as_read(job), ":one": number(1)},
+    )
+
+
+def wait_for_signal(job: Job, settlement: Settlement, indexes: Indexes) -> Clause:
+    """The attributes of `Settlement.awaited`, and of the wait that it begins."""
+    if settlement.awaited is None:
+        return NO_CLAUSE
+    sets = {"awaited": AWAITED.encode(settlement.awaited)}
+    if settlement.wait:
+        sets["wait"] = WAIT.encode(settlement.wait)
+    if settlement.signals is not None:
+        sets[SIGNALS_ATTRIBUTE] = SIGNALS.encode(settlement.signals)
+    if settlement.state is State.PARKED:
+        # A job that waits alone is beside the scheduled jobs, so that wake finds it at the end of its wait.
+        sets |= indexes.attention(State.SCHEDULED, job.id, settlement.awaited.until)
+    return Clause(sets=sets)
+
+
+def no_signal_since(settlement: Settlement) -> Clause:
+    """The condition of a settlement that rests on the signals at the claim."""
+    if settlement.signals_known is None:
+        return NO_CLAUSE
+    return Clause(
+        # A signal came since the claim, perhaps the one to wait for.
+        conditions=[no_more_signals(settlement.signals_known)],
+        names=[SIGNALS_ATTRIBUTE],
+        values=signals_known(settlement.signals_known),
     )
 
 

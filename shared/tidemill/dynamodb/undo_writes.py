@@ -5,12 +5,19 @@ from datetime import datetime, timedelta
 from tidemill.aws.attribute_values import milliseconds, number, seconds, text, whole_seconds
 from tidemill.aws.clients import Item
 from tidemill.domain.job import OWNER, CancelRequest, Job
+from tidemill.domain.outcomes import Settlement
 from tidemill.domain.states import AT_REST, State
 from tidemill.domain.undo import Undone
 from tidemill.dynamodb import operator_writes
-from tidemill.dynamodb.document import SCHEMA_ATTRIBUTE, SCHEMA_VERSION, UNDONE, key
+from tidemill.dynamodb.clauses import NO_CLAUSE, Clause
+from tidemill.dynamodb.document import SCHEMA_ATTRIBUTE, SCHEMA_VERSION, UNDO, UNDONE, key
 from tidemill.dynamodb.update_requests import Request, also, update
 from tidemill.names import TTL_ATTRIBUTE
+
+
+def undo_kept(settlement: Settlement) -> Clause:
+    """A success keeps the job that would undo its effect."""
+    return NO_CLAUSE if settlement.undo is None else Clause(sets={"undo": UNDO.encode(settlement.undo)})
 
 
 def mark_undone(done: Job, entry: Undone) -> Request:

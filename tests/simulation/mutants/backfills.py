@@ -8,9 +8,9 @@ from tests.simulation.mutants.apply import Mutant
 BACKFILLED: Final = (
     Mutant(
         "the success forgets what it skipped",
-        modules.WRITES,
-        "    if settlement.skipped:\n",
-        "    if settlement.skipped and job.attempt < 2:\n",
+        modules.SETTLE_REQUESTS,
+        "        backfill_writes.skipped(settlement),\n",
+        "        *([backfill_writes.skipped(settlement)] if job.attempt < 2 else []),\n",
     ),
     Mutant(
         "a backfill names no job",

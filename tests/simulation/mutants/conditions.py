@@ -75,19 +75,19 @@ CLAUSES: Final = (
         " if other in BOUNDED - {cause})",
         " if other in BOUNDED - {cause, HoldCause.OUTAGE})",
     ),
-    Mutant("holds are not counted", modules.WRITES, '"holds": number(settlement.holds),', '"holds": number(1),'),
+    Mutant("holds are not counted", modules.HOLD_WRITES, '"holds": number(settlement.holds),', '"holds": number(1),'),
     Mutant(
         "holds are counted for ever",
-        modules.WRITES,
-        '[*HOLD_ATTRIBUTES, "open_runs", "wait", *(',
-        '[*HOLD_ATTRIBUTES[1:], "open_runs", "wait", *(',
+        modules.HOLD_WRITES,
+        '[*HOLD_ATTRIBUTES, "open_runs", "wait"]',
+        '[*HOLD_ATTRIBUTES[1:], "open_runs", "wait"]',
     ),
     Mutant(
-        "a crash is reported twice", modules.WRITES, '_ATTRIBUTES, "open_runs", "wait", *(', '_ATTRIBUTES, "wait", *('
+        "a crash is reported twice", modules.HOLD_WRITES, '_ATTRIBUTES, "open_runs", "wait"]', '_ATTRIBUTES, "wait"]'
     ),
     Mutant(
         "a hold ends the suspicion",
-        modules.WRITES,
+        modules.HOLD_WRITES,
         '"open_runs": number(open_runs_after(job, settlement)),',
         '"open_runs": number(0),',
     ),
@@ -105,9 +105,12 @@ CLAUSES: Final = (
         "    if written.error is None and not written.state.terminal:\n",
     ),
     Mutant(
-        "checkpoints are not kept", modules.WRITES, '        sets["checkpoint"] = text(saved.state)\n', "        pass\n"
+        "checkpoints are not kept",
+        modules.RUN_WRITES,
+        '        sets["checkpoint"] = text(saved.state)\n',
+        "        pass\n",
     ),
-    Mutant("progress is not kept", modules.WRITES, 'sets["progress_done"] = number(saved.done)', "pass"),
+    Mutant("progress is not kept", modules.RUN_WRITES, 'sets["progress_done"] = number(saved.done)', "pass"),
     Mutant(
         "a continuation begins anew",
         modules.WRITES,

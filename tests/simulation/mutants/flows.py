@@ -32,9 +32,9 @@ FLOWING: Final = (
     ),
     Mutant(
         "a start replaces the job of its node",
-        modules.WRITES,
-        'conditions.append(f"#{FLOW_ATTRIBUTE}.#mark = :blocked")',
-        'conditions.append(f"#{FLOW_ATTRIBUTE}.#mark = :blocked OR attribute_exists(#{FLOW_ATTRIBUTE})")',
+        modules.FLOW_WRITES,
+        'conditions=[f"#{FLOW_ATTRIBUTE}.#mark = :blocked"],',
+        'conditions=[f"#{FLOW_ATTRIBUTE}.#mark = :blocked OR attribute_exists(#{FLOW_ATTRIBUTE})"],',
     ),
     Mutant(
         "a flow ends while nodes are alive",

@@ -7,7 +7,12 @@ from tests.simulation.mutants.apply import Mutant
 
 PROTOCOL: Final = (
     # Submit.
-    Mutant("insert without a condition", modules.WRITES, '" OR ".join(conditions)', '"attribute_not_exists(nothing)"'),
+    Mutant(
+        "insert without a condition",
+        modules.WRITES,
+        '" OR ".join([*conditions, *replaces.conditions])',
+        '"attribute_not_exists(nothing)"',
+    ),
     Mutant(
         "insert may not replace the expired",
         modules.WRITES,
@@ -125,8 +130,8 @@ PROTOCOL: Final = (
     Mutant(
         "the scheduled are not found",
         modules.WRITES,
-        "        return indexes.attention(State.SCHEDULED, job.id, due)\n",
-        "        return {}\n",
+        "        sets |= indexes.attention(State.SCHEDULED, job.id, due)\n",
+        "        pass\n",
     ),
     Mutant(
         "an own settle is refused",
@@ -204,13 +209,13 @@ PROTOCOL: Final = (
     ),
     Mutant(
         "checkpoints go unfenced",
-        modules.WRITES,
+        modules.RUN_WRITES,
         'overwrite the progress of the next run.\n            "#owner = :owner",',
         'overwrite the progress of the next run.\n            "(#owner = :owner OR attribute_exists(#schema))",',
     ),
     Mutant(
         "a checkpoint that was held up replaces a later one",
-        modules.WRITES,
+        modules.RUN_WRITES,
         "(attribute_not_exists(#checkpoint_at) OR #checkpoint_at < :new_checkpoint_at)",
         "(attribute_not_exists(#checkpoint_at) OR #checkpoint_at <> :new_checkpoint_at)",
     ),

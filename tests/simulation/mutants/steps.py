@@ -14,14 +14,14 @@ STEPPED: Final = (
     ),
     Mutant(
         "a lost lease records a step",
-        modules.WRITES,
+        modules.RUN_WRITES,
         "            # The fence: a run that lost its lease must not add to the steps of the next run.\n"
         '            "#owner = :owner",\n',
         '            "(#owner = :owner OR attribute_exists(#owner))",\n',
     ),
     Mutant(
         "a step is recorded twice",
-        modules.WRITES,
+        modules.RUN_WRITES,
         'f"size(#{STEPS_ATTRIBUTE}) = :known" if known else f"attribute_not_exists(#{STEPS_ATTRIBUTE})",',
         '*([f"size(#{STEPS_ATTRIBUTE}) >= :known"] if known else []),',
     ),
@@ -45,15 +45,15 @@ STEPPED: Final = (
     ),
     Mutant(
         "a success keeps its steps",
-        modules.WRITES,
-        "if job.steps and settlement.state is State.SUCCEEDED else []",
-        "if False else []",
+        modules.RUN_WRITES,
+        "if job.steps and settlement.state is State.SUCCEEDED else NO_CLAUSE",
+        "if False else NO_CLAUSE",
     ),
     Mutant(
         "a failure drops the steps",
-        modules.WRITES,
-        "if job.steps and settlement.state is State.SUCCEEDED else []",
-        "if job.steps else []",
+        modules.RUN_WRITES,
+        "if job.steps and settlement.state is State.SUCCEEDED else NO_CLAUSE",
+        "if job.steps else NO_CLAUSE",
     ),
     Mutant(
         "another payload keeps the steps",

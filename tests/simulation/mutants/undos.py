@@ -14,9 +14,9 @@ UNDONE: Final = (
     ),
     Mutant(
         "the success forgets its undo",
-        modules.WRITES,
-        "if settlement.undo is not None:",
-        "if settlement.undo is not None and job.attempt < 2:",
+        modules.SETTLE_REQUESTS,
+        "        undo_writes.undo_kept(settlement),\n",
+        "        *([undo_writes.undo_kept(settlement)] if job.attempt < 2 else []),\n",
     ),
     Mutant(
         "an undo leaves the group of its job",

@@ -10,7 +10,7 @@ from tidemill.aws.clients import Item
 from tidemill.domain.history import LEAST_KEPT_AFTER_FAILURE, Transition, Why
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.states import State
-from tidemill.dynamodb import job_writes
+from tidemill.dynamodb import settle_requests
 from tidemill.dynamodb.history_entries import kept, size_bytes, transitions
 from tidemill.dynamodb.indexes import NOT_LISTED
 
@@ -89,7 +89,7 @@ def test_a_history_has_at_most_32_entries() -> None:
 def entries_after(settlement: Settlement, **changes: Any) -> int:
     """How many entries a job has after its settle."""
     running = a_job(state=State.RUNNING, owner="t", attempt=1, history=tuple(ENTRIES[:30]))
-    request = job_writes.settle(
+    request = settle_requests.settle(
         replace(running, **changes), settlement, now=NOW, retention=RETENTION, indexes=NOT_LISTED
     )
     return len(transitions(request["ExpressionAttributeValues"][":new_history"]))

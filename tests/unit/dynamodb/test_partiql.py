@@ -6,7 +6,7 @@ from tests.support.builders import LEASE, NOW, RETENTION, SETTLEMENTS, a_job
 from tests.support.partiql_updates import UnknownStatementError, as_insert, as_update
 from tidemill.domain.job_message import reference_to
 from tidemill.domain.states import State
-from tidemill.dynamodb import job_writes
+from tidemill.dynamodb import settle_requests
 from tidemill.dynamodb.document import HOLD_ATTRIBUTES
 from tidemill.dynamodb.first_claim import first_claim
 from tidemill.dynamodb.indexes import NOT_LISTED
@@ -17,7 +17,7 @@ RUNNING = a_job(state=State.RUNNING, attempt=1, open_runs=1, owner="token")
 
 
 def _settle(state: State) -> Request:
-    return job_writes.settle(RUNNING, SETTLEMENTS[state], now=NOW, retention=RETENTION, indexes=NOT_LISTED)
+    return settle_requests.settle(RUNNING, SETTLEMENTS[state], now=NOW, retention=RETENTION, indexes=NOT_LISTED)
 
 
 def test_the_claim_of_a_first_attempt() -> None:

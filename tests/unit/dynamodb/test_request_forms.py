@@ -54,6 +54,8 @@ from tidemill.dynamodb import (
     job_writes,
     limit_item,
     operator_writes,
+    run_writes,
+    settle_requests,
     signal_writes,
     undo_writes,
 )
@@ -121,6 +123,10 @@ CHANGES = {
 }
 
 
+def _insert_node(node: Job) -> Any:
+    return job_writes.insert(node, indexes=NOT_LISTED, replaces=flow_writes.replaces_blocked(node))
+
+
 ONCE: Requests = {
     "first claim": partial(
         first_claim,
@@ -137,16 +143,12 @@ ONCE: Requests = {
     ),
     "release": partial(job_writes.release, RUNNING, now=NOW, due=NOW),
     "unclaim": partial(job_writes.unclaim, reference_to(BATCH), token="t", now=NOW),
-    "checkpoint": partial(job_writes.checkpoint, RUNNING, Checkpoint(state="{}", done=1, total=2), now=NOW),
-    "checkpoint of nothing": partial(job_writes.checkpoint, RUNNING, Checkpoint(), now=NOW),
-    "first step": partial(job_writes.record_step, RUNNING, A_STEP),
-    "second step": partial(job_writes.record_step, replace(RUNNING, steps=(A_STEP,)), A_STEP),
-    "insert of a node": partial(
-        job_writes.insert, a_job(flow=FlowPlace(id="f", node="n", mark=Mark.BLOCKED)), indexes=NOT_LISTED
-    ),
-    "insert of a node that starts": partial(
-        job_writes.insert, a_job(flow=FlowPlace(id="f", node="n", mark=Mark.SKIPPED)), indexes=NOT_LISTED
-    ),
+    "checkpoint": partial(run_writes.checkpoint, RUNNING, Checkpoint(state="{}", done=1, total=2), now=NOW),
+    "checkpoint of nothing": partial(run_writes.checkpoint, RUNNING, Checkpoint(), now=NOW),
+    "first step": partial(run_writes.record_step, RUNNING, A_STEP),
+    "second step": partial(run_writes.record_step, replace(RUNNING, steps=(A_STEP,)), A_STEP),
+    "insert of a node": partial(_insert_node, a_job(flow=FlowPlace(id="f", node="n", mark=Mark.BLOCKED))),
+    "insert of a node that starts": partial(_insert_node, a_job(flow=FlowPlace(id="f", node="n", mark=Mark.SKIPPED))),
     "insert": partial(job_writes.insert, BATCH, indexes=Indexes(listed=True)),
     "wake": partial(operator_writes.wake, BATCH, now=NOW),
     "park": partial(operator_writes.park, BATCH, A_WAIT, now=NOW),
@@ -274,7 +276,7 @@ def of_runs() -> Requests:
     jobs = {"": RUNNING, "long ": replace(RUNNING, history=LONG, steps=(A_STEP,), looks=2)}
     return {
         f"settle {kind}{name}": partial(
-            job_writes.settle, jobs[kind], settlements[name], now=NOW, retention=RETENTION, indexes=NOT_LISTED
+            settle_requests.settle, jobs[kind], settlements[name], now=NOW, retention=RETENTION, indexes=NOT_LISTED
         )
         for kind, name in product(jobs, settlements)
     }

@@ -13,7 +13,7 @@ from tidemill.application.ports import Checkpoint
 from tidemill.aws.attribute_values import milliseconds
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.states import State
-from tidemill.dynamodb import job_writes
+from tidemill.dynamodb import job_writes, run_writes
 from tidemill.dynamodb.document import SCHEMA_VERSION
 
 AT = NOW + 10 * SECOND
@@ -78,7 +78,7 @@ WRITES: dict[str, tuple[Write, set[str], set[str], list[str]]] = {
         [FENCE],
     ),
     "checkpoint": (
-        partial(job_writes.checkpoint, RUNNING, Checkpoint(state="s", done=1, total=2), now=AT),
+        partial(run_writes.checkpoint, RUNNING, Checkpoint(state="s", done=1, total=2), now=AT),
         {
             *(f"checkpoint_at = {milliseconds(AT)['N']}", "checkpoint = s"),
             *("progress_done = 1", "progress_total = 2"),
@@ -87,25 +87,25 @@ WRITES: dict[str, tuple[Write, set[str], set[str], list[str]]] = {
         [FENCE, LATER_THAN_BEFORE],
     ),
     "checkpoint of nothing": (
-        partial(job_writes.checkpoint, RUNNING, Checkpoint(), now=AT),
+        partial(run_writes.checkpoint, RUNNING, Checkpoint(), now=AT),
         {f"checkpoint_at = {milliseconds(AT)['N']}"},
         set(),
         [FENCE, LATER_THAN_BEFORE],
     ),
     "checkpoint at the beginning": (
-        partial(job_writes.checkpoint, RUNNING, Checkpoint(state="", done=0, total=0), now=AT),
+        partial(run_writes.checkpoint, RUNNING, Checkpoint(state="", done=0, total=0), now=AT),
         {f"checkpoint_at = {milliseconds(AT)['N']}", "checkpoint = ", "progress_done = 0", "progress_total = 0"},
         set(),
         [FENCE, LATER_THAN_BEFORE],
     ),
     "first step": (
-        partial(job_writes.record_step, RUNNING, A_STEP),
+        partial(run_writes.record_step, RUNNING, A_STEP),
         {"steps = list_append(if_not_exists(steps"},
         set(),
         [FENCE, "attribute_not_exists(steps)"],
     ),
     "second step": (
-        partial(job_writes.record_step, replace(RUNNING, steps=(A_STEP,)), A_STEP),
+        partial(run_writes.record_step, replace(RUNNING, steps=(A_STEP,)), A_STEP),
         {"steps = list_append(if_not_exists(steps"},
         set(),
         [FENCE, "size(steps) = 1"],

@@ -28,7 +28,7 @@ from tidemill.domain.outcomes import Settlement
 from tidemill.domain.signals import Awaited
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause, Wait
-from tidemill.dynamodb import job_writes
+from tidemill.dynamodb import job_writes, settle_requests
 from tidemill.dynamodb.document import AWAITED, SIGNALS, UNDO, WAIT
 from tidemill.dynamodb.document import SKIPPED as SKIPPED_FIELD
 from tidemill.dynamodb.indexes import Indexes, in_line
@@ -66,7 +66,7 @@ def parts(request: Any) -> tuple[dict[str, Item], set[str], list[str]]:
 
 
 def settled(settlement: Settlement, job: Job = RUNNING) -> tuple[dict[str, Item], set[str], list[str]]:
-    return parts(job_writes.settle(job, settlement, now=AT, retention=RETENTION, indexes=INDEXES))
+    return parts(settle_requests.settle(job, settlement, now=AT, retention=RETENTION, indexes=INDEXES))
 
 
 ENDED = {"finished_at": milliseconds(AT), "expires_at": seconds(AT + RETENTION)}
@@ -227,7 +227,7 @@ def test_an_outcome_is_written_only_if_nothing_came_on_which_it_rests(
 
 
 def test_an_outcome_may_rest_on_signals_and_nodes_at_once() -> None:
-    request = job_writes.settle(
+    request = settle_requests.settle(
         replace(RUNNING, looks=3),
         replace(ALONE, signals_known=2, rests_on_look=True),
         now=AT,
