@@ -4,7 +4,7 @@ Each check raises `DeclarationError` from inside the decorator, so that the load
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,8 +14,6 @@ from tidemill.domain import option_values
 from tidemill.domain.errors import DeclarationError
 from tidemill.domain.events import FIRST_VERSION
 from tidemill.domain.retry import LEAST_GROUPED_ATTEMPTS
-from tidemill.domain.signals import is_name
-from tidemill.domain.skipped_work import MOST_SKIPPED
 from tidemill.domain.time_constants import MILLISECOND
 from tidemill.names import BUILT_IN_PREFIX
 
@@ -104,15 +102,6 @@ def require_number(**options: object) -> None:
     for name, value in options.items():
         if value is not None:
             _declared(option_values.number, name, value)
-
-
-def require_backfill(backfill: Mapping[str, str]) -> None:
-    if len(backfill) > MOST_SKIPPED:
-        raise DeclarationError(f"backfill has {len(backfill)} names; a job keeps at most {MOST_SKIPPED}")
-    for name, job_type in backfill.items():
-        if not is_name(name):
-            raise DeclarationError(f"backfill has the name {name!r}: use 1 to 32 characters of a-z, 0-9, '_', '.', '-'")
-        require_name(job_type)
 
 
 def require_commit(commit: str, *, max_attempts: int, limited: bool, schedule: str | None, on_dead: str) -> None:

@@ -7,7 +7,7 @@ class Welcome(BaseModel):
 def welcome(payload: Welcome, run: Run) -> None: ...
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
@@ -68,7 +68,6 @@ def job_type(
     catch_up: bool = True,
     depends_on: Sequence[str | Breaker] = (),
     classify: Classify | None = None,
-    backfill: Mapping[str, str] | None = None,
     batch: int | None = None,
     commit: Literal["single", "grouped"] = "single",
 ) -> Callable[[Handler[Payload]], JobType]:
@@ -98,9 +97,6 @@ def job_type(
     parked and use no attempt. `classify` gets an error of the handler and returns its `ErrorClass`, or None to leave it
     to the rules of Tidemill: only transient and throttled errors count against a breaker.
 
-    `backfill` names, for each optional work that a run may skip with `run.skipped(name)`, the job type that makes up
-    for it from the same payload.
-
     With `batch`, up to so many jobs of the type that a worker gets at a time share one call of the handler, at most
     100. It gets a list of payloads and a list of runs, and returns a list with one outcome for each job, in their
     order: what the handler of one job would return, or the exception that it would raise.
@@ -125,7 +121,6 @@ def job_type(
         across_tenants=across_tenants,
         per_lane=per_lane,
     )
-    checks.require_backfill(backfill or {})
     require_batch(batch, max_attempts=max_attempts, limit=limits["limit"])
     if classify is not None:
         checks.require_callable("classify", classify, "error")
@@ -161,7 +156,6 @@ def job_type(
         catch_up=catch_up,
         depends_on=policies(depends_on),
         classify=classify,
-        backfill=dict(backfill or {}),
         batch=batch,
         grouped=commit == "grouped",
     )

@@ -17,7 +17,6 @@ from tests.support.builders import (
     NOW,
     SECOND,
     SETTLEMENTS,
-    a_backfill_of,
     a_job,
     an_undo_of,
     behind_an_ended_head,
@@ -114,7 +113,6 @@ WRITES: dict[Write, tuple[State | Callable[[DynamoJobStore], Job], Callable[[Dyn
     Write.REWRITE: (State.QUEUED, lambda store, job: store.rewrite(job, replace(job, payload='{"v":2}'))),
     Write.UNDO: (State.SUCCEEDED, lambda store, job: store.undo(job, *an_undo_of(job))),
     Write.SUPERSEDE: (State.QUEUED, lambda store, job: store.supersede(job, a_job())),
-    Write.BACKFILL: (State.SUCCEEDED, lambda store, job: store.backfill(job, *a_backfill_of(job))),
     Write.REDRIVE: (State.DEAD, lambda store, job: store.redrive(job, token="a redrive", now=NOW, by="ada")),
     Write.JOIN: (lambda store: store.insert_if_absent(a_job(burst=A_BURST)), _join),
     Write.START_NODE: (_blocked, lambda store, job: store.insert_if_absent(_started(job))),
@@ -134,9 +132,8 @@ def _but_for_tokens(job: Job | None) -> Job | None:
     owners = {"owner": bool(job.owner), "last_owner": bool(job.last_owner)}
     undone = replace(job.undone, job_id="either") if job.undone else None
     later = "either" if job.superseded_by else None
-    backfilled = tuple(replace(entry, job_id="either") for entry in job.backfilled)
     cancel = replace(job.cancel, reason="either") if job.cancel else None
-    marks = {"undone": undone, "superseded_by": later, "backfilled": backfilled, "cancel": cancel}
+    marks = {"undone": undone, "superseded_by": later, "cancel": cancel}
     return replace(job, id="either", group=None, **marks, **owners)  # type: ignore[arg-type]  # only to compare
 
 

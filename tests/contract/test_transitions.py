@@ -16,7 +16,6 @@ from tests.support.builders import (
     NOW,
     SECOND,
     SETTLEMENTS,
-    a_backfill_of,
     a_job,
     an_undo_of,
     behind_an_ended_head,
@@ -211,10 +210,6 @@ CASES: dict[tuple[Write, State], tuple[Prepare, Call]] = {
         (Write.JOIN, state): (_debounced, lambda store, job, state=state: _join(store, job, state))  # type: ignore[misc]
         for state in (State.SCHEDULED, State.QUEUED, State.RETRYING, State.PARKED)
     },
-    (Write.BACKFILL, State.SUCCEEDED): (
-        _alone,
-        lambda store, job: store.backfill(job, *a_backfill_of(job, created_at=LATE)),
-    ),
     (Write.UNDO, State.SUCCEEDED): (_alone, lambda store, job: store.undo(job, *an_undo_of(job, created_at=LATE))),
     **{
         (Write.SUPERSEDE, state): (_alone, lambda store, job: store.supersede(job, a_job(created_at=LATE)))

@@ -39,12 +39,12 @@ GROUPED = {
 }
 #: What no job needs that has no breaker, limit or quota, waits for no signal, and is never undone.
 UNDER_STRAIN = {
-    *("application.backfill", "application.breaker_use", "application.breakers", "application.foreground"),
+    *("application.breaker_use", "application.breakers", "application.foreground"),
     *("application.measured_run", "application.probe_election", "application.quota_admission"),
-    *("application.recorded_undo", "application.release", "application.shed_submissions", "application.skipped_work"),
+    *("application.recorded_undo", "application.release", "application.shed_submissions"),
     *("application.superseding", "application.undo", "domain.adaptive_limit", "domain.breaker", "domain.caps"),
     *("domain.downstream_errors", "domain.governor", "domain.limit_state", "domain.limits", "domain.quotas"),
-    *("domain.signals", "domain.skipped_work", "domain.strain", "domain.undo", "domain.waiting"),
+    *("domain.signals", "domain.strain", "domain.undo", "domain.waiting"),
     *("dynamodb.breaker_item", "dynamodb.limit_item", "dynamodb.limits", "dynamodb.quota_items"),
     *("dynamodb.signal_writes", "dynamodb.strain_item", "dynamodb.undo_writes", "worker.rest"),
     # It is read for pauses too.

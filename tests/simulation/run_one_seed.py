@@ -11,7 +11,6 @@ from random import Random
 from typing import Final
 
 from tests.simulation.actors.alarms import Alarms
-from tests.simulation.actors.backfilling_operators import BackfillingOperators
 from tests.simulation.actors.batch_callers import BatchCaller
 from tests.simulation.actors.batch_openers import BatchOpeners
 from tests.simulation.actors.batched_jobs import batched_jobs
@@ -205,7 +204,6 @@ def _plan_callers(world: World, checks: Checks, until_ms: int) -> None:
     """Those with a chance of their own."""
     Signallers(world, checks.signals.accepted.append).plan()
     Undoers(world, checks.undos).plan()
-    BackfillingOperators(world).plan()
     EventPublishers(world, checks.events).plan()
     BatchOpeners(world, checks.batches).plan()
     Debouncers(world, checks.bursts).plan()

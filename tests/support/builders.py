@@ -17,7 +17,6 @@ from tidemill.domain.job_message import DeadLetter, Reference
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.signals import Signal
-from tidemill.domain.skipped_work import Backfilled, Skipped
 from tidemill.domain.states import State
 from tidemill.domain.steps import Step
 from tidemill.domain.undo import Undo, Undone
@@ -80,10 +79,6 @@ def an_error(**changes: Any) -> AttemptError:
 A_SIGNAL: Final = Signal(name="approval", at=NOW, data='{"by":"ada"}')
 AN_UNDO: Final = Undo(type="test.undo", lane=Lane.DEFAULT, payload='{"n":1}', tags=("a",), blocks=True)
 A_STEP: Final = Step(name="charge", at=NOW, attempt=1, result='{"id":7}', version="v1")
-SKIPPED: Final = (
-    Skipped(name="geo", type="test.geo", retention=timedelta(days=90)),
-    Skipped(name="agent", type="test.agent"),
-)
 A_BURST: Final = Burst(name="burst", key="ada", until=NOW + timedelta(hours=2), sent_for=NOW, last="first")
 A_WAIT: Final = Wait(cause=Cause.LIMIT, key="test.job#a", since=NOW)
 #: A settlement into each state that settle may write.
@@ -111,12 +106,6 @@ def an_undo_of(done: Job, **changes: Any) -> tuple[Job, Undone]:
     """The job that undoes `done`, and the entry that names it."""
     job = a_job(**{"tenant": done.tenant, "group": done.group, "undoes": done.id} | changes)
     return job, Undone(job_id=job.id, at=job.created_at, by="ada", reason="a typo")
-
-
-def a_backfill_of(done: Job, *, name: str = "geo", **changes: Any) -> tuple[Job, Backfilled]:
-    """The job that makes up for what `done` skipped, and the entry that names it."""
-    job = a_job(**{"tenant": done.tenant, "parent": done.id} | changes)
-    return job, Backfilled(name=name, job_id=job.id, at=job.created_at)
 
 
 def fresh_token() -> str:

@@ -348,7 +348,6 @@ def test_the_page_lists_all_that_a_run_has() -> None:
     # These are the worker's, and not for handlers.
     has = {name for name in dir(Run) if not name.startswith("_")} - {
         "save",
-        "mark_skipped",
         "read_flags",
         "read_strain",
         "observe",

@@ -17,7 +17,6 @@ from tidemill.application.joint_calls import Called, Participant, SoleParticipan
 from tidemill.application.new_run import new_run
 from tidemill.application.run import observe_nothing
 from tidemill.application.settle import Settler
-from tidemill.application.skipped_work import SkippedWork
 from tidemill.application.steps import Steps
 from tidemill.domain.claim_verdict import ClaimVerdict, judge, put_back_for, put_back_time
 from tidemill.domain.dead_letters import DeadLetterAction, dead_letter_action
@@ -279,12 +278,11 @@ class Attempt:
 
     def _outcome_of_handler(self, job: Job) -> Outcome:
         with self._hooks.handler_scope(job) as context:
-            skipped = SkippedWork(self._gates.known_type().backfill, self._context.job_types)
             store, clock = self._context.store, self._context.clock
             version = version_of(self._hooks.worker)
             steps = Steps(job, store, clock, version=version, under_way=self._require_under_way, writes=self._written)
             try:
-                value = self._call_handler(job, context, skipped, steps)
+                value = self._call_handler(job, context, steps)
             except Exception:
                 steps.require_sound()
                 raise
@@ -292,9 +290,9 @@ class Attempt:
                 return self._gates.left_to_another_version(job, changed)
             steps.end(value)
             # The jobs that follow belong to the trace of this run.
-            return skipped.marked(outcome_of_value(value, replace(job, trace=context.trace), self._context.submit))
+            return outcome_of_value(value, replace(job, trace=context.trace), self._context.submit)
 
-    def _call_handler(self, job: Job, context: HandlerContext, skipped: SkippedWork, steps: Steps) -> Any:
+    def _call_handler(self, job: Job, context: HandlerContext, steps: Steps) -> Any:
         """What the handler returns."""
         job_type, measured = self._gates.known_type(), self._gates.measured
         run = new_run(
@@ -305,7 +303,6 @@ class Attempt:
             handler_context=context,
             save=checkpoints(job, self._context.store, self._context.clock, under_way=self._require_under_way),
             take_step=steps.take,
-            mark_skipped=skipped.skip,
             observe=measured.observed if measured else observe_nothing,
         )
 
@@ -314,7 +311,6 @@ class Attempt:
 
         def leave() -> None:
             self._in_handler = False
-            skipped.forget()
 
         if measured:
             measured.begin()

@@ -1,4 +1,4 @@
-"""What `explain` says of a success: what an event, a batch or a flow did, what undoes or makes up for it."""
+"""What `explain` says of a success: what an event, a batch or a flow did, and what undoes it."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -17,7 +17,6 @@ def effects(job: Job, now: datetime) -> Iterator[str]:
     yield from _place(job)
     yield from _consumers(job)
     yield from _undo(job, now)
-    yield from _skipped(job)
 
 
 def _consumers(job: Job) -> Iterator[str]:
@@ -38,13 +37,3 @@ def _undo(job: Job, now: datetime) -> Iterator[str]:
         yield f"It was undone by job {job.undone.job_id}, submitted {moment(job.undone.at, now)}."
     elif job.undo:
         yield f"`tidemill undo {quote(job.id)} --tenant {quote(job.tenant)}` undoes it."
-
-
-def _skipped(job: Job) -> Iterator[str]:
-    by = {entry.name: entry.job_id for entry in job.backfilled}
-    for mark in job.skipped:
-        if mark.name in by:
-            yield f"It skipped {mark.name}, and job {by[mark.name]} makes up for that."
-        else:
-            command = f"tidemill backfill {quote(job.type)} --skipped {quote(mark.name)}"
-            yield f"It skipped {mark.name}; `{command}` makes up for that."

@@ -30,8 +30,6 @@ class JobFilter:
     fingerprint: str | None = None
     #: One of the tags.
     tag: str | None = None
-    #: Work of this name was skipped, and no job makes up for it.
-    skipped: str | None = None
 
     def __contains__(self, job: Job) -> bool:
         return (
@@ -45,7 +43,6 @@ class JobFilter:
             and (not self.deaths or job.death in self.deaths)
             and (self.error is None or job.causing_class == self.error)
             and (self.fingerprint is None or job_fingerprint(job) == self.fingerprint)
-            and (self.skipped is None or job.skipped_without_backfill(self.skipped) is not None)
         )
 
     def fits_key(self, tenant: str, job_id: str) -> bool:

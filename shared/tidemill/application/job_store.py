@@ -18,7 +18,6 @@ from tidemill.domain.job import OPERATOR, Job
 from tidemill.domain.job_message import Reference
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.signals import Signal
-from tidemill.domain.skipped_work import Backfilled
 from tidemill.domain.states import State
 from tidemill.domain.steps import Step
 from tidemill.domain.undo import Undone
@@ -303,16 +302,6 @@ class BurstStore(_Read, Protocol):
         """
 
 
-class BackfillStore(_Read, Protocol):
-    """For backfill."""
-
-    def backfill(self, done: Job, job: Job, entry: Backfilled) -> None:
-        """Insert `job` and add the entry to `done`, in one transaction.
-
-        Refused if another backfill has written `done` since it was read, or it has expired.
-        """
-
-
 class PurgeStore(_Read, GroupStore, Protocol):
     """For purge."""
 
@@ -384,7 +373,6 @@ class JobStore(
     ControlStore,
     SupersedeStore,
     BurstStore,
-    BackfillStore,
     PurgeStore,
     OwedStore,
     MigrationStore,

@@ -1,7 +1,7 @@
 """A job type as the use cases see it: name, lane, policies, parser and handler."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from types import MappingProxyType
 from typing import Any
@@ -61,8 +61,6 @@ class JobType:
     #: The downstreams that a run calls, and the rules of the type for their errors.
     depends_on: tuple[BreakerPolicy, ...] = ()
     classify: Classify | None = None
-    #: By the name of optional work that a run may skip, the job type that makes up for it.
-    backfill: Mapping[str, str] = field(default_factory=dict)
     #: Whether a worker may claim and settle several of its jobs in one call.
     grouped: bool = False
     #: The events that make a job of this type each.

@@ -121,7 +121,6 @@ def summary(job: Job) -> dict[str, Any]:
         "finished_at": time_text(job.finished_at),
         "expires_at": time_text(job.expires_at),
         "undone_by": job.undone.job_id if job.undone else None,
-        "skipped": _skipped(job),
     }
 
 
@@ -145,11 +144,6 @@ def batch_view(job: Job, look: Look | None = None) -> dict[str, Any]:
         "batch": job.batch,
         "tags": list(job.tags),
     }
-
-
-def _skipped(job: Job) -> list[dict[str, Any]]:
-    by = {entry.name: entry.job_id for entry in job.backfilled}
-    return [{"name": mark.name, "type": mark.type, "backfilled_by": by.get(mark.name)} for mark in job.skipped]
 
 
 def _debounce(burst: Burst) -> dict[str, Any]:

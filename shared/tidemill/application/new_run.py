@@ -1,7 +1,6 @@
 """The `Run` that the handler of a claimed job gets."""
 
 import json
-from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from typing import Any, NoReturn
@@ -25,7 +24,6 @@ def new_run(
     handler_context: HandlerContext,
     save: SaveCheckpoint,
     take_step: TakeStep,
-    mark_skipped: Callable[[str], None],
     observe: Observe,
 ) -> Run:
     return Run(
@@ -50,7 +48,6 @@ def new_run(
         read_flags=context.flags,
         observe=observe,
         read_strain=context.strain_level,
-        mark_skipped=mark_skipped,
         take_step=take_step if job_type.batch is None else _refuse_step,
     )
 

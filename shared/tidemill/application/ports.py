@@ -8,7 +8,6 @@ from typing import Protocol
 from tidemill.application.job_store import (
     WHOLE,
     AttemptStore,
-    BackfillStore,
     BatchStore,
     BurstStore,
     Checkpoint,
@@ -46,7 +45,6 @@ from tidemill.domain.waiting import Line
 __all__ = [
     "WHOLE",
     "AttemptStore",
-    "BackfillStore",
     "BatchStore",
     "BurstStore",
     "Checkpoint",

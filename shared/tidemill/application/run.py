@@ -40,10 +40,6 @@ def observe_nothing(_seconds: float | None, _throttled: bool) -> None:  # noqa: 
     """For a run whose concurrency does not adapt."""
 
 
-def _mark_nothing(_name: str) -> None:
-    """For a run outside of a worker."""
-
-
 def _save_nothing(_state: Any, _done: int | None, _total: int | None) -> None:
     """For a run outside of a worker, such as in a test of a handler."""
 
@@ -92,7 +88,6 @@ class Run:
     read_flags: ReadFlags = field(default=dict, repr=False, compare=False)
     observe: Observe = field(default=observe_nothing, repr=False, compare=False)
     read_strain: ReadLevel = field(default=_no_strain, repr=False, compare=False)
-    mark_skipped: Callable[[str], None] = field(default=_mark_nothing, repr=False, compare=False)
     take_step: TakeStep = field(default=_only_call, repr=False, compare=False)
 
     @property
@@ -132,14 +127,6 @@ class Run:
         strain.level 2`, and in a stage with `foreground_target_seconds` the governor does. The higher one counts.
         """
         return self.read_strain()
-
-    def skipped(self, name: str) -> None:
-        """Mark the success of this run: it skipped this optional work, for example because of `strained`.
-
-        The type names the job type that makes up for it in `backfill`. An operator submits those jobs with `tidemill
-        backfill`. A run that does not succeed leaves no mark. Raises `ValueError` for a name that is not in `backfill`.
-        """
-        self.mark_skipped(name)
 
     def step(
         self, name: str, function: Callable[Arguments, Result], /, *args: Arguments.args, **kwargs: Arguments.kwargs

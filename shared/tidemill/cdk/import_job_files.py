@@ -49,7 +49,6 @@ def main(site_packages: str, job_packages: str, manifest: str, *folders: str) ->
         loader.require_packages(packages)
         job_types = loader.load(packages)
         loader.require_models(job_types)
-        loader.require_backfill_types(job_types)
         event_checks.require_consumers(job_types)
         event_checks.require_sources(job_types)
     except loader.JobFileError as error:

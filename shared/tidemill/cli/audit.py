@@ -23,7 +23,7 @@ def audit(
 ) -> None:
     """List the commands of operators that changed or exported jobs.
 
-    The newest comes first: redrive, cancel, signal, undo, backfill, replay, purge, export and migrate, of any tenant's
+    The newest comes first: redrive, cancel, signal, undo, replay, purge, export and migrate, of any tenant's
     jobs, reconcile, dlq sweep, schedules run, repair of resources, rollback and versions prune, and recover, which the
     restored table lists. Each entry has the operator as AWS STS verified it, the --reason, the options, the times, and
     how many were changed.

@@ -1,4 +1,4 @@
-"""Cancels, purges or backfills the jobs of a filter: the plan, the question, the parallel writes and the result."""
+"""Cancels or purges the jobs of a filter: the plan, the question, the parallel writes and the result."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator

@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from functools import cache, cached_property
 
 from tidemill.application.audit import Auditor
-from tidemill.application.backfill import Backfiller
 from tidemill.application.batch_members import BatchMembers
 from tidemill.application.configuration import Configurator
 from tidemill.application.control import Control
@@ -226,10 +225,6 @@ class Installation:
     def undoer(self) -> Undoer:
         """For jobs of any tenant."""
         return Undoer(store=self._submitting_store, payloads=self.payloads, clock=clock.now, find=self.control.find)
-
-    @cached_property
-    def backfiller(self) -> Backfiller:
-        return Backfiller(store=self._submitting_store, payloads=self.payloads, clock=clock.now)
 
     @cached_property
     def _submitting_store(self) -> DynamoJobStore:

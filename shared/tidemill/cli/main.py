@@ -6,7 +6,6 @@ from typing import Final
 import click
 
 from tidemill.cli.audit import audit
-from tidemill.cli.backfill import backfill
 from tidemill.cli.batch import batch
 from tidemill.cli.breakers import breakers
 from tidemill.cli.cancel import cancel
@@ -105,7 +104,6 @@ for command in (
     batch,
     flow,
     undo,
-    backfill,
     replay,
     retry,
     dlq,

@@ -10,7 +10,6 @@ from tidemill.domain.flow_place import FlowPlace
 from tidemill.domain.history import HELD, Transition, Why, insert, with_attempts
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.signals import Awaited, Signal
-from tidemill.domain.skipped_work import Backfilled, Skipped
 from tidemill.domain.states import State
 from tidemill.domain.steps import Step
 from tidemill.domain.undo import Undo, Undone
@@ -160,8 +159,7 @@ class Job:
     #: Of a flow: how often it was asked to look at its nodes since it may have looked, and how often nodes were added.
     looks: int = 0
     additions: int = 0
-    #: The job whose success created this follow-up, or skipped the work that this one makes up for; the batch whose end
-    #: submitted this callback.
+    #: The job whose success created this follow-up; the batch whose end submitted this callback.
     parent: str | None = None
     #: The job whose effect this one undoes.
     undoes: str | None = None
@@ -220,10 +218,6 @@ class Job:
     undo: Undo | None = None
     #: The undo that was submitted. Set once, after the success.
     undone: Undone | None = None
-    #: The work that its handler skipped. Set on success.
-    skipped: tuple[Skipped, ...] = ()
-    #: The jobs that make up for it. Each is added by a backfill, after the success.
-    backfilled: tuple[Backfilled, ...] = ()
     death: DeathReason | None = None
     #: The last ten failed attempts, oldest first.
     errors: tuple[AttemptError, ...] = ()
@@ -349,11 +343,6 @@ class Job:
             # It is not in `history` either: the undo leaves the rest of the document as it is.
             entries.append(Transition(at=self.undone.at, state=self.state, cause=Why.UNDONE))
         return (Transition(at=self.created_at, state=Why.ACCEPTED, cause=Why.ACCEPTED), *entries)
-
-    def skipped_without_backfill(self, name: str) -> Skipped | None:
-        """The mark of skipped work of that name, if no job makes up for it yet."""
-        made_up_for = {entry.name for entry in self.backfilled}
-        return next((mark for mark in self.skipped if mark.name == name and name not in made_up_for), None)
 
     def settled_in(self, current: "Job") -> bool:
         """Whether `current` records the end of the run that holds this job, even if a later run has claimed it."""

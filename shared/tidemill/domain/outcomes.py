@@ -15,7 +15,6 @@ from tidemill.domain.holds import BOUNDED, HoldCause
 from tidemill.domain.job import CRASHED, DEADLINE_PASSED, NO_ATTEMPT_LEFT, TOO_MANY_HOPS, AttemptError, DeathReason, Job
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.signals import WAITS, Awaited, Signal, next_wait, unused, with_used
-from tidemill.domain.skipped_work import Skipped
 from tidemill.domain.states import State, Write, allowed
 from tidemill.domain.undo import Undo
 from tidemill.domain.waiting import LONGEST_PARKED, Cause, Wait
@@ -36,7 +35,6 @@ class Succeeded:
     follow_ups: Sequence[Job] = ()
     #: What would undo the effect.
     undo: Undo | None = None
-    skipped: tuple[Skipped, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +164,6 @@ class Settlement:
     checkpoint: str | None = None
     writes: Sequence[Effect] = field(default=())
     follow_ups: Sequence[Job] = field(default=())
-    skipped: tuple[Skipped, ...] = ()
     undo: Undo | None = None
 
 
@@ -264,7 +261,6 @@ def _settlement(job: Job, outcome: Outcome, policy: RetryPolicy, *, now: datetim
                 writes=outcome.writes,
                 follow_ups=outcome.follow_ups,
                 undo=outcome.undo,
-                skipped=outcome.skipped,
             )
         case Failed():
             return _after_failure(job, outcome, policy, now=now, draw=draw)

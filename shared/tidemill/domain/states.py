@@ -62,7 +62,6 @@ class Write(StrEnum):
     JOIN = "join_burst"
     UNDO = "undo"
     SUPERSEDE = "supersede"
-    BACKFILL = "backfill"
     ADVANCE = "advance"
     FORGET = "forget"
 
@@ -146,8 +145,6 @@ TRANSITIONS: Final[Mapping[Write, Mapping[State | None, frozenset[State]]]] = {
     Write.UNDO: {State.SUCCEEDED: frozenset({State.SUCCEEDED})},
     # The job that supersedes it is inserted by the same transaction. It also cancels this one, if that is possible.
     Write.SUPERSEDE: {state: frozenset({State.CANCELLED if state in AT_REST else state}) for state in State},
-    # The job that makes up for skipped work is inserted by the same transaction.
-    Write.BACKFILL: {State.SUCCEEDED: frozenset({State.SUCCEEDED})},
     # The document is deleted, so no state follows.
     Write.FORGET: {},
     Write.ADVANCE: {State.WAITING: frozenset({State.QUEUED, State.SCHEDULED})},

@@ -14,7 +14,6 @@ from tidemill.domain.flow_place import NODE_GROUP, FlowPlace, Mark
 from tidemill.domain.holds import known_cause
 from tidemill.domain.job import AttemptError, CancelRequest, DeathReason, Job, Redrive
 from tidemill.domain.signals import Awaited, Signal
-from tidemill.domain.skipped_work import Backfilled, Skipped
 from tidemill.domain.states import State
 from tidemill.domain.steps import Step
 from tidemill.domain.time_constants import EPOCH, MILLISECOND
@@ -155,7 +154,6 @@ UNDO: Final = _record(
     },
 )
 UNDONE: Final = _record(Undone, {"job_id": _TEXT, "at": _TIME, "by": _TEXT, "reason": _TEXT})
-SKIPPED: Final = _list_of(_record(Skipped, {"name": _TEXT, "type": _TEXT, "retention": _DURATION}))
 DROPPED_STEPS: Final = _list_of(_TEXT)
 STEPS: Final = _list_of(
     _record(Step, {"name": _TEXT, "at": _TIME, "attempt": _NUMBER, "result": _TEXT, "version": _TEXT})
@@ -178,7 +176,6 @@ BURST: Final = _record(
 FLOW_PLACE: Final = _record(
     FlowPlace, {"id": _TEXT, "node": _TEXT, "mark": _Form(text, lambda value: Mark(value["S"]))}
 )
-BACKFILLED: Final = _list_of(_record(Backfilled, {"name": _TEXT, "job_id": _TEXT, "at": _TIME}))
 
 #: Every field of `Job` except its key, each under its own name. A missing attribute means the field's default.
 _FIELDS: Final[Mapping[str, _Form]] = {
@@ -235,8 +232,6 @@ _FIELDS: Final[Mapping[str, _Form]] = {
     "result": _TEXT,
     "undo": UNDO,
     "undone": UNDONE,
-    "skipped": SKIPPED,
-    "backfilled": BACKFILLED,
     "death": _DEATH,
     "errors": ATTEMPT_ERRORS,
     "redrives": REDRIVES,

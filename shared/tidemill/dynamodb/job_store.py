@@ -16,13 +16,11 @@ from tidemill.domain.job import OPERATOR, CancelRequest, Job, Redrive
 from tidemill.domain.job_message import Reference
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.signals import Signal
-from tidemill.domain.skipped_work import Backfilled
 from tidemill.domain.states import State, Write, allowed
 from tidemill.domain.steps import Step
 from tidemill.domain.undo import Undone
 from tidemill.domain.waiting import Wait
 from tidemill.dynamodb import (
-    backfill_writes,
     burst_writes,
     bursts,
     flow_writes,
@@ -256,13 +254,6 @@ class DynamoJobStore(JobReader):
             raise WriteRefusedError(Write.JOIN, job)
         request = burst_writes.join(job, changed, by=by, now=now, replaces=replaces, indexes=self._indexes)
         return self._updated(Write.JOIN, request, mine=mine)
-
-    def backfill(self, done: Job, job: Job, entry: Backfilled) -> None:
-        def mine(current: Job) -> bool:
-            return current.created_at == done.created_at and entry in current.backfilled
-
-        mark = backfill_writes.mark_backfilled(done, entry)
-        self._groups.insert_with(job, self._insertion, update=mark, write=Write.BACKFILL, mine=mine)
 
     def rewrite(self, job: Job, stored: Job) -> None:
         def mine(current: Job) -> bool:

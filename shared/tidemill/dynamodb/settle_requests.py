@@ -5,7 +5,6 @@ from datetime import datetime, timedelta
 from tidemill.domain.job import Job
 from tidemill.domain.outcomes import Settlement
 from tidemill.dynamodb import (
-    backfill_writes,
     flow_writes,
     hold_writes,
     job_writes,
@@ -20,7 +19,6 @@ from tidemill.dynamodb.update_requests import Request
 def settle(job: Job, settlement: Settlement, *, now: datetime, retention: timedelta, indexes: Indexes) -> Request:
     clauses = (
         undo_writes.undo_kept(settlement),
-        backfill_writes.skipped(settlement),
         signal_writes.wait_for_signal(job, settlement, indexes),
         hold_writes.hold(job, settlement),
         run_writes.used_up_steps(job, settlement),

@@ -44,7 +44,7 @@ class Part(Enum):
     GROUP = auto()
     #: The place of a job in its batch. Refused when the batch is closed, or its page is full.
     BATCH = auto()
-    #: The insert of the job that undoes the own one, or makes up for what it skipped.
+    #: The insert of the job that undoes the own one.
     PARTNER = auto()
     #: A write of the handler.
     EFFECT = auto()

@@ -113,7 +113,6 @@ class OneJob:
             wait=settlement.wait,
             awaited=settlement.awaited or job.awaited,
             signals=job.signals if settlement.signals is None else settlement.signals,
-            skipped=settlement.skipped or job.skipped,
             steps=() if settlement.state is State.SUCCEEDED else job.steps,
             errors=errors_after(job, settlement),
             history=history_after(job, settlement, now=now),

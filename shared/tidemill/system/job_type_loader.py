@@ -124,18 +124,6 @@ def require_models(job_types: JobTypes) -> None:
             continue
 
 
-def require_backfill_types(job_types: JobTypes) -> None:
-    """Raises `JobFileError` for a `backfill` that names a type which does not exist."""
-    names = job_types.names()
-    for job_type in map(job_types.get, names):
-        for skipped, made_up_by in job_type.backfill.items():
-            if made_up_by not in names:
-                raise JobFileError(
-                    f"{declared_at(job_type)}: backfill of {job_type.name!r} names the type {made_up_by!r} for "
-                    f"{skipped!r}, which does not exist: declare it, or correct the name"
-                )
-
-
 def require_packages(packages: Iterable[str]) -> None:
     """Raises `JobFileError` for a folder of modules without `__init__.py`, which `load` would pass over."""
     for package in packages:

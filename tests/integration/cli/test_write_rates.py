@@ -28,7 +28,6 @@ def rates(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         ("redrive", "--type", "mail", "--no-probe"),
         ("cancel", "--type", "mail"),
         ("purge", "--older-than", "1s"),
-        ("backfill", "mail", "--skipped", "geo"),
     ],
     ids=lambda command: command[0],
 )

@@ -1,7 +1,6 @@
 """What the commands of operators work with. Call these from a task: its process has the settings of the deployment."""
 
 from tidemill import composition
-from tidemill.application.backfill import Backfiller
 from tidemill.application.configuration import Configurator
 from tidemill.application.purge import Purger
 from tidemill.application.redrive import Redriver
@@ -19,10 +18,6 @@ def configurator() -> Configurator:
 
 def purger() -> Purger:
     return Purger(store=composition.store(), clock=clock.now)
-
-
-def backfiller() -> Backfiller:
-    return Backfiller(store=composition.store(), payloads=composition.payloads(), clock=clock.now)
 
 
 def redriver() -> Redriver:

@@ -5,7 +5,6 @@ from typing import Final
 from tests.simulation.checks.adaptive_limits import AdaptiveLimitChecks
 from tests.simulation.checks.at_rest import AtRestChecks
 from tests.simulation.checks.attempts import AttemptChecks
-from tests.simulation.checks.backfills import BackfillChecks
 from tests.simulation.checks.batches import BatchChecks
 from tests.simulation.checks.breaker_ages import BreakerAgeChecks
 from tests.simulation.checks.breakers import BreakerChecks
@@ -119,7 +118,6 @@ class Checks:
         self.payloads = PayloadChecks(world)
         self.signals = SignalChecks(world)
         self.undos = UndoChecks(world)
-        self._backfills = BackfillChecks(world)
         self._steps, self._joint_calls = StepChecks(world), JointCallChecks(world)
         self.events = EventChecks(world)
         self.replays = ReplayChecks(world)
@@ -189,7 +187,6 @@ class Checks:
         self.floods.at_end()
         self.governor.at_end()
         self._slowdowns.at_end()
-        self._backfills.at_end()
         self._steps.at_end()
         self._joint_calls.at_end()
         self.events.at_end()

@@ -170,10 +170,6 @@ class DocumentChangeChecks:
             ends = State.CANCELLED if came_from in AT_REST else came_from
             require(state_of(after) is ends, check, f"superseded: {came_from} -> {state_of(after)}", key)
             return
-        if before and not anew and after.get("backfilled") != before.get("backfilled"):
-            # `BackfillChecks` looks at the rest.
-            require(came_from is state_of(after) is State.SUCCEEDED, check, f"backfilled while {came_from}", key)
-            return
         require(state_of(after) in _NEXT[came_from], check, f"{came_from} -> {state_of(after)}", key)
 
     def generations_only_rise(self, key: str, before: Item | None, after: Item | None) -> None:

@@ -40,7 +40,7 @@ _LARGEST_RESULT_BYTES: Final = 100
 _MORE: Final = frozenset(
     {
         *("checkpoint", "checkpoint_at", "cancel", "errors", "nudged_at", "sequence", "wait", "hold_cause", "redrives"),
-        *("signals", "awaited", "undo", "undoes", "supersedes", "superseded_by", "skipped", "steps", "burst", MARK),
+        *("signals", "awaited", "undo", "undoes", "supersedes", "superseded_by", "steps", "burst", MARK),
     }
 )
 

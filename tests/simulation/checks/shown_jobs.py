@@ -88,7 +88,6 @@ def expected_view(item: Item) -> dict[str, Any]:
         "undo": _undo(item["undo"]["M"]) if "undo" in item else None,
         "undone_at": time(int(item["undone"]["M"]["at"]["N"])) if "undone" in item else None,
         "undone_by": item["undone"]["M"]["job_id"]["S"] if "undone" in item else None,
-        "skipped": _skipped(item),
         "cancelled_by": _cancelled_by(item),
         "expires_at": None if expires_at is None else time(expires_at * 1000),
         "progress": {
@@ -126,15 +125,6 @@ def _undo(undo: Item) -> dict[str, Any]:
         "payload": json.loads(undo["payload"]["S"]),
         "tags": tags_of(undo),
     }
-
-
-def _skipped(item: Item) -> list[dict[str, Any]]:
-    by = {one["name"]["S"]: one["job_id"]["S"] for one in maps_of(item, "backfilled")}
-    return [
-        {"name": name, "type": one["type"]["S"], "backfilled_by": by.get(name)}
-        for one in maps_of(item, "skipped")
-        for name in [one["name"]["S"]]
-    ]
 
 
 def _cancelled_by(item: Item) -> str | None:

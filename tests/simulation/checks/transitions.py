@@ -63,7 +63,6 @@ def _write(before: Item, after: Item) -> Write | None:
             ("checkpoint_at", Write.CHECKPOINT),
             ("steps", Write.STEP),
             ("undone", Write.UNDO),
-            ("backfilled", Write.BACKFILL),
             ("payload", Write.REWRITE),
             ("payload_at", Write.REWRITE),
         )

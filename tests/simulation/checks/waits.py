@@ -33,8 +33,6 @@ _LONGEST_HOLD_WITHOUT_VERSIONS_MS: Final = 901_000
 _DISPATCHED: Final = frozenset({State.QUEUED, State.RETRYING})
 #: The delay that an error of a group names, in `jobs/odd_values.py`.
 _DELAY_IN_GROUP_MS: Final = 5_000
-#: The type of the jobs that make up for skipped work.
-_BACKFILL: Final = "sim.sends"
 
 
 class WaitChecks:
@@ -128,8 +126,8 @@ class WaitChecks:
     def follow_ups_inherit_their_hops(self, key: str, after: Item) -> None:
         parent = self._world.jobs.items.get((f"{tenant_of(key)}#{text_of(after, 'parent')}",))
         wanted = number_of(parent, "hops") + 1 if parent else number_of(after, "hops")
-        if "parent" not in after or text_of(parent, "type") == BATCH_TYPE or text_of(after, "type") == _BACKFILL:
-            # The looks of a batch do not count as links of a chain, nor does what an operator asks for.
+        if "parent" not in after or text_of(parent, "type") == BATCH_TYPE:
+            # The looks of a batch do not count as links of a chain.
             wanted = 0
         hops = number_of(after, "hops")
         require(hops == wanted, "follow-ups inherit the hops of their parent", f"{hops}, not {wanted}", key)

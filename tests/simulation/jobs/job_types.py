@@ -335,19 +335,11 @@ def asks(plan: Plan, run: Run) -> Done:
         return Done(writes=[effect(run)])
 
 
-@job_type(
-    "sim.books",
-    payload=Plan,
-    max_attempts=4,
-    backoff_cap_seconds=30,
-    backfill={"receipt": "sim.sends", "report": "sim.sends"},
-)
+@job_type("sim.books", payload=Plan, max_attempts=4, backoff_cap_seconds=30)
 def books(plan: Plan, run: Run) -> Done:
-    """Says what would undo it, and what it skips. `count` is how often the undo fails."""
+    """Says what would undo it. `count` is how often the undo fails."""
     with running(run):
         take_step(plan, run)
-        run.skipped("receipt")
-        run.skipped("report")
         undoing = Submission(
             type="sim.unbooks",
             payload={"fails": plan.count, "key": f"{run.tenant}#{run.job_id}", "padding": plan.padding},
@@ -359,14 +351,6 @@ def books(plan: Plan, run: Run) -> Done:
 @job_type("sim.rebooks", payload=Plan, max_attempts=4, backoff_cap_seconds=30)
 def rebooks(plan: Plan, run: Run) -> Done:
     """Supersedes a booking."""
-    with running(run):
-        take_step(plan, run)
-        return Done(writes=[effect(run)])
-
-
-@job_type("sim.sends", payload=Plan, max_attempts=4, backoff_cap_seconds=30)
-def sends(plan: Plan, run: Run) -> Done:
-    """Makes up for what a booking skipped."""
     with running(run):
         take_step(plan, run)
         return Done(writes=[effect(run)])

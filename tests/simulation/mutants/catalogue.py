@@ -6,7 +6,6 @@ Those that need a play of their own are beside it: `outage`, `backlog`, `restore
 from typing import Final
 
 from tests.simulation.mutants.adaptive_limits import ADAPTIVE
-from tests.simulation.mutants.backfills import BACKFILLED
 from tests.simulation.mutants.batches import BATCHED
 from tests.simulation.mutants.breakers import BREAKERS
 from tests.simulation.mutants.bursts import DEBOUNCED
@@ -49,7 +48,6 @@ MUTANTS: Final = (
         *SIGNALLED,
         *UNDONE,
         *FLOODED,
-        *BACKFILLED,
         *HINTED,
         *GOVERNED,
         *GROUPED,

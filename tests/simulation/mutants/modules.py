@@ -2,7 +2,6 @@
 
 from typing import Final
 
-BACKFILL: Final = "tidemill.application.backfill"
 BATCH: Final = "tidemill.worker.message_batch"
 BATCHES: Final = "tidemill.application.submit_batch"
 BATCH_JOB: Final = "tidemill.batch.job"

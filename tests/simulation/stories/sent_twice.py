@@ -45,7 +45,6 @@ STORIES: Final = (
     corrections.an_undo_of_an_operator,
     corrections.a_correction_of_a_job_that_has_not_begun,
     corrections.a_correction_of_a_correction,
-    corrections.work_that_a_job_skipped,
     events.an_event_that_is_published_twice,
     events.a_replay_by_its_job,
     flows.a_node_that_waits_for_two_parents,

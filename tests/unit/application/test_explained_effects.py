@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import A_BURST, AN_UNDO, NOW, SKIPPED, TENANT, a_job
+from tests.support.builders import A_BURST, AN_UNDO, NOW, TENANT, a_job
 from tidemill.application.explain import explain
 from tidemill.application.explanation import Facts, Reason
 from tidemill.application.job_ids import follow_up_id
@@ -19,7 +19,6 @@ from tidemill.domain.limits import Limit
 from tidemill.domain.overrides import Override, override_of
 from tidemill.domain.setting import Setting
 from tidemill.domain.signals import Awaited, Signal
-from tidemill.domain.skipped_work import Backfilled
 from tidemill.domain.states import State
 from tidemill.domain.undo import Undone
 from tidemill.domain.waiting import Cause, Wait
@@ -32,7 +31,6 @@ AHEAD = "2045-03-04 06:11:07Z (in 1h)"
 EVENT = a_job(id="e", tenant="a b")
 MARKED = FlowPlace(id="flow 1", node="mail", mark=Mark.SKIPPED)
 UNDONE = Undone(job_id="u", at=NOW, by="ada")
-BACKFILLED = (Backfilled(name="agent", job_id="b", at=NOW),)
 
 
 @pytest.mark.parametrize(
@@ -54,13 +52,6 @@ BACKFILLED = (Backfilled(name="agent", job_id="b", at=NOW),)
         ({"flow": replace(MARKED, mark=None)}, []),
         ({"undo": AN_UNDO}, ["`tidemill undo e --tenant 'a b'` undoes it."]),
         ({"undo": AN_UNDO, "undone": UNDONE}, [f"It was undone by job u, submitted {AGO}."]),
-        (
-            {"skipped": SKIPPED, "backfilled": BACKFILLED},
-            [
-                "It skipped geo; `tidemill backfill test.job --skipped geo` makes up for that.",
-                "It skipped agent, and job b makes up for that.",
-            ],
-        ),
     ],
 )
 @pytest.mark.parametrize(("state", "ended"), [(State.SUCCEEDED, "succeeded"), (State.CANCELLED, "was cancelled")])
@@ -84,16 +75,13 @@ def test_a_job_that_expired_says_only_that() -> None:
     assert (answer.reason, answer.sentences, answer.until) == (Reason.ENDED, (expired,), None)
 
 
-def test_the_commands_for_an_ended_job_are_safe_in_a_shell() -> None:
+def test_the_command_for_an_ended_job_is_safe_in_a_shell() -> None:
     name = "$(touch owned)"
-    job = a_job(id=name, type=name, state=State.SUCCEEDED, undo=AN_UNDO, skipped=(replace(SKIPPED[0], name=name),))
+    job = a_job(id=name, type=name, state=State.SUCCEEDED, undo=AN_UNDO)
 
-    commands = [each.split("`")[1] for each in explain(Facts(job=job, now=LATER)).sentences[1:]]
+    (command,) = [each.split("`")[1] for each in explain(Facts(job=job, now=LATER)).sentences[1:]]
 
-    assert [shlex.split(command) for command in commands] == [
-        ["tidemill", "undo", name, "--tenant", TENANT],
-        ["tidemill", "backfill", name, "--skipped", name],
-    ]
+    assert shlex.split(command) == ["tidemill", "undo", name, "--tenant", TENANT]
 
 
 def override(name: str, value: Any, *, until: datetime | None = None, reason: str = "") -> Override:

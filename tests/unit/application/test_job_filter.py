@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import MILLISECOND, NOW, SECOND, SKIPPED, a_job, an_error
+from tests.support.builders import MILLISECOND, NOW, SECOND, a_job, an_error
 from tidemill.application.error_fingerprint import job_fingerprint
 from tidemill.application.job_filter import ANY_JOB, JobFilter
 from tidemill.domain.job import DeathReason
-from tidemill.domain.skipped_work import Backfilled
 from tidemill.domain.states import State
 
 JOB = a_job(
@@ -21,8 +20,6 @@ JOB = a_job(
     finished_at=NOW + SECOND,
     death=DeathReason.PERMANENT,
     errors=(an_error(error_class="KeyError"), an_error(error_class="ValueError", attempt=2)),
-    skipped=SKIPPED,
-    backfilled=(Backfilled(name="agent", job_id="x", at=NOW),),
 )
 LIVE = a_job()
 
@@ -58,10 +55,6 @@ LIVE = a_job()
         ({"error": "KeyError"}, False),
         ({"fingerprint": job_fingerprint(JOB)}, True),
         ({"fingerprint": "KeyError: x"}, False),
-        # What another job has made up for is not skipped any more.
-        ({"skipped": "geo"}, True),
-        ({"skipped": "agent"}, False),
-        ({"skipped": "other"}, False),
         # A job must match each field.
         ({"tenant": "t", "ids": ["i"]}, False),
         ({"types": ["test.job"], "tag": "c"}, False),
@@ -79,7 +72,6 @@ def test_a_job_must_match_each_field_that_is_given(fields: dict[str, Any], match
         {"error": "ValueError"},
         {"deaths": [DeathReason.PERMANENT]},
         {"tag": "a"},
-        {"skipped": "geo"},
     ],
 )
 def test_a_job_without_the_field_does_not_match(fields: dict[str, Any]) -> None:

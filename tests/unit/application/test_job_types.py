@@ -157,9 +157,7 @@ def test_a_run_shows_no_data_of_other_jobs_in_its_text_and_equals_one_with_other
     def unlike(*_: Any) -> Any:
         return None
 
-    tools: dict[str, Any] = dict.fromkeys(
-        ("save", "read_flags", "observe", "read_strain", "mark_skipped", "take_step", "log"), unlike
-    )
+    tools: dict[str, Any] = dict.fromkeys(("save", "read_flags", "observe", "read_strain", "take_step", "log"), unlike)
     other = replace(a_run(), parents={"quote": "secret"}, **tools)
 
     assert other == a_run()
@@ -171,7 +169,6 @@ def test_a_run_is_at_its_first_hop_and_outside_of_a_worker_it_has_no_strain() ->
     run = a_run()
     assert (run.hops, run.strained, run.flags, run.signals) == (0, 0, {}, {})
     run.observed(1.0)
-    run.skipped("geo")
     run.checkpoint([1])
     assert run.step("charge", lambda number: number + 1, 1) == 2
 
@@ -207,7 +204,6 @@ def test_a_run_passes_on_what_its_handler_says() -> None:
     run: Run = replace(
         a_run(),
         observe=partial(note, "observed"),
-        mark_skipped=partial(note, "skipped"),
         save=partial(note, "saved"),
         take_step=take,
         read_flags=lambda: {"a": NOW},
@@ -215,14 +211,12 @@ def test_a_run_passes_on_what_its_handler_says() -> None:
     )
     run.observed(0.5)
     run.observed(throttled=True)
-    run.skipped("geo")
     run.checkpoint([1], done=1, total=3)
     assert run.step("charge", max, 1, 2) == 2
 
     assert said == [
         ("observed", 0.5, False),
         ("observed", None, True),
-        ("skipped", "geo"),
         ("saved", [1], 1, 3),
         ("step", "charge"),
     ]

@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import A_BURST, A_STEP, A_WAIT, AN_UNDO, NOW, SECOND, SKIPPED, a_job, an_error
+from tests.support.builders import A_BURST, A_STEP, A_WAIT, AN_UNDO, NOW, SECOND, a_job, an_error
 from tidemill.application.job_view import batch_view, operator_view, payload_of, record, summary, view
 from tidemill.domain.errors import MalformedDocumentError
 from tidemill.domain.flow_place import FlowPlace
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import CancelRequest, DeathReason, Job, Redrive
 from tidemill.domain.signals import Signal
-from tidemill.domain.skipped_work import Backfilled
 from tidemill.domain.states import State
 from tidemill.domain.undo import Undone
 from tidemill.in_memory.single_job import Inline
@@ -52,9 +51,7 @@ FULL = a_job(
     supersedes="e",
     superseded_by="l",
     undo=AN_UNDO,
-    skipped=SKIPPED,
     steps=(A_STEP,),
-    backfilled=(Backfilled(name="geo", job_id="w", at=NOW),),
     undone=Undone(job_id="v", at=NOW + 9 * SECOND, by="ada", reason="a typo"),
 )
 SUMMARY = {
@@ -90,10 +87,6 @@ SUMMARY = {
     "flow": "f",
     "node": "n",
     "undone_by": "v",
-    "skipped": [
-        {"name": "geo", "type": "test.geo", "backfilled_by": "w"},
-        {"name": "agent", "type": "test.agent", "backfilled_by": None},
-    ],
 }
 ERROR = {
     "attempt": 1,

@@ -40,9 +40,6 @@ class Calls:
     def observe(self, *given: Any) -> None:
         self.made.append(("observe", *given))
 
-    def mark(self, name: str) -> None:
-        self.made.append(("skipped", name))
-
 
 def _run(
     job: Job, job_type: JobType | None = None, calls: Calls | None = None, *, trace: str = "trace", **changes: Any
@@ -62,7 +59,6 @@ def _run(
         handler_context=HandlerContext(fields={"job_id": job.id}, trace=trace),
         save=calls.save,
         take_step=calls.take_step,
-        mark_skipped=calls.mark,
         observe=calls.observe,
     )
 
@@ -120,13 +116,11 @@ def test_a_run_reports_to_its_worker() -> None:
 
     run.checkpoint({"row": 1}, done=1, total=2)
     run.observed(0.5, throttled=True)
-    run.skipped("geo")
 
     assert run.step("charge", int, "7") == 7
     assert calls.made == [
         ("save", {"row": 1}, 1, 2),
         ("observe", 0.5, True),
-        ("skipped", "geo"),
         ("step", "charge"),
     ]
 

@@ -12,7 +12,6 @@ from tests.support.builders import (
     NOW,
     SECOND,
     SETTLEMENTS,
-    SKIPPED,
     TENANT,
     a_job,
     a_job_type,
@@ -28,7 +27,6 @@ from tests.support.settling import World as Settling
 from tests.unit.application.test_migration import Migrating, Stored
 from tests.unit.application.test_migration import Table as MigratedTable
 from tests.unit.application.test_settle import MADE, TWO
-from tidemill.application.backfill import Backfiller
 from tidemill.application.debouncing import Debouncer
 from tidemill.application.owed import Kind, OwedRunner, Work
 from tidemill.application.owing_payloads import OwingPayloads
@@ -103,7 +101,7 @@ class World:
 
     def succeeded(self) -> Job:
         running = claimed(self.store, self.store.insert_if_absent(a_job()))
-        self.store.settle(running, replace(SETTLEMENTS[State.SUCCEEDED], undo=AN_UNDO, skipped=SKIPPED), now=NOW)
+        self.store.settle(running, replace(SETTLEMENTS[State.SUCCEEDED], undo=AN_UNDO), now=NOW)
         return stored(self.store, running)
 
 
@@ -143,14 +141,6 @@ def _undone_at_once(world: World) -> str:
     undo = Undoer(store=world.store, payloads=world.payloads, clock=world.clock, find=world.store.get)
     world.files.during = lambda: undo(TENANT, done.id)
     assert undo(TENANT, done.id)
-    return "file/0"
-
-
-def _backfilled_at_once(world: World) -> str:
-    done = world.succeeded()
-    backfiller = Backfiller(store=world.store, payloads=world.payloads, clock=world.clock)
-    world.files.during = lambda: backfiller.backfill(done, "geo")
-    assert not backfiller.backfill(done, "geo")
     return "file/0"
 
 
@@ -230,7 +220,6 @@ CALLERS = [
     _replayed,
     _superseded_at_once,
     _undone_at_once,
-    _backfilled_at_once,
     _redriven_by_another,
     _settled_with_a_follow_up_that_existed,
     _settled_otherwise,

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from tests.support.builders import NOW, a_job, a_job_type
 from tests.support.in_memory_jobs import InMemoryJobs
-from tidemill.application.backfill import backfill_id
 from tidemill.application.batches import open_batch
 from tidemill.application.event_sources import publish_record
 from tidemill.application.event_types import EventSource, EventType
@@ -97,7 +96,7 @@ def _derived(tenant: str) -> set[str]:
     ids = {one.job.id for one in published if one}
     if tenant == SCHEDULE_TENANT:
         ids |= {_submit().prepare(one, tenant=tenant, trace="").id for one in _of_schedule()}
-    of_job: list[Any] = [undo_id(job), backfill_id(job, "n"), delivery_id(job, TYPE.name, "n")]
+    of_job: list[Any] = [undo_id(job), delivery_id(job, TYPE.name, "n")]
     return {*ids, *of_job, follow_up_id(job, 0), node_job_id(job, "n"), callback_id(job, ON_COMPLETE)}
 
 
@@ -114,7 +113,7 @@ TEXTS: Final = st.lists(st.sampled_from(PIECES) | st.text(max_size=3), min_size=
 
 
 def test_each_kind_of_derived_id_is_covered() -> None:
-    assert [len(DERIVED[tenant]) for tenant in TENANTS] == [8, 10]
+    assert [len(DERIVED[tenant]) for tenant in TENANTS] == [7, 9]
 
 
 @given(st.sampled_from(TENANTS), TEXTS)

@@ -7,8 +7,7 @@ from itertools import count
 
 import pytest
 
-from tests.support.builders import AN_UNDO, NOW, SECOND, SETTLEMENTS, SKIPPED, TENANT, a_job, claimed, stored
-from tidemill.application.backfill import Backfiller, backfill_id
+from tests.support.builders import AN_UNDO, NOW, SECOND, SETTLEMENTS, TENANT, a_job, claimed, stored
 from tidemill.application.superseding import Superseder
 from tidemill.application.undo import Undoer
 from tidemill.application.unnamed_payloads import delete_unnamed
@@ -136,7 +135,7 @@ def a_clock() -> Callable[[], datetime]:
 
 def succeeded(store: DynamoJobStore) -> Job:
     running = claimed(store, store.insert_if_absent(a_job()))
-    settlement = replace(SETTLEMENTS[State.SUCCEEDED], undo=AN_UNDO, skipped=SKIPPED)
+    settlement = replace(SETTLEMENTS[State.SUCCEEDED], undo=AN_UNDO)
     store.settle(running, settlement, now=NOW)
     return stored(store, running)
 
@@ -151,18 +150,6 @@ def test_the_payload_of_a_second_undo_at_once_goes(store: DynamoJobStore, payloa
     assert accepted
     assert accepted.replayed
     assert (accepted.job.payload_at, payloads.deleted) == ("file/1", ["file/0"])
-
-
-def test_the_payload_of_a_second_backfill_at_once_goes(store: DynamoJobStore, payloads: RecordedPayloads) -> None:
-    done = succeeded(store)
-    backfiller = Backfiller(store=store, payloads=payloads, clock=a_clock())
-    payloads.during = lambda: backfiller.backfill(done, "geo")
-
-    assert not backfiller.backfill(done, "geo")
-
-    job = store.get(TENANT, backfill_id(done, "geo"))
-    assert job
-    assert (job.payload_at, payloads.deleted) == ("file/1", ["file/0"])
 
 
 def _conflict(*_arguments: object, **_named: object) -> Job:
@@ -197,18 +184,6 @@ def test_the_payload_of_an_undo_that_meets_another_transaction_goes_later(
         superseder.ready(correction)
 
     assert (payloads.deleted, payloads.later) == ([], ["file/1", "file/2"])
-
-
-def test_the_payload_of_a_backfill_that_meets_another_transaction_goes_later(
-    store: DynamoJobStore, payloads: RecordedPayloads, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    done = succeeded(store)
-    monkeypatch.setattr(store, "backfill", _conflict)
-
-    with pytest.raises(TransactionConflictError):
-        Backfiller(store=store, payloads=payloads, clock=a_clock()).backfill(done, "geo")
-
-    assert (payloads.deleted, payloads.later) == ([], ["file/0"])
 
 
 def test_a_correction_may_run_at_once_if_another_delivery_has_undone_the_effect_meanwhile(

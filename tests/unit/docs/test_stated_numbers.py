@@ -19,7 +19,6 @@ from tidemill.domain import (
     pauses,
     retry,
     signals,
-    skipped_work,
     strain,
 )
 
@@ -75,7 +74,6 @@ def _word(number: int) -> str:
         ("guides/limits.md", f"If the rate allows a start within {_span(limit_state.AHEAD)}, the job gets that time"),
         ("guides/strain.md", f"For {_span(governor.KNOWN_FOR)} after a fall"),
         ("guides/strain.md", f"expires {_span(governor.EXPIRES_AFTER)} after the last count"),
-        ("guides/strain.md", f"{skipped_work.MOST_SKIPPED} names; a name that is not in `backfill`"),
         ("guides/signals.md", f"JSON of at most {signals.LARGEST_SIGNAL_BYTES:,} bytes"),
         ("guides/signals.md", f"A job gets at most {signals.MOST_SIGNALS} signals."),
         ("reference/http.md", f"at most {_word(validation.MOST_TAGS)} labels to find the job by"),

@@ -6,14 +6,13 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import A_BURST, NOW, SECOND, SKIPPED, a_job, an_error
+from tests.support.builders import A_BURST, NOW, SECOND, a_job, an_error
 from tidemill.domain.ended_nodes import EndedNodes
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.holds import HoldCause, known_cause
 from tidemill.domain.job import CRASHED, DeathReason, Redrive
 from tidemill.domain.job_message import DeadLetter, FirstRun, Reference, reference_of, reference_to
 from tidemill.domain.signals import Awaited, Signal
-from tidemill.domain.skipped_work import Backfilled, Skipped
 from tidemill.domain.states import State
 from tidemill.domain.undo import Undo
 from tidemill.domain.waiting import Cause
@@ -156,15 +155,6 @@ def test_a_message_stands_for_its_job_whether_it_says_more_or_not() -> None:
 
     assert replace(plain, first_run=FirstRun(type="test.job", due=NOW)) == plain
     assert replace(plain, generation=2) != plain
-
-
-@pytest.mark.parametrize(("name", "owed"), [("geo", None), ("agent", SKIPPED[1]), ("other", None)])
-def test_skipped_work_is_owed_until_a_job_makes_up_for_it(name: str, owed: Skipped | None) -> None:
-    job = a_job(skipped=SKIPPED, backfilled=(Backfilled(name="geo", job_id="b", at=NOW),))
-
-    assert job.skipped_without_backfill(name) == owed
-    assert a_job(skipped=SKIPPED).skipped_without_backfill("geo") == SKIPPED[0]
-    assert a_job().skipped_without_backfill("geo") is None
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.support.builders import A_BURST, LEASE, NOW, RETENTION, SECOND, TENANT, a_backfill_of, a_job, an_undo_of
+from tests.support.builders import A_BURST, LEASE, NOW, RETENTION, SECOND, TENANT, a_job, an_undo_of
 from tidemill.application.owed import Kind, Owed, Work
 from tidemill.application.pass_state import first_pass
 from tidemill.application.ports import LimitSlot
@@ -62,7 +62,6 @@ CALLS: dict[str, Callable[[], object]] = {
     "insert into a batch": lambda: STORE.insert_if_absent(a_job(id=new_job_id()), batch=a_job(id=new_job_id())),
     "undo": lambda: STORE.undo(DONE, *an_undo_of(DONE)),
     "supersede": lambda: STORE.supersede(DONE, a_job()),
-    "backfill": lambda: STORE.backfill(DONE, *a_backfill_of(DONE)),
     "change a setting": lambda: DynamoConfiguration(CLIENT, table="jobs").write(NOTHING_SET, CHANGE),
     "add nodes to a flow": lambda: DynamoFlows(CLIENT, table="jobs").add(a_job(), "[]", now=NOW),
     "file": lambda: DynamoPayloads(

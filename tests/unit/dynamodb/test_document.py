@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.builders import A_BURST, A_SIGNAL, A_STEP, AN_UNDO, NOW, SKIPPED, a_job, an_error
+from tests.support.builders import A_BURST, A_SIGNAL, A_STEP, AN_UNDO, NOW, a_job, an_error
 from tidemill.aws.attribute_values import milliseconds, seconds
 from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError
 from tidemill.domain.flow_place import FlowPlace, Mark
@@ -16,7 +16,6 @@ from tidemill.domain.history import Transition, Why
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import AttemptError, CancelRequest, Job, Redrive
 from tidemill.domain.signals import Awaited
-from tidemill.domain.skipped_work import Backfilled
 from tidemill.domain.states import State
 from tidemill.domain.undo import Undone
 from tidemill.domain.waiting import Cause, Wait
@@ -114,11 +113,9 @@ def test_every_field_of_a_job_is_written() -> None:
         flow=FlowPlace(id="f", node="a", mark=Mark.BLOCKED),
         **dict.fromkeys(("looks", "additions"), 1),
         undo=AN_UNDO,
-        skipped=SKIPPED,
         steps=(A_STEP, replace(A_STEP, name="ship", result="null")),
         dropped_steps=("book",),
         other_holds=((HoldCause.OUTAGE, 3),),
-        backfilled=(Backfilled(name="geo", job_id="text", at=NOW),),
         undone=Undone(job_id="text", at=NOW, by="ada", reason="a typo"),
         errors=(an_error(),),
         redrives=(Redrive(token="t", at=NOW, by="ada"),),

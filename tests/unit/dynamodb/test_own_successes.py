@@ -21,7 +21,6 @@ from tests.support.builders import (
     RETENTION,
     SECOND,
     SETTLEMENTS,
-    a_backfill_of,
     a_job,
     an_undo_of,
     reference_to,
@@ -44,7 +43,6 @@ PARKED = a_job(state=State.PARKED, wait=A_WAIT, due=LATER)
 DONE = a_job(state=State.SUCCEEDED, due=None, finished_at=NOW)
 DEAD = a_job(state=State.DEAD, due=None, finished_at=NOW)
 UNDO, UNDONE = an_undo_of(DONE)
-BACKFILL, BACKFILLED = a_backfill_of(DONE)
 NEXT = a_job(created_at=LATER)
 APART = replace(QUEUED, payload=None, payload_at="item/1")
 EDITED = replace(QUEUED, payload='{"v":2}')
@@ -143,7 +141,6 @@ SUCCESSES: dict[str, tuple[Call, list[Job]]] = {
     ),
     "undo": (lambda store: store.undo(DONE, UNDO, UNDONE), [replace(DONE, undone=UNDONE)]),
     "supersede": (lambda store: store.supersede(DONE, NEXT), [replace(DONE, superseded_by=NEXT.id)]),
-    "backfill": (lambda store: store.backfill(DONE, BACKFILL, BACKFILLED), [replace(DONE, backfilled=(BACKFILLED,))]),
     "join": (
         lambda store: store.join_burst(SCHEDULED, JOINED, by="mine", now=NOW, replaces=False),
         [JOINED, replace(JOINED, **A_RUN)],
@@ -222,15 +219,6 @@ REFUSALS: dict[str, tuple[Call, list[Job | None]]] = {
     "supersede": (
         SUCCESSES["supersede"][0],
         [None, DONE, replace(DONE, superseded_by="b"), replace(DONE, superseded_by=NEXT.id, **A_LATER_JOB)],
-    ),
-    "backfill": (
-        SUCCESSES["backfill"][0],
-        [
-            None,
-            DONE,
-            replace(DONE, backfilled=(BACKFILLED,), **A_LATER_JOB),
-            replace(DONE, backfilled=(replace(BACKFILLED, name="b"),)),
-        ],
     ),
     "join": (SUCCESSES["join"][0], [None, SCHEDULED, replace(SCHEDULED, burst=replace(A_BURST, last="another"))]),
     "rewrite": (

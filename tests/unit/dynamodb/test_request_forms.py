@@ -19,14 +19,13 @@ from tests.support.builders import (
     A_SIGNAL,
     A_STEP,
     A_WAIT,
+    AN_UNDO,
     LEASE,
     NOW,
     RETENTION,
     SECOND,
     SETTLEMENTS,
-    SKIPPED,
     TENANT,
-    a_backfill_of,
     a_job,
     an_error,
     an_undo_of,
@@ -46,7 +45,6 @@ from tidemill.domain.signals import Awaited
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause, Line, Wait
 from tidemill.dynamodb import (
-    backfill_writes,
     batch_pages,
     burst_writes,
     flow_writes,
@@ -69,7 +67,6 @@ Requests = dict[str, Callable[[], Any]]
 LATER = NOW + 40 * SECOND
 DONE = a_job(state=State.SUCCEEDED, due=None, finished_at=NOW, expires_at=NOW + RETENTION)
 UNDO, UNDONE = an_undo_of(DONE)
-_, BACKFILLED = a_backfill_of(DONE)
 RUNNING = a_job(state=State.RUNNING, owner="t", attempt=1, open_runs=1, claimed_at=NOW, due=NOW + LEASE)
 DEAD = a_job(state=State.DEAD, due=None, finished_at=NOW, errors=(an_error(),))
 BATCH = a_job(id=new_job_id())
@@ -165,10 +162,6 @@ ONCE: Requests = {
     "rewrite back": partial(operator_writes.rewrite, replace(BATCH, payload=None, payload_at="item/1"), BATCH),
     "drain of a pause": partial(limit_item.mark_drain, Drain(line=Line.for_limit("a"), rate=RATE, ends_at=NOW)),
     "forget": partial(operator_writes.forget, DEAD),
-    "backfill": partial(backfill_writes.mark_backfilled, DONE, BACKFILLED),
-    "second backfill": partial(
-        backfill_writes.mark_backfilled, replace(DONE, backfilled=(BACKFILLED,)), replace(BACKFILLED, name="agent")
-    ),
     "undo": partial(undo_writes.mark_undone, DONE, UNDONE),
     "undo of an undone job": partial(undo_writes.mark_undone, replace(DONE, undone=UNDONE), UNDONE),
     "undo of a superseded job": partial(undo_writes.mark_undone, replace(DONE, superseded_by="b"), UNDONE),
@@ -270,7 +263,7 @@ def of_bursts() -> Requests:
 def of_runs() -> Requests:
     settlements: Mapping[str, Settlement] = {
         **{str(state): settlement for state, settlement in SETTLEMENTS.items()},
-        "skipped": replace(SETTLEMENTS[State.SUCCEEDED], skipped=SKIPPED, signals_known=0, rests_on_look=True),
+        "undo": replace(SETTLEMENTS[State.SUCCEEDED], undo=AN_UNDO, signals_known=0, rests_on_look=True),
         "signals": replace(SETTLEMENTS[State.PARKED], signals_known=2, signals=(A_SIGNAL,), rests_on_look=True),
     }
     jobs = {"": RUNNING, "long ": replace(RUNNING, history=LONG, steps=(A_STEP,), looks=2)}

@@ -16,7 +16,6 @@ from tests.support.builders import (
     RETENTION,
     SECOND,
     SETTLEMENTS,
-    SKIPPED,
     a_job,
     an_error,
 )
@@ -30,7 +29,6 @@ from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause, Wait
 from tidemill.dynamodb import job_writes, settle_requests
 from tidemill.dynamodb.document import AWAITED, SIGNALS, UNDO, WAIT
-from tidemill.dynamodb.document import SKIPPED as SKIPPED_FIELD
 from tidemill.dynamodb.indexes import Indexes, in_line
 
 INDEXES = Indexes(shards=1)
@@ -82,12 +80,11 @@ OUTCOMES: dict[str, tuple[Settlement, dict[str, Item], set[str]]] = {
         {"state": text("succeeded"), **ENDED},
         GONE | {"due"},
     ),
-    "success that can be undone, and has skipped work": (
-        Settlement(state=State.SUCCEEDED, undo=AN_UNDO, skipped=SKIPPED),
+    "success that can be undone": (
+        Settlement(state=State.SUCCEEDED, undo=AN_UNDO),
         {
             "state": text("succeeded"),
             "undo": UNDO.encode(AN_UNDO),
-            "skipped": SKIPPED_FIELD.encode(SKIPPED),
             **ENDED,
         },
         GONE | {"due"},

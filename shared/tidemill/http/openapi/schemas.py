@@ -145,8 +145,6 @@ _SUMMARY: Final[Schema] = {
     "finished_at": _or_null(_TIME),
     "expires_at": _or_null(_TIME) | {"description": "The end of its retention. The job is deleted then."},
     "undone_by": _or_null(_ID) | {"description": "The job that undoes its effect."},
-    "skipped": _list_of(_object({"name": _TEXT, "type": _TEXT, "backfilled_by": _or_null(_ID)}))
-    | {"description": "The work that its handler skipped, and the jobs that make up for it."},
 }
 
 _JOB: Final[Schema] = _SUMMARY | {

@@ -1,8 +1,8 @@
-"""What undoes a job, supersedes it, or makes up for what it skipped."""
+"""What undoes a job, or supersedes it."""
 
 from typing import Any
 
-from tests.simulation.actors.operator_objects import backfiller, purger
+from tests.simulation.actors.operator_objects import purger
 from tests.simulation.stories.stage import BOB, TENANT, Mishap, Stage
 from tidemill import composition
 from tidemill.cli.job_report import report
@@ -162,19 +162,3 @@ def corrections_of_ended_jobs(stage: Stage) -> None:
 def _purged(job_id: str) -> object:
     job = composition.store().get(TENANT, job_id)
     return job and purger().purge(job)
-
-
-def work_that_a_job_skipped(stage: Stage) -> None:
-    job = _books(stage, padding="x" * 500)
-    stage.passes(4)
-
-    def backfill(name: str) -> list[Any]:
-        done = composition.store().get(TENANT, job)
-        assert done
-        return [backfiller().backfill(done, name)]
-
-    stage.operate("backfills the receipt", lambda: backfill("receipt"))
-    stage.operate("backfills the receipt again", lambda: backfill("receipt"))
-    stage.operate("backfills what it did not skip", lambda: backfill("letter"))
-    stage.passes(4)
-    stage.get(f"/jobs/{job}")

@@ -1,6 +1,5 @@
 """What `explain` says of batches, flows and bookings, of jobs that have ended, and of odd waits."""
 
-from tests.simulation.actors.operator_objects import backfiller
 from tests.simulation.stories.operator_tools import explains, spaced
 from tests.simulation.stories.stage import TENANT, Stage
 from tidemill import composition
@@ -47,17 +46,9 @@ def an_explained_batch(stage: Stage) -> None:
 
 
 def an_explained_booking(stage: Stage) -> None:
-    """What it skipped is made up for in part, and then it is undone."""
     job = stage.post("/jobs", {"type": "sim.books", "payload": {}}, key="one")
     stage.passes(4)
     explains(stage, job["id"])
-
-    def backfill() -> object:
-        done = composition.store().get(TENANT, job["id"])
-        assert done
-        return backfiller().backfill(done, "receipt")
-
-    stage.operate("backfills the receipt", backfill)
     stage.post(f"/jobs/{job['id']}/undo")
     explains(stage, job["id"])
 
