@@ -23,6 +23,7 @@ from tidemill.http import openapi
 from tidemill.http.list_query import LONGEST_TYPE, ListingQuery
 from tidemill.http.openapi.responses import MEANINGS
 from tidemill.names import BATCH_PACKAGE, FLOW_PACKAGE, Env
+from tidemill.routes import ROUTES
 
 _ROOT: Final = Path(__file__).parents[2]
 _DOCUMENT: Final = (_ROOT / "docs" / "reference" / "http.md").read_text()
@@ -128,12 +129,17 @@ def test_the_description_is_served_to_unsigned_requests() -> None:
     api.validate()
 
 
-def test_the_described_routes_are_the_routes() -> None:
-    described = {
-        (method, path) for path, methods in openapi.description(tokens=False)["paths"].items() for method in methods
-    }
+def test_each_function_serves_the_routes_of_the_table() -> None:
+    served = {(method.upper(), path): function.__name__ for (method, path), function in routes().items()}
 
-    assert described == set(routes())
+    assert served == {(each.method, each.path): f"tidemill.entrypoints.{each.function}" for each in ROUTES}
+
+
+def test_only_public_routes_are_described_as_public() -> None:
+    paths = openapi.description(tokens=False)["paths"]
+
+    for route in ROUTES:
+        assert ("security" in paths[route.path][route.method.lower()]) is bool(route.public_because)
 
 
 def test_every_parameter_of_a_listing_is_described() -> None:

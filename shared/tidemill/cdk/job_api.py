@@ -24,6 +24,7 @@ from tidemill.cdk.key_secret import key_secret
 from tidemill.cdk.lane import LaneConstruct, first_message_lanes, lane_urls
 from tidemill.cdk.storage import Storage
 from tidemill.names import LISTING_INDEX, PAYLOADS_PREFIX, Env
+from tidemill.routes import ROUTES
 
 
 class JobApi:
@@ -37,31 +38,13 @@ class JobApi:
         self.submit = submit
         self.functions: Sequence[JobFunction] = (submit, query, control)
         self.api = Api(functions.scope, "Api", config=self._config, name=f"{self._config.name}-jobs")
-        self.api.add_route(HttpMethod.POST, "/jobs", submit)
-        self.api.add_route(HttpMethod.POST, "/jobs/batch", submit)
-        self.api.add_route(HttpMethod.POST, "/events", submit)
-        self.api.add_route(HttpMethod.POST, "/batches", submit)
-        self.api.add_route(HttpMethod.POST, "/flows", submit)
-        self.api.add_route(HttpMethod.POST, "/flows/{id}/nodes", submit)
-        self.api.add_route(HttpMethod.GET, "/health", submit)
-        self.api.add_route(HttpMethod.GET, "/jobs", query)
-        self.api.add_route(HttpMethod.GET, "/jobs/{id}", query)
-        self.api.add_route(HttpMethod.POST, "/jobs/{id}/cancel", control)
-        self.api.add_route(HttpMethod.POST, "/jobs/{id}/redrive", control)
-        self.api.add_route(HttpMethod.POST, "/jobs/{id}/retry", control)
-        self.api.add_route(HttpMethod.POST, "/jobs/{id}/signals/{name}", control)
-        self.api.add_route(HttpMethod.POST, "/jobs/{id}/undo", control)
-        self.api.add_route(HttpMethod.GET, "/batches/{id}", query)
-        self.api.add_route(HttpMethod.POST, "/batches/{id}/close", control)
-        self.api.add_route(HttpMethod.POST, "/batches/{id}/cancel", control)
-        self.api.add_route(HttpMethod.GET, "/flows/{id}", query)
-        self.api.add_route(HttpMethod.POST, "/flows/{id}/cancel", control)
-        self.api.add_open_route(
-            HttpMethod.GET,
-            "/openapi.json",
-            query,
-            reason="The description of the API is public and holds no data of jobs.",
-        )
+        functions_by_verb = {function.verb: function for function in self.functions}
+        for route in ROUTES:
+            method, function = HttpMethod(route.method), functions_by_verb[route.function]
+            if route.public_because:
+                self.api.add_open_route(method, route.path, function, reason=route.public_because)
+            else:
+                self.api.add_route(method, route.path, function)
 
     def _submit(self, lanes: Sequence[LaneConstruct]) -> JobFunction:
         hinted = [lane for lane in lanes if lane.config.first_message_at_once]

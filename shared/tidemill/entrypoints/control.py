@@ -10,7 +10,6 @@ from http import HTTPStatus
 from typing import Any
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
-from pydantic import BaseModel, ConfigDict
 
 from tidemill import composition, flow_composition
 from tidemill.application.batches import cancel_batch, close_batch
@@ -20,16 +19,9 @@ from tidemill.domain.job import Job
 from tidemill.http.caller_identity import tenant
 from tidemill.http.job_response import answer, batch_answer, require_flow
 from tidemill.http.problems import ProblemError
-from tidemill.http.request import read_body, read_value
-from tidemill.http.router import json_response, resolver
+from tidemill.http.request import Nothing, read_body, read_value
+from tidemill.http.router import json_response, resolver, serve
 from tidemill.system import clock
-
-
-class Nothing(BaseModel):
-    """The body: absent, or an empty object."""
-
-    model_config = ConfigDict(extra="forbid")
-
 
 Show = Callable[[Job | None], Response[str]]
 
@@ -47,34 +39,33 @@ def _flow(job: Job | None) -> Response[str]:
 def _app() -> APIGatewayHttpResolver:
     app = resolver()
 
-    @app.post("/jobs/<job_id>/cancel")
+    @serve(app, "cancelJob")
     def cancel(job_id: str) -> Response[str]:
         return controlled("cancelled", lambda owner: composition.control().cancel(owner, job_id))
 
-    @app.post("/jobs/<job_id>/redrive")
-    @app.post("/jobs/<job_id>/retry")  # an alias
+    @serve(app, "redriveJob", "retryJob")
     def redrive(job_id: str) -> Response[str]:
         return controlled("redriven", lambda owner: composition.control().redrive(owner, job_id))
 
-    @app.post("/jobs/<job_id>/undo")
+    @serve(app, "undoJob")
     def undo(job_id: str) -> Response[str]:
         return controlled("undone", lambda owner: _undoing(owner, job_id))
 
-    @app.post("/batches/<job_id>/close")
+    @serve(app, "closeBatch")
     def close(job_id: str) -> Response[str]:
         return controlled("closed", lambda owner: _closed(owner, job_id), show=batch_answer)
 
-    @app.post("/batches/<job_id>/cancel")
+    @serve(app, "cancelBatch")
     def cancel_whole(job_id: str) -> Response[str]:
         return controlled(
             "cancelled", lambda owner: cancel_batch(composition.control(), owner, job_id), show=batch_answer
         )
 
-    @app.post("/flows/<job_id>/cancel")
+    @serve(app, "cancelFlow")
     def cancel_flow(job_id: str) -> Response[str]:
         return controlled("cancelled", lambda owner: flow_composition.flow_control().cancel(owner, job_id), show=_flow)
 
-    @app.post("/jobs/<job_id>/signals/<name>")
+    @serve(app, "signalJob")
     def signal(job_id: str, name: str) -> Response[str]:
         owner = tenant(app.current_event)
         data = read_value(app.current_event)

@@ -16,12 +16,11 @@ from tidemill.application.job_view import summary
 from tidemill.domain.batches import is_batch
 from tidemill.dynamodb.listing import Page
 from tidemill.dynamodb.member_listing import KINDS
-from tidemill.http import openapi
 from tidemill.http.caller_identity import tenant
 from tidemill.http.job_response import answer, batch_answer, require_flow, whole_missing
 from tidemill.http.list_query import Asked, read_first_node, read_query
 from tidemill.http.problems import ProblemError
-from tidemill.http.router import json_response, resolver
+from tidemill.http.router import json_response, resolver, serve
 from tidemill.names import Env
 from tidemill.settings import setting
 from tidemill.system import clock
@@ -34,7 +33,7 @@ _COUNTED_NOW: Final = 1_000
 def _app() -> APIGatewayHttpResolver:
     app = resolver()
 
-    @app.get("/jobs")
+    @serve(app, "listJobs")
     def jobs() -> Response[str]:
         owner = tenant(app.current_event)
         if not setting(Env.LISTING):
@@ -49,26 +48,29 @@ def _app() -> APIGatewayHttpResolver:
         body = {"jobs": [summary(job) for job in page.jobs], "unreadable": unreadable, "cursor": cursor}
         return json_response(HTTPStatus.OK, body)
 
-    @app.get("/jobs/<job_id>")
+    @serve(app, "getJob")
     def job(job_id: str) -> Response[str]:
         owner = tenant(app.current_event)
         return answer(composition.control().find(owner, job_id), composition.payloads())
 
-    @app.get("/batches/<job_id>")
+    @serve(app, "getBatch")
     def batch(job_id: str) -> Response[str]:
         found = composition.control().find(tenant(app.current_event), job_id)
         if found is None or not is_batch(found):
             return batch_answer(None)
         return batch_answer(found, composition.batch_members().brief_look(found, most=_COUNTED_NOW))
 
-    @app.get("/flows/<job_id>")
+    @serve(app, "getFlow")
     def flow(job_id: str) -> Response[str]:
         owner, first = tenant(app.current_event), read_first_node(app.current_event.query_string_parameters)
         found = require_flow(composition.control().find(owner, job_id))
         return json_response(HTTPStatus.OK, page_view(flow_composition.node_documents(found), first))
 
-    @app.get("/openapi.json")
+    @serve(app, "describe")
     def description() -> Response[str]:
+        # Few requests are for the document, and its models take long to import.
+        from tidemill.http import openapi  # noqa: PLC0415
+
         return json_response(HTTPStatus.OK, openapi.description(tokens=bool(setting(Env.JWT))))
 
     return app

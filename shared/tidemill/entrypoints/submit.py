@@ -36,7 +36,7 @@ from tidemill.http.caller_identity import tenant
 from tidemill.http.job_response import require_flow
 from tidemill.http.problems import ProblemError, as_problem
 from tidemill.http.request import idempotency_key, read_body, read_object
-from tidemill.http.router import DEBOUNCED, REPLAYED, json_response, resolver
+from tidemill.http.router import DEBOUNCED, REPLAYED, json_response, resolver, serve
 from tidemill.http.submission_form import (
     BatchedForm,
     BatchForm,
@@ -58,7 +58,7 @@ _LAST_START_SECONDS: Final = 3.0
 
 
 def _add_flows(app: APIGatewayHttpResolver) -> None:
-    @app.post("/flows")
+    @serve(app, "startFlow")
     def start_a_flow() -> Response[str]:
         event = app.current_event
         owner = tenant(event)
@@ -72,7 +72,7 @@ def _add_flows(app: APIGatewayHttpResolver) -> None:
         headers = {"Location": f"/flows/{accepted.job.id}", **(REPLAYED if accepted.replayed else {})}
         return json_response(_status(accepted), flow_view(accepted.job, size), headers=headers)
 
-    @app.post("/flows/<job_id>/nodes")
+    @serve(app, "addNodes")
     def add_nodes(job_id: str) -> Response[str]:
         event = app.current_event
         owner = tenant(event)
@@ -84,7 +84,7 @@ def _add_flows(app: APIGatewayHttpResolver) -> None:
 
 
 def _add_jobs(app: APIGatewayHttpResolver) -> None:
-    @app.post("/jobs")
+    @serve(app, "submitJob")
     def submit() -> Response[str]:
         event = app.current_event
         owner = tenant(event)
@@ -99,7 +99,7 @@ def _add_jobs(app: APIGatewayHttpResolver) -> None:
         payload = payload_of(accepted.job, composition.payloads()) if accepted.replayed else json.dumps(body.payload)
         return _shown(accepted, payload)
 
-    @app.post("/jobs/batch")
+    @serve(app, "submitJobs")
     def submit_batch() -> Response[str]:
         event = app.current_event
         owner = tenant(event)
@@ -136,7 +136,7 @@ def _add_jobs(app: APIGatewayHttpResolver) -> None:
 
 
 def _add_events(app: APIGatewayHttpResolver) -> None:
-    @app.post("/events")
+    @serve(app, "publishEvent")
     def publish_event() -> Response[str]:
         event = app.current_event
         owner = tenant(event)
@@ -153,7 +153,7 @@ def _add_events(app: APIGatewayHttpResolver) -> None:
 
 
 def _add_batches(app: APIGatewayHttpResolver) -> None:
-    @app.post("/batches")
+    @serve(app, "openBatch")
     def open_a_batch() -> Response[str]:
         event = app.current_event
         owner = tenant(event)
@@ -167,7 +167,7 @@ def _add_batches(app: APIGatewayHttpResolver) -> None:
 
 
 def _add_health(app: APIGatewayHttpResolver) -> None:
-    @app.get("/health")
+    @serve(app, "health")
     def health() -> Response[str]:
         found = submit_composition.health().read()
         body = {

@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import Any, Final, NoReturn, TypeVar
 
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tidemill.domain.errors import Fault, InvalidPayloadError
 from tidemill.http.problems import ProblemError
@@ -21,6 +21,12 @@ _LONGEST_KEY: Final = 255
 #: The part of a member's name that a problem shows, in characters.
 _SHOWN: Final = 100
 Body = TypeVar("Body", bound=BaseModel)
+
+
+class Nothing(BaseModel):
+    """The body of a request that needs none: absent, or an empty object."""
+
+    model_config = ConfigDict(extra="forbid")
 
 
 def idempotency_key(event: APIGatewayProxyEventV2) -> str | None:

@@ -3,11 +3,12 @@
 import json
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import Final
+from typing import Final, TypeVar
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
 from tidemill.http.problems import ProblemError, as_problem
+from tidemill.routes import ROUTES
 
 _JSON: Final = "application/json"
 #: Marks a response that repeats the result of an earlier request with the same idempotency key.
@@ -17,6 +18,7 @@ DEBOUNCED: Final[Mapping[str, str]] = {"Debounced": "true"}
 
 #: Gets each problem that answers a request.
 Answered = Callable[[ProblemError], None]
+Handler = TypeVar("Handler", bound=Callable[..., Response[str]])
 
 
 def resolver(answered: Answered = lambda _problem: None) -> APIGatewayHttpResolver:
@@ -35,6 +37,20 @@ def resolver(answered: Answered = lambda _problem: None) -> APIGatewayHttpResolv
         return problem.response()
 
     return app
+
+
+def serve(app: APIGatewayHttpResolver, *operations: str) -> Callable[[Handler], Handler]:
+    """Let the decorated function answer the routes of these operations. It takes the parameters of their paths."""
+
+    def register(handler: Handler) -> Handler:
+        for route in ROUTES:
+            if route.operation in operations:
+                # `id` is a builtin of Python, so the parameter has another name.
+                pattern = route.path.replace("{id}", "<job_id>").replace("{name}", "<name>")
+                app.route(pattern, method=route.method)(handler)
+        return handler
+
+    return register
 
 
 def _whole_path(

@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from tidemill.application.validation import MOST_TAGS, SHORTEST_PERIOD, TAG_PATTERN
 from tidemill.domain.batches import CALLBACKS, Batch
 from tidemill.domain.errors import Fault, InvalidPayloadError
-from tidemill.domain.events import FIRST_VERSION, Event
+from tidemill.domain.events import FIRST_VERSION, LONGEST_EVENT_GROUP, Event
 from tidemill.domain.flows import MOST_EDGES, MOST_NODES, Edge, Flow, Node, OnFailure
 from tidemill.domain.submission import Submission, Unique
 from tidemill.domain.time_constants import LONGEST_SPAN
@@ -39,6 +39,27 @@ Period = Annotated[
     float, Field(ge=SHORTEST_PERIOD.total_seconds(), le=LONGEST_SPAN.total_seconds(), allow_inf_nan=False)
 ]
 Tag = Annotated[str, Field(pattern=f"^{TAG_PATTERN}$")]
+Tags = Annotated[
+    Annotated[list[Tag], Field(max_length=MOST_TAGS)] | None,
+    Field(description="Up to five labels to find the job by, without repeats. Their order means nothing."),
+]
+JobTypeName = Annotated[str, Field(min_length=1, max_length=100, description="The name of the job type.")]
+Payload = Annotated[
+    dict[str, Any], Field(description="The input of the handler. It must fit the payload model of the type.")
+]
+LessUrgentLane = Annotated[
+    Annotated[Lane, Field(strict=False)] | None, Field(description="A lane less urgent than the type's own lane.")
+]
+Group = Annotated[
+    str | None,
+    Field(
+        description="Jobs of a group run one at a time, in the order of their acceptance. 1 to 128 bytes.",
+    ),
+]
+MaxAge = Annotated[
+    Age | None,
+    Field(description="Once older than this, counted from its earliest time, the job expires instead of a run."),
+]
 #: Visible ASCII, which every proxy passes on.
 Key = Annotated[str, Field(pattern=r"^[!-~]{1,255}$")]
 
@@ -57,22 +78,45 @@ class UniqueForm(Form):
 class SubmissionForm(Form):
     """The body of `POST /jobs`."""
 
-    type: str = Field(min_length=1, max_length=100)
-    payload: dict[str, Any] = Field(default_factory=dict)
-    lane: Annotated[Lane, Field(strict=False)] | None = None
-    delay_seconds: Delay | None = None
-    run_at: Moment | None = None
-    group: str | None = None
-    deadline: Moment | None = None
-    max_age_seconds: Age | None = None
-    supersedes: str | None = None
-    unique: UniqueForm | None = None
-    tags: Annotated[list[Tag], Field(max_length=MOST_TAGS)] | None = None
-    batch: str | None = None
-    debounce_seconds: Delay | None = None
-    debounce_key: str | None = None
-    debounce_max_seconds: Delay | None = None
-    replace: Literal["payload"] | None = None
+    type: JobTypeName
+    payload: Payload = Field(default_factory=dict)
+    lane: LessUrgentLane = None
+    delay_seconds: Delay | None = Field(
+        default=None, description="The delay before the earliest run. Not together with `run_at`."
+    )
+    run_at: Moment | None = Field(
+        default=None,
+        description=f"The job runs no sooner than at this time, at most {LONGEST_SPAN.days} days ahead.",
+    )
+    group: Group = None
+    deadline: Moment | None = Field(default=None, description="The job dies if no run has begun by then.")
+    max_age_seconds: MaxAge = None
+    supersedes: str | None = Field(
+        default=None,
+        description="The key or the id of an earlier job of the caller. The new job runs once that one has no effect.",
+    )
+    unique: UniqueForm | None = Field(
+        default=None, description="One job of its type per period. Not together with an idempotency key."
+    )
+    tags: Tags = None
+    batch: str | None = Field(default=None, description="The id of an open batch of the caller that the job joins.")
+    debounce_seconds: Delay | None = Field(
+        default=None,
+        description="The job runs once the caller has submitted no more of its type and debounce key for so long: "
+        "a later submission moves it, if it has not begun, instead of making another job.",
+    )
+    debounce_key: str | None = Field(
+        default=None, description="1 to 128 bytes. Without it, submissions of the same payload belong together."
+    )
+    debounce_max_seconds: Delay | None = Field(
+        default=None,
+        description="The job runs this long after its first submission at the latest; ten times "
+        "`debounce_seconds` by default.",
+    )
+    replace: Literal["payload"] | None = Field(
+        default=None,
+        description="The payload of the last submission counts, and not that of the first. Needs `debounce_key`.",
+    )
 
     def submission(self, *, key: str | None) -> Submission:
         return Submission(
@@ -105,16 +149,24 @@ def _span(seconds: float | None) -> timedelta | None:
 class BatchedForm(SubmissionForm):
     """One job of `POST /jobs/batch`. It has no headers, so its idempotency key is a member."""
 
-    idempotency_key: Key | None = None
+    idempotency_key: Key | None = Field(
+        default=None, description="Submissions of one caller with the same key and body create one job."
+    )
 
 
 class EventForm(Form):
     """The body of `POST /events`."""
 
-    type: str = Field(min_length=1, max_length=100)
-    data: dict[str, Any] = Field(default_factory=dict)
-    version: Annotated[int, Field(ge=FIRST_VERSION)] = FIRST_VERSION
-    group: str | None = None
+    type: str = Field(min_length=1, max_length=100, description="The name of a declared event type.")
+    data: dict[str, Any] = Field(
+        default_factory=dict, description="It must fit the model of the event type and version."
+    )
+    version: int = Field(default=FIRST_VERSION, ge=FIRST_VERSION, description="The version of the event type.")
+    group: str | None = Field(
+        default=None,
+        description="Each consumer runs the events of a group one at a time, in the order of their acceptance. "
+        f"1 to {LONGEST_EVENT_GROUP} bytes.",
+    )
 
     def event(self, *, key: str | None) -> Event:
         return Event(type=self.type, data=self.data, version=self.version, key=key, group=self.group)
@@ -123,12 +175,12 @@ class EventForm(Form):
 class CallbackForm(Form):
     """A job that a batch submits when it ends."""
 
-    type: str = Field(min_length=1, max_length=100)
-    payload: dict[str, Any] = Field(default_factory=dict)
-    lane: Annotated[Lane, Field(strict=False)] | None = None
-    group: str | None = None
-    max_age_seconds: Age | None = None
-    tags: Annotated[list[Tag], Field(max_length=MOST_TAGS)] | None = None
+    type: JobTypeName
+    payload: Payload = Field(default_factory=dict)
+    lane: LessUrgentLane = None
+    group: Group = None
+    max_age_seconds: MaxAge = None
+    tags: Tags = None
 
     def submission(self) -> Submission:
         return Submission(
@@ -144,11 +196,19 @@ class CallbackForm(Form):
 class OpeningForm(Form):
     """The body of `POST /batches`."""
 
-    on_success: CallbackForm | None = None
-    on_failure: CallbackForm | None = None
-    on_complete: CallbackForm | None = None
-    batch: str | None = None
-    tags: Annotated[list[Tag], Field(max_length=MOST_TAGS)] | None = None
+    on_success: CallbackForm | None = Field(
+        default=None, description="Submitted once no job of the batch is dead, after a redrive too."
+    )
+    on_failure: CallbackForm | None = Field(
+        default=None, description="Submitted the first time that all jobs are at rest and some are dead."
+    )
+    on_complete: CallbackForm | None = Field(
+        default=None, description="Submitted the first time that all jobs are at rest."
+    )
+    batch: str | None = Field(
+        default=None, description="The id of an open batch of the caller that this one is a job of."
+    )
+    tags: Tags = None
 
     def opened(self, *, key: str | None) -> Batch:
         callbacks = {name: form.submission() for name in CALLBACKS if (form := getattr(self, name)) is not None}
@@ -158,8 +218,13 @@ class OpeningForm(Form):
 class EdgeForm(Form):
     """A parent of a node, with the rule for its failure."""
 
-    node: str
-    on_failure: Annotated[OnFailure, Field(strict=False)] = OnFailure.FAIL
+    node: str = Field(description="The name of a parent.")
+    on_failure: OnFailure = Field(
+        default=OnFailure.FAIL,
+        strict=False,
+        description="If the parent fails: the node does not start unless a redrive lets the parent succeed, is "
+        "skipped, or starts all the same.",
+    )
 
     def edge(self) -> Edge:
         return Edge(node=self.node, on_failure=self.on_failure)
@@ -176,8 +241,11 @@ EdgeOrName = Annotated[EdgeForm, BeforeValidator(_as_edge, json_schema_input_typ
 class NodeForm(CallbackForm):
     """A node of a flow."""
 
-    name: str
-    after: list[EdgeOrName] = Field(default_factory=list)
+    name: str = Field(description="Unique in its flow.")
+    after: list[EdgeOrName] = Field(
+        default_factory=list,
+        description="Its parents: the name of each, or its name and what happens if it fails.",
+    )
 
     def node(self) -> Node:
         return Node(self.name, self.submission(), after=[each.edge() for each in self.after])
@@ -196,14 +264,14 @@ class NodesForm(Form):
 
     # Each wrong node, and each wrong edge, takes some kilobytes until the answer is written.
     nodes: Annotated[list[NodeForm], BeforeValidator(_within_a_flow, json_schema_input_type=list[NodeForm])] = Field(
-        min_length=1
+        min_length=1, description="In any order. Their parents may be any nodes of the flow."
     )
 
 
 class FlowForm(NodesForm):
     """The body of `POST /flows`."""
 
-    tags: Annotated[list[Tag], Field(max_length=MOST_TAGS)] | None = None
+    tags: Tags = None
 
     def flow(self, *, key: str | None) -> Flow:
         return Flow(nodes=[form.node() for form in self.nodes], key=key, tags=self.tags or ())

@@ -6,7 +6,7 @@ https://spec.openapis.org/oas/v3.1.0
 from functools import cache
 from typing import Any, Final
 
-from tidemill.http.openapi.operations import PATHS
+from tidemill.http.openapi.operations import paths
 from tidemill.http.openapi.responses import HEADERS
 from tidemill.http.openapi.schemas import schemas
 
@@ -42,6 +42,6 @@ def description(*, tokens: bool) -> dict[str, Any]:
         },
         "servers": [{"url": "/"}],
         "security": [{scheme: []}],
-        "paths": PATHS,
+        "paths": paths(),
         "components": {"schemas": schemas(), "headers": HEADERS, "securitySchemes": {scheme: details}},
     }

@@ -1,5 +1,7 @@
-"""Every route: its parameters, its body and its responses."""
+"""What the description says about each operation of `routes`: its parameters, its body and its responses."""
 
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from tidemill.application.validation import TAG_PATTERN
@@ -17,24 +19,14 @@ from tidemill.http.openapi.responses import (
 )
 from tidemill.http.openapi.schemas import ref
 from tidemill.names import LARGEST_BATCH_BODY_BYTES, LARGEST_BODY_BYTES
+from tidemill.routes import ROUTES
 
 Operation = dict[str, Any]
 
 _ID: Final = {"type": "string", "format": "uuid"}
-_JOB_ID: Final = {"name": "id", "in": "path", "required": True, "schema": _ID}
-_SIGNAL_NAME: Final = {
-    "name": "name",
-    "in": "path",
-    "required": True,
-    "schema": {"type": "string", "pattern": f"^{NAME_PATTERN}$"},
-}
-_KEY: Final = {
-    "name": "Idempotency-Key",
-    "in": "header",
-    "description": "Submissions of one caller with the same key and body create one job.",
-    "schema": {"type": "string", "pattern": "^[!-~]{1,255}$"},
-}
-_EVENT_KEY: Final = _KEY | {"description": "Publications of one caller with the same type and key are one event."}
+_MOMENT: Final = {"type": "string", "format": "date-time"}
+#: The parameters of paths, by their names.
+_IN_PATH: Final[Mapping[str, Operation]] = {"id": _ID, "name": {"type": "string", "pattern": f"^{NAME_PATTERN}$"}}
 _CONTEXT: Final = {
     "name": "traceparent",
     "in": "header",
@@ -46,17 +38,76 @@ _CONTEXT: Final = {
 _NO_SUCH_JOB: Final = problems("no-such-job", "not-found")
 _NO_SUCH_FLOW: Final = problems("no-such-flow", "not-found")
 _NO_SUCH_BATCH: Final = problems("no-such-batch", "not-found")
+_CONFLICT: Final = problems("not-allowed-now")
+_WITH_A_KEY: Final = problems("not-json", "duplicate-member", "invalid-key")
 
 
-def _body(schema: str, *, required: bool = True, **more: Any) -> Operation:
-    return {"required": required, "content": {"application/json": {"schema": ref(schema), **more}}}
+def _key(description: str) -> Operation:
+    schema = {"type": "string", "pattern": "^[!-~]{1,255}$"}
+    return {"name": "Idempotency-Key", "in": "header", "description": description, "schema": schema}
 
 
-def _parameter(name: str, schema: dict[str, Any], description: str) -> dict[str, Any]:
+def _parameter(name: str, schema: Operation, description: str) -> Operation:
     return {"name": name, "in": "query", "description": description, "schema": schema}
 
 
-_MOMENT: Final = {"type": "string", "format": "date-time"}
+def _body(schema: Operation, *, required: bool = True, **more: Any) -> Operation:
+    return {"required": required, "content": {"application/json": {"schema": schema, **more}}}
+
+
+def _operation(
+    summary: str,
+    description: str,
+    *,
+    parameters: Sequence[Operation] = (),
+    body: Operation | None = None,
+    responses: Operation,
+) -> Operation:
+    """`responses` are those that differ from what every operation may answer."""
+    operation: Operation = {"summary": summary, "responses": SECURED | (WITH_BODY if body else {}) | responses}
+    if description:
+        operation["description"] = description
+    if parameters:
+        operation["parameters"] = list(parameters)
+    if body:
+        operation["requestBody"] = body
+    return operation
+
+
+def _accepting(
+    summary: str,
+    description: str,
+    *,
+    key: str,
+    body: Operation,
+    accepted: Operation,
+    replayed: Operation,
+    more: Operation | None = None,
+) -> Operation:
+    """An operation that makes a job. `key` says what the idempotency key identifies."""
+    responses = {
+        "202": accepted,
+        "200": replayed,
+        "400": _WITH_A_KEY,
+        "422": problems("invalid-body", "key-reused"),
+        "429": OVER_QUOTA,
+        "503": NOT_ACCEPTED,
+    }
+    return _operation(
+        summary, description, parameters=[_key(key), _CONTEXT], body=body, responses=responses | (more or {})
+    )
+
+
+def _changing(summary: str, description: str, changed: Operation, missing: Operation) -> Operation:
+    """An operation without a body that changes a job, if its state allows it."""
+    return _operation(
+        summary,
+        description,
+        body=_body(ref("Nothing"), required=False),
+        responses={"200": changed, "404": missing, "409": _CONFLICT},
+    )
+
+
 _FILTERS: Final = [
     _parameter("state", ref("State"), "Only jobs in this state."),
     _parameter("type", {"type": "string", "minLength": 1, "maxLength": LONGEST_TYPE}, "Only jobs of this type."),
@@ -77,299 +128,175 @@ _FILTERS: Final = [
     ),
 ]
 
-_SUBMIT: Final[Operation] = {
-    "operationId": "submitJob",
-    "summary": "Submit a job",
-    "description": f"The body is at most {LARGEST_BODY_BYTES} bytes.",
-    "parameters": [_KEY, _CONTEXT],
-    "requestBody": _body("SubmissionForm", example={"type": "mail.welcome", "payload": {"address": "ada@example.com"}}),
-    "responses": SECURED
-    | WITH_BODY
-    | {
-        "202": good("The job is accepted.", "Job", "Location"),
-        "200": good("An earlier request submitted the job.", "Job", "Location", "Idempotent-Replayed", "Debounced"),
-        "400": problems("not-json", "duplicate-member", "invalid-key"),
-        "409": problems("not-allowed-now"),
-        "422": problems("invalid-body", "unknown-job-type", "key-reused"),
-        "429": OVER_QUOTA,
-        "503": NOT_ACCEPTED,
-    },
-}
-_HEALTH: Final[Operation] = {
-    "operationId": "health",
-    "summary": "Get what was checked: whether jobs are accepted and get through",
-    "description": "`table`: the jobs table can be read. `lane_NAME`: a canary job of the lane, submitted "
-    "`age_seconds` ago, got through; where the stage has canaries. `job_files`: all deployed job files could be "
-    "imported; if not, only their types are affected, and the status stays 200. The answer may be 5 seconds old.",
-    "responses": SECURED | {"200": good("Jobs are accepted and get through.", "Health"), "503": UNHEALTHY},
-}
-_SUBMIT_BATCH: Final[Operation] = {
-    "operationId": "submitJobs",
-    "summary": "Submit up to a hundred jobs",
-    "description": f"Each job is accepted or refused on its own. The body is at most {LARGEST_BATCH_BODY_BYTES} bytes.",
-    "parameters": [_CONTEXT],
-    "requestBody": _body("BatchForm"),
-    "responses": SECURED
-    | WITH_BODY
-    | {
-        "200": good("A response for each job, in the order of the body.", "BatchAnswers"),
-        "400": problems("not-json", "duplicate-member", "invalid-key"),
-    },
-}
-_PUBLISH: Final[Operation] = {
-    "operationId": "publishEvent",
-    "summary": "Publish an event",
-    "description": "Each consumer whose filter matches gets a job of its own. The response is the job of the event, "
-    f"whose success creates these. The body is at most {LARGEST_BODY_BYTES} bytes.",
-    "parameters": [
-        _EVENT_KEY,
-        _CONTEXT,
-    ],
-    "requestBody": _body("EventForm", example={"type": "order.placed", "data": {"order": "7"}}),
-    "responses": SECURED
-    | WITH_BODY
-    | {
-        "202": good("The event is accepted.", "Job", "Location"),
-        "200": good("An earlier request published the event.", "Job", "Location", "Idempotent-Replayed"),
-        "400": problems("not-json", "duplicate-member", "invalid-key"),
-        "422": problems("invalid-body", "key-reused"),
-        "429": OVER_QUOTA,
-        "503": NOT_ACCEPTED,
-    },
-}
-_OPEN_BATCH: Final[Operation] = {
-    "operationId": "openBatch",
-    "summary": "Open a batch",
-    "description": "Jobs join it by `batch`. Once it is closed and all its jobs are at rest, its callbacks are "
-    f"submitted. The body is at most {LARGEST_BODY_BYTES} bytes.",
-    "parameters": [
-        _KEY | {"description": "Openings of one caller with the same key and body are one batch."},
-        _CONTEXT,
-    ],
-    "requestBody": _body("OpeningForm", example={"on_success": {"type": "import.publish"}}),
-    "responses": SECURED
-    | WITH_BODY
-    | {
-        "202": good("The batch is open.", "Batch", "Location"),
-        "200": good("An earlier request opened the batch.", "Batch", "Location", "Idempotent-Replayed"),
-        "400": problems("not-json", "duplicate-member", "invalid-key"),
-        "409": problems("not-allowed-now"),
-        "422": problems("invalid-body", "key-reused"),
-        "429": OVER_QUOTA,
-        "503": NOT_ACCEPTED,
-    },
-}
-_GET_BATCH: Final[Operation] = {
-    "operationId": "getBatch",
-    "summary": "Count the jobs of a batch",
-    "description": "With more than 1,000 unfinished jobs, the counts are those of the last look, at `counted_at`.",
-    "parameters": [_JOB_ID],
-    "responses": SECURED | {"200": good("The batch.", "Batch"), "404": _NO_SUCH_BATCH},
-}
-_CLOSE_BATCH: Final[Operation] = {
-    "operationId": "closeBatch",
-    "summary": "Let no more jobs join a batch",
-    "description": "A repeated request changes nothing.",
-    "parameters": [_JOB_ID],
-    "requestBody": _body("Nothing", required=False),
-    "responses": SECURED
-    | WITH_BODY
-    | {"200": good("The batch.", "Batch"), "404": _NO_SUCH_BATCH, "409": problems("not-allowed-now")},
-}
-_CANCEL_BATCH: Final[Operation] = {
-    "operationId": "cancelBatch",
-    "summary": "Cancel a batch with its jobs",
-    "description": "No more jobs join. Its live and dead jobs are cancelled as by `cancelJob`, and no callback is "
-    "submitted. A repeated request changes nothing.",
-    "parameters": [_JOB_ID],
-    "requestBody": _body("Nothing", required=False),
-    "responses": SECURED
-    | WITH_BODY
-    | {"200": good("The batch.", "Batch"), "404": _NO_SUCH_BATCH, "409": problems("not-allowed-now")},
-}
-_START_FLOW: Final[Operation] = {
-    "operationId": "startFlow",
-    "summary": "Start a flow",
-    "description": "Each node is a job that starts once its parents have ended. All nodes are accepted, or none. The "
-    f"body is at most {LARGEST_BATCH_BODY_BYTES} bytes.",
-    "parameters": [
-        _KEY | {"description": "Flows of one caller with the same key and nodes are one flow."},
-        _CONTEXT,
-    ],
-    "requestBody": _body(
-        "FlowForm",
-        example={
-            "nodes": [
-                {"name": "charge", "type": "order.charge", "payload": {"order": "7"}},
-                {"name": "ship", "type": "order.ship", "payload": {"order": "7"}, "after": ["charge"]},
-            ]
+_REDRIVE: Final = _changing(
+    "Requeue a dead job with a fresh set of attempts",
+    "If the group has moved past the job, the job waits at the end of its group.",
+    good("The job: `queued`, or `waiting` at the end of its group.", "Job"),
+    _NO_SUCH_JOB,
+)
+
+#: By their names in `routes`, which also say the paths and their parameters.
+_OPERATIONS: Final[Mapping[str, Operation]] = {
+    "submitJob": _accepting(
+        "Submit a job",
+        f"The body is at most {LARGEST_BODY_BYTES} bytes.",
+        key="Submissions of one caller with the same key and body create one job.",
+        body=_body(ref("SubmissionForm"), example={"type": "mail.welcome", "payload": {"address": "ada@example.com"}}),
+        accepted=good("The job is accepted.", "Job", "Location"),
+        replayed=good("An earlier request submitted the job.", "Job", "Location", "Idempotent-Replayed", "Debounced"),
+        more={"409": _CONFLICT, "422": problems("invalid-body", "unknown-job-type", "key-reused")},
+    ),
+    "submitJobs": _operation(
+        "Submit up to a hundred jobs",
+        f"Each job is accepted or refused on its own. The body is at most {LARGEST_BATCH_BODY_BYTES} bytes.",
+        parameters=[_CONTEXT],
+        body=_body(ref("BatchForm")),
+        responses={
+            "200": good("A response for each job, in the order of the body.", "BatchAnswers"),
+            "400": _WITH_A_KEY,
         },
     ),
-    "responses": SECURED
-    | WITH_BODY
-    | {
-        "202": good("The flow is accepted.", "Flow", "Location"),
-        "200": good("An earlier request started the flow.", "Flow", "Location", "Idempotent-Replayed"),
-        "400": problems("not-json", "duplicate-member", "invalid-key"),
-        "422": problems("invalid-body", "key-reused"),
-        "429": OVER_QUOTA,
-        "503": NOT_ACCEPTED,
+    "publishEvent": _accepting(
+        "Publish an event",
+        "Each consumer whose filter matches gets a job of its own. The response is the job of the event, "
+        f"whose success creates these. The body is at most {LARGEST_BODY_BYTES} bytes.",
+        key="Publications of one caller with the same type and key are one event.",
+        body=_body(ref("EventForm"), example={"type": "order.placed", "data": {"order": "7"}}),
+        accepted=good("The event is accepted.", "Job", "Location"),
+        replayed=good("An earlier request published the event.", "Job", "Location", "Idempotent-Replayed"),
+    ),
+    "openBatch": _accepting(
+        "Open a batch",
+        "Jobs join it by `batch`. Once it is closed and all its jobs are at rest, its callbacks are "
+        f"submitted. The body is at most {LARGEST_BODY_BYTES} bytes.",
+        key="Openings of one caller with the same key and body are one batch.",
+        body=_body(ref("OpeningForm"), example={"on_success": {"type": "import.publish"}}),
+        accepted=good("The batch is open.", "Batch", "Location"),
+        replayed=good("An earlier request opened the batch.", "Batch", "Location", "Idempotent-Replayed"),
+        more={"409": _CONFLICT},
+    ),
+    "startFlow": _accepting(
+        "Start a flow",
+        "Each node is a job that starts once its parents have ended. All nodes are accepted, or none. The "
+        f"body is at most {LARGEST_BATCH_BODY_BYTES} bytes.",
+        key="Flows of one caller with the same key and nodes are one flow.",
+        body=_body(
+            ref("FlowForm"),
+            example={
+                "nodes": [
+                    {"name": "charge", "type": "order.charge", "payload": {"order": "7"}},
+                    {"name": "ship", "type": "order.ship", "payload": {"order": "7"}, "after": ["charge"]},
+                ]
+            },
+        ),
+        accepted=good("The flow is accepted.", "Flow", "Location"),
+        replayed=good("An earlier request started the flow.", "Flow", "Location", "Idempotent-Replayed"),
+    ),
+    "addNodes": _operation(
+        "Add nodes to a flow",
+        "At most 100, to a flow that has not ended. The same nodes again change nothing.",
+        body=_body(ref("NodesForm"), example={"nodes": [{"name": "bill", "type": "order.bill", "after": ["charge"]}]}),
+        responses={"200": good("The flow.", "Flow"), "404": _NO_SUCH_FLOW, "409": _CONFLICT, "503": NOT_ACCEPTED},
+    ),
+    "health": _operation(
+        "Get what was checked: whether jobs are accepted and get through",
+        "`table`: the jobs table can be read. `lane_NAME`: a canary job of the lane, submitted "
+        "`age_seconds` ago, got through; where the stage has canaries. `job_files`: all deployed job files could be "
+        "imported; if not, only their types are affected, and the status stays 200. The answer may be 5 seconds old.",
+        responses={"200": good("Jobs are accepted and get through.", "Health"), "503": UNHEALTHY},
+    ),
+    "listJobs": _operation(
+        "List jobs, newest first",
+        "The last page has a null `cursor`. A page before it may be short or empty, because one request "
+        "reads a limited number of jobs and days, also if the filters exclude them. A new job may appear with a delay. "
+        "With `batch` or `event`, the order is that of the ids, and no job is delayed.",
+        parameters=_FILTERS,
+        responses={
+            "200": good("A page of jobs.", "JobPage"),
+            "404": problems("listing-off", "no-such-batch", "no-such-event"),
+            "422": problems("invalid-query"),
+        },
+    ),
+    "getJob": _operation("Get a job", "", responses={"200": good("The job.", "Job"), "404": _NO_SUCH_JOB}),
+    "cancelJob": _changing(
+        "Cancel a job",
+        "A job that does not run ends at once. A running job ends when its handler saves its next "
+        "checkpoint. A dead job is discarded, and its group goes on. A repeated request changes nothing.",
+        good("The job: `cancelled`, or `running` with `cancel_requested_at`.", "Job"),
+        _NO_SUCH_JOB,
+    ),
+    "redriveJob": _REDRIVE,
+    "retryJob": _REDRIVE | {"summary": "Alias of `POST /jobs/{id}/redrive`", "deprecated": False},
+    "signalJob": _operation(
+        "Give a job the data that it waits for",
+        f"The body is any JSON, at most {LARGEST_SIGNAL_BYTES} bytes as compact JSON in ASCII. A job that "
+        "waits for this signal is queued at once; any other live job keeps it until a run asks for it. The first value "
+        "counts: the same again changes nothing, and another one is refused.",
+        body=_body({}, example={"approved": True}),
+        responses={"200": good("The job, with the signal.", "Job"), "404": _NO_SUCH_JOB, "409": _CONFLICT},
+    ),
+    "undoJob": _changing(
+        "Submit the job that undoes the effect of a job",
+        "Its handler has said with its success which job that is. The job is submitted once: a repeated "
+        "request returns the same job. It runs at the end of the group of the job that it undoes.",
+        good("The job that undoes it: its `undoes` is the id of the request.", "Job"),
+        _NO_SUCH_JOB,
+    ),
+    "getBatch": _operation(
+        "Count the jobs of a batch",
+        "With more than 1,000 unfinished jobs, the counts are those of the last look, at `counted_at`.",
+        responses={"200": good("The batch.", "Batch"), "404": _NO_SUCH_BATCH},
+    ),
+    "closeBatch": _changing(
+        "Let no more jobs join a batch",
+        "A repeated request changes nothing.",
+        good("The batch.", "Batch"),
+        _NO_SUCH_BATCH,
+    ),
+    "cancelBatch": _changing(
+        "Cancel a batch with its jobs",
+        "No more jobs join. Its live and dead jobs are cancelled as by `cancelJob`, and no callback is "
+        "submitted. A repeated request changes nothing.",
+        good("The batch.", "Batch"),
+        _NO_SUCH_BATCH,
+    ),
+    "getFlow": _operation(
+        "Show the graph of a flow",
+        "With what has become of each node. A flow of more than 1,000 nodes, or with megabytes of names and "
+        "edges, has several pages; the last one has a null `cursor`. Each has the counts of its own nodes.",
+        parameters=[
+            _parameter("cursor", {"type": "string", "pattern": f"^{NODE_CURSOR}$"}, "The cursor of the previous page.")
+        ],
+        responses={
+            "200": good("The flow.", "FlowGraph"),
+            "404": _NO_SUCH_FLOW,
+            "422": problems("invalid-query"),
+        },
+    ),
+    "cancelFlow": _changing(
+        "Cancel a flow with its nodes",
+        "No more nodes start, and those that have not ended are cancelled. May be repeated.",
+        good("The flow.", "Flow"),
+        _NO_SUCH_FLOW,
+    ),
+    "describe": {
+        "summary": "Get this description",
+        "security": [],
+        "responses": ANYWHERE
+        | {"200": {"description": "OpenAPI 3.1.", "content": {"application/json": {"schema": {"type": "object"}}}}},
     },
-}
-_GET_FLOW: Final[Operation] = {
-    "operationId": "getFlow",
-    "summary": "Show the graph of a flow",
-    "description": "With what has become of each node. A flow of more than 1,000 nodes, or with megabytes of names and "
-    "edges, has several pages; the last one has a null `cursor`. Each has the counts of its own nodes.",
-    "parameters": [
-        _JOB_ID,
-        _parameter("cursor", {"type": "string", "pattern": f"^{NODE_CURSOR}$"}, "The cursor of the previous page."),
-    ],
-    "responses": SECURED
-    | {"200": good("The flow.", "FlowGraph"), "404": _NO_SUCH_FLOW, "422": problems("invalid-query")},
-}
-_ADD_NODES: Final[Operation] = {
-    "operationId": "addNodes",
-    "summary": "Add nodes to a flow",
-    "description": "At most 100, to a flow that has not ended. The same nodes again change nothing.",
-    "parameters": [_JOB_ID],
-    "requestBody": _body("NodesForm", example={"nodes": [{"name": "bill", "type": "order.bill", "after": ["charge"]}]}),
-    "responses": SECURED
-    | WITH_BODY
-    | {
-        "200": good("The flow.", "Flow"),
-        "404": _NO_SUCH_FLOW,
-        "409": problems("not-allowed-now"),
-        "422": problems("invalid-body"),
-        "503": NOT_ACCEPTED,
-    },
-}
-_CANCEL_FLOW: Final[Operation] = {
-    "operationId": "cancelFlow",
-    "summary": "Cancel a flow with its nodes",
-    "description": "No more nodes start, and those that have not ended are cancelled. May be repeated.",
-    "parameters": [_JOB_ID],
-    "requestBody": _body("Nothing", required=False),
-    "responses": SECURED
-    | WITH_BODY
-    | {
-        "200": good("The flow.", "Flow"),
-        "404": _NO_SUCH_FLOW,
-        "409": problems("not-allowed-now"),
-        "422": problems("invalid-body"),
-    },
-}
-_LIST: Final[Operation] = {
-    "operationId": "listJobs",
-    "summary": "List jobs, newest first",
-    "description": "The last page has a null `cursor`. A page before it may be short or empty, because one request "
-    "reads a limited number of jobs and days, also if the filters exclude them. A new job may appear with a delay. "
-    "With `batch` or `event`, the order is that of the ids, and no job is delayed.",
-    "parameters": _FILTERS,
-    "responses": SECURED
-    | {
-        "200": good("A page of jobs.", "JobPage"),
-        "404": problems("listing-off", "no-such-batch", "no-such-event"),
-        "422": problems("invalid-query"),
-    },
-}
-_GET: Final[Operation] = {
-    "operationId": "getJob",
-    "summary": "Get a job",
-    "parameters": [_JOB_ID],
-    "responses": SECURED | {"200": good("The job.", "Job"), "404": _NO_SUCH_JOB},
-}
-_CANCEL: Final[Operation] = {
-    "operationId": "cancelJob",
-    "summary": "Cancel a job",
-    "description": "A job that does not run ends at once. A running job ends when its handler saves its next "
-    "checkpoint. A dead job is discarded, and its group goes on. A repeated request changes nothing.",
-    "parameters": [_JOB_ID],
-    "requestBody": _body("Nothing", required=False),
-    "responses": SECURED
-    | WITH_BODY
-    | {
-        "200": good("The job: `cancelled`, or `running` with `cancel_requested_at`.", "Job"),
-        "404": _NO_SUCH_JOB,
-        "409": problems("not-allowed-now"),
-    },
-}
-_SIGNAL: Final[Operation] = {
-    "operationId": "signalJob",
-    "summary": "Give a job the data that it waits for",
-    "description": f"The body is any JSON, at most {LARGEST_SIGNAL_BYTES} bytes as compact JSON in ASCII. A job that "
-    "waits for this signal is queued at once; any other live job keeps it until a run asks for it. The first value "
-    "counts: the same again changes nothing, and another one is refused.",
-    "parameters": [_JOB_ID, _SIGNAL_NAME],
-    "requestBody": {"required": True, "content": {"application/json": {"schema": {}, "example": {"approved": True}}}},
-    "responses": SECURED
-    | WITH_BODY
-    | {
-        "200": good("The job, with the signal.", "Job"),
-        "404": _NO_SUCH_JOB,
-        "409": problems("not-allowed-now"),
-    },
-}
-_UNDO: Final[Operation] = {
-    "operationId": "undoJob",
-    "summary": "Submit the job that undoes the effect of a job",
-    "description": "Its handler has said with its success which job that is. The job is submitted once: a repeated "
-    "request returns the same job. It runs at the end of the group of the job that it undoes.",
-    "parameters": [_JOB_ID],
-    "requestBody": _body("Nothing", required=False),
-    "responses": SECURED
-    | WITH_BODY
-    | {
-        "200": good("The job that undoes it: its `undoes` is the id of the request.", "Job"),
-        "404": _NO_SUCH_JOB,
-        "409": problems("not-allowed-now"),
-    },
-}
-_REDRIVE: Final[Operation] = {
-    "operationId": "redriveJob",
-    "summary": "Requeue a dead job with a fresh set of attempts",
-    "description": "If the group has moved past the job, the job waits at the end of its group.",
-    "parameters": [_JOB_ID],
-    "requestBody": _body("Nothing", required=False),
-    "responses": SECURED
-    | WITH_BODY
-    | {
-        "200": good("The job: `queued`, or `waiting` at the end of its group.", "Job"),
-        "404": _NO_SUCH_JOB,
-        "409": problems("not-allowed-now"),
-    },
-}
-_RETRY: Final[Operation] = _REDRIVE | {
-    "operationId": "retryJob",
-    "summary": "Alias of `POST /jobs/{id}/redrive`",
-    "deprecated": False,
-}
-_DESCRIBE: Final[Operation] = {
-    "operationId": "describe",
-    "summary": "Get this description",
-    "security": [],
-    "responses": ANYWHERE
-    | {"200": {"description": "OpenAPI 3.1.", "content": {"application/json": {"schema": {"type": "object"}}}}},
 }
 
-PATHS: Final[dict[str, dict[str, Operation]]] = {
-    "/jobs": {"post": _SUBMIT, "get": _LIST},
-    "/jobs/batch": {"post": _SUBMIT_BATCH},
-    "/events": {"post": _PUBLISH},
-    "/batches": {"post": _OPEN_BATCH},
-    "/batches/{id}": {"get": _GET_BATCH},
-    "/batches/{id}/close": {"post": _CLOSE_BATCH},
-    "/batches/{id}/cancel": {"post": _CANCEL_BATCH},
-    "/flows": {"post": _START_FLOW},
-    "/flows/{id}": {"get": _GET_FLOW},
-    "/flows/{id}/nodes": {"post": _ADD_NODES},
-    "/flows/{id}/cancel": {"post": _CANCEL_FLOW},
-    "/jobs/{id}": {"get": _GET},
-    "/jobs/{id}/cancel": {"post": _CANCEL},
-    "/jobs/{id}/signals/{name}": {"post": _SIGNAL},
-    "/jobs/{id}/undo": {"post": _UNDO},
-    "/jobs/{id}/redrive": {"post": _REDRIVE},
-    "/jobs/{id}/retry": {"post": _RETRY},
-    "/health": {"get": _HEALTH},
-    "/openapi.json": {"get": _DESCRIBE},
-}
+
+def paths() -> dict[str, dict[str, Operation]]:
+    described: dict[str, dict[str, Operation]] = {}
+    for route in ROUTES:
+        operation = _OPERATIONS[route.operation]
+        in_path = [
+            {"name": name, "in": "path", "required": True, "schema": _IN_PATH[name]}
+            for name in re.findall(r"{(\w+)}", route.path)
+        ]
+        if parameters := in_path + operation.get("parameters", []):
+            operation = operation | {"parameters": parameters}
+        described.setdefault(route.path, {})[route.method.lower()] = {"operationId": route.operation} | operation
+    return described
