@@ -1,7 +1,7 @@
 """`python -m tools.weight` prints how much code there is, where, and how it is divided.
 
-A line of code holds at least one token that is no comment, and belongs to no import and no docstring. So neither a
-longer explanation nor another way to wrap an import changes the figures.
+A line of code holds at least one token, other than a comment, that belongs neither to an import nor to a docstring. So
+a longer explanation changes no figure, and another way to wrap an import does not either.
 """
 
 import ast
