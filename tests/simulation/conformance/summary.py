@@ -38,7 +38,7 @@ def cases() -> Mapping[str, Case]:
 
 
 def report() -> Iterator[str]:
-    """The lines that docs/internals/proof.md quotes."""
+    """Yield the lines that the command prints."""
     found = cases()
     services = Counter(_service(case) for case in found.values())
     yield f"{len(found)} conformance cases: " + ", ".join(

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 PROOF = (ROOT / "docs" / "internals" / "proof.md").read_text()
-(PROMISES,) = re.findall(r"## Promises\n\n(.+?)\n\n", PROOF, re.DOTALL)
+(PROMISES,) = re.findall(r"\| promise \| checks \|\n(.+?)\n\n", PROOF, re.DOTALL)
 
 
 def _strings(folder: Path) -> Iterator[str]:
