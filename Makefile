@@ -100,7 +100,6 @@ dashboard: setup-dev ## play the demo and draw the dashboard with its data to do
 
 docs: setup-dev ## write the generated documents anew
 	@$(PY) -m tools.state_machine > docs/internals/state-machine.md
-	@$(PY) -m tools.constants > docs/internals/constants.md
 	@$(PY) -m tools.cli_reference docs/reference/cli.md
 
 lock: setup-dev ## compile the hashed requirements from pyproject.toml

@@ -3,6 +3,7 @@
 python -m tools.cli_reference docs/reference/cli.md
 """
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,8 @@ import click
 from tidemill.cli.main import tidemill
 
 _WIDTH: Final = 80
+#: Each command has this option; the page leaves its line out.
+_OF_HELP: Final = re.compile(r" *-h, --help ")
 #: `updated` replaces everything below this line.
 _MARKER: Final = "Generated from the commands by `python -m tools.cli_reference docs/reference/cli.md`.\n"
 
@@ -26,7 +29,8 @@ def updated(document: str) -> str:
 def _help_texts(command: click.Command, path: str) -> Iterator[str]:
     """The help texts of a command and its subcommands. Hidden commands are left out."""
     context = click.Context(command, info_name=path, terminal_width=_WIDTH, help_option_names=["-h", "--help"])
-    yield f"$ {path} --help\n{command.get_help(context)}"
+    shown = "\n".join(line for line in command.get_help(context).splitlines() if not _OF_HELP.match(line))
+    yield f"$ {path} --help\n{shown}"
     if isinstance(command, click.Group):
         for name, subcommand in sorted(command.commands.items()):
             if not subcommand.hidden:
