@@ -163,7 +163,7 @@ def test_callers_of_an_earlier_window_are_forgotten(breakers: DynamoBreakers) ->
     assert breakers.contradict(seen, ONE) == later, "its successes are those of the window before"
 
 
-def test_callers_are_unknown_in_a_window_of_an_older_version(breakers: DynamoBreakers, table: Table) -> None:
+def test_callers_are_unknown_in_a_window_that_a_transition_began(breakers: DynamoBreakers, table: Table) -> None:
     seen = failed(breakers, FRESH, "a", by=ONE)
     breakers.contradict(seen, OTHER)
     (item,) = table.client.scan(TableName=table.name)["Items"]

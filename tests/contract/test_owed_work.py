@@ -13,7 +13,7 @@ from tests.support.in_memory_owed_work import InMemoryOwedWork
 from tests.support.job_tables import Table
 from tidemill.application.owed import Kind, Owed, OwedWork, Work
 from tidemill.application.ports import Part
-from tidemill.dynamodb.owed_items import DynamoOwedWork, owed_key
+from tidemill.dynamodb.owed_items import DynamoOwedWork
 
 WORK = Work(kind=Kind.ADVANCE, tenant=TENANT, name='parcels","of ad\u00e5')
 OTHER = Work(kind=Kind.DISPATCH, tenant=TENANT, name='parcels","of ad\u00e5')
@@ -162,23 +162,6 @@ def test_a_failure_counts_though_the_sdk_sends_an_older_one_again(table: Table, 
     end(owed_work, read[0])
 
     assert _seen(_pending(owed_work)[WORK]) == (NOW, NOW, 0, "busy", False)
-
-
-@either_end
-def test_work_that_an_older_version_of_the_code_owed_is_done_and_put_off(table: Table, end: End) -> None:
-    owed_work = DynamoOwedWork(table.client, table=table.name)
-    owed_work.owe(WORK, now=NOW, error="busy")
-    table.client.update_item(
-        TableName=table.name,
-        Key=owed_key(WORK),
-        UpdateExpression="REMOVE #failures",
-        ExpressionAttributeNames={"#failures": "failures"},
-    )
-    before = _pending(owed_work)
-
-    end(owed_work, before[WORK])
-
-    assert _pending(owed_work) != before
 
 
 def test_work_of_a_newer_version_is_left_to_it(table: Table) -> None:

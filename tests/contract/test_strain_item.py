@@ -71,16 +71,6 @@ def test_a_minute_begins_once_and_leaves_the_level_and_the_window(governor: Dyna
     assert governor.read().minute_from == NOW + 120 * SECOND
 
 
-def test_a_minute_begins_after_a_change_by_an_earlier_version(governor: DynamoGovernor, table: Table) -> None:
-    times = {name: {"N": "1"} for name in ("since", "window_from", "troubled_at")}
-    item = {"pk": {"S": "!strain"}, "level": {"N": "1"}, "version": {"N": "1"}, "late": {"N": "0"}, "total": {"N": "0"}}
-    table.client.put_item(TableName=table.name, Item=item | times)
-
-    governor.begin_minute(governor.read(), now=NOW)
-
-    assert (governor.read().level, governor.read().minute_from) == (1, NOW)
-
-
 def test_a_change_that_the_sdk_sends_twice_is_made(governor: DynamoGovernor, client: FaultyClient) -> None:
     seen = governor.add(LATE, now=NOW)
     client.faults = [Fault.SENT_TWICE]

@@ -28,7 +28,7 @@ def test_a_job_is_submitted_watched_listed_and_cancelled(tidemill: Tidemill) -> 
     ids = [behind["id"], later["id"]]
     cancelled = tidemill("cancel", *ids, "--yes")
     assert cancelled.stdout.splitlines() == [f"{job_id}  cancelled" for job_id in ids], cancelled.stderr
-    assert tidemill("retry", later["id"], "--yes").returncode == 1
+    assert tidemill("redrive", "--own", later["id"], "--yes").returncode == 1
     assert tidemill("watch", *ids).returncode == 4
 
 

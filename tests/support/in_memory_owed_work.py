@@ -26,7 +26,9 @@ class InMemoryOwedWork:
     def owe(self, work: Work, *, now: datetime, error: str) -> None:
         if self.error:
             raise self.error
-        fresh = Owed(work=work, since=now, next_try=now, tries=0, error=error, resent=False, version=fresh_token())
+        fresh = Owed(
+            work=work, since=now, next_try=now, tries=0, error=error, resent=False, version=fresh_token(), failures=0
+        )
         there = self.stored.get(work, fresh)
         self.stored[work] = replace(
             there, error=error, resent=False, version=fresh.version, failures=there.failures + 1

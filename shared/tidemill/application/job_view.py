@@ -41,10 +41,9 @@ def view(job: Job, *, payload: str | None) -> dict[str, Any]:
             for error in job.known_errors
         ],
         "redrives": [
-            {"at": time_text(redrive.at), "by": _shown(redrive.by, job), "death": redrive.death}
-            for redrive in job.redrives
+            {"at": time_text(redrive.at), "by": _shown(redrive.by), "death": redrive.death} for redrive in job.redrives
         ],
-        "cancelled_by": _shown(job.cancel.by, job) if job.cancel else None,
+        "cancelled_by": _shown(job.cancel.by) if job.cancel else None,
         "history": [
             {"at": time_text(entry.at), "what": entry.state, "cause": entry.cause, "attempt": entry.attempt}
             for entry in job.known_history
@@ -161,9 +160,9 @@ def _undo(undo: Undo) -> dict[str, Any]:
     return {"type": undo.type, "lane": undo.lane, "payload": _value(undo.payload), "tags": list(undo.tags)}
 
 
-def _shown(by: str, job: Job) -> str:
-    """Earlier versions wrote the tenant for the owner."""
-    return OWNER if by in {OWNER, job.tenant} else OPERATOR
+def _shown(by: str) -> str:
+    """Who an operator is, callers do not see."""
+    return OWNER if by == OWNER else OPERATOR
 
 
 def _value(text: str | None) -> Any:

@@ -76,8 +76,8 @@ class Owed:
     resent: bool
     #: As it was read: a fresh token for each write.
     version: str
-    #: How often publish failed to do it, as it was read; 0 if only a version of the code that did not count owed it.
-    failures: int = 0
+    #: How often publish failed to do it, as it was read.
+    failures: int
 
 
 class OwedWork(Protocol):

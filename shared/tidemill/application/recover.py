@@ -34,8 +34,8 @@ class Recovery:
     #: The name of the table that was recovered: a restored copy of it needs a recovery of its own.
     table: str
     began_at: datetime
-    #: The name of the table in use, whose place it takes. Empty: a version that did not record it began the recovery.
-    replaces: str = ""
+    #: The name of the table in use, whose place it takes.
+    replaces: str
 
 
 class RecoveryLog(Protocol):
@@ -106,7 +106,7 @@ class Recovered:
 
 def recovery_of(found: Recovery | None, *, table: str, replaces: str, deployed_epoch: int, now: datetime) -> Recovery:
     """The recovery of `table` to continue, or a new one. `found` is the one that the table has."""
-    same = found is not None and found.table == table and found.replaces in {"", replaces}
+    same = found is not None and found.table == table and found.replaces == replaces
     if found and same and found.epoch > deployed_epoch:
         return found
     epoch = max(found.epoch if found else 0, deployed_epoch) + 1

@@ -11,7 +11,7 @@ from tidemill.system import clock
 
 
 def show_jobs(jobs: Sequence[JobView]) -> None:
-    """With a column for the tenant, if the jobs have one. A version before tags shows none."""
+    """With a column for the tenant, if the jobs have one."""
     screen = console()
     now = clock.now()
     rows = [
@@ -26,7 +26,7 @@ def show_jobs(jobs: Sequence[JobView]) -> None:
         )
         for job in jobs
     ]
-    tags = [", ".join(job.get("tags") or ()) for job in jobs]
+    tags = [", ".join(job["tags"]) for job in jobs]
     tenants = [job["tenant"] for job in jobs if "tenant" in job]
     if not screen.is_terminal or screen.width < MIN_TABLE_WIDTH:
         titles = ["ID", "TYPE", "STATE", "LANE", "ATTEMPTS", "PROGRESS", "AGE", "TAGS"]

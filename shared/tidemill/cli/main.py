@@ -33,7 +33,6 @@ from tidemill.cli.recover import recover
 from tidemill.cli.redrive import redrive
 from tidemill.cli.repair import repair
 from tidemill.cli.replay import replay
-from tidemill.cli.retry import retry
 from tidemill.cli.rollback import rollback
 from tidemill.cli.schedules import schedules
 from tidemill.cli.signal import signal
@@ -105,7 +104,6 @@ for command in (
     flow,
     undo,
     replay,
-    retry,
     dlq,
     redrive,
     reconcile,

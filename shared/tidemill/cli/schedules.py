@@ -192,7 +192,7 @@ def _next(expression: str, last: Job | None, earlier: Iterator[Job], now: dateti
     try:
         schedule = parse(expression)
     except ValueError as error:
-        # An earlier version accepted it. One such schedule must not hide the others.
+        # Another version of the code accepted it. One such schedule must not hide the others.
         say(visible(str(error)))
         return _INVALID
     if not isinstance(schedule, Rate):

@@ -81,7 +81,7 @@ class Breaker:
     calls: int = 0
     window_from: datetime = EPOCH
     #: Whose calls have failed since `window_from`, and who has been served meanwhile while only one worker or tenant
-    #: failed. Empty in a window that an older version of the code began.
+    #: failed. Empty in the window that a transition begins.
     failing: Callers = Callers()
     serving: Callers = Callers()
     #: The last call that counts for the interval: the one that opened the breaker, or a probe.

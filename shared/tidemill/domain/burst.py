@@ -19,7 +19,7 @@ class Burst:
     #: Fresh for each submission that changed the job, so that an SDK retry of one recognizes its own success.
     last: str
     #: The time of that submission, and later than those of all before it: see `debounce.joined_at`. None if no later
-    #: submission has changed the job, or only older versions of the code have.
+    #: submission has changed the job.
     joined_at: datetime | None = None
     #: Of a submission that is not written yet: its payload replaces that of the job. Not stored.
     replaces: bool = False

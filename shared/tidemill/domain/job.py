@@ -264,8 +264,7 @@ class Job:
     @property
     def held_by_cause(self) -> dict[HoldCause, int]:
         """How often each cause has held the job back since a run last came back, or was lost."""
-        if self._lost_since_hold or not self.holds:
-            # A version that does not know `other_holds` leaves them behind.
+        if self._lost_since_hold:
             return {}
         last = {} if self.hold_cause is None else {self.hold_cause: self.holds}
         return dict(self.other_holds) | last

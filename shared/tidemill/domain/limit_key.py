@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
-#: No name of a job type contains a colon. To a version that knows no shared limits, it is a type without overrides.
+#: No name of a job type contains a colon.
 _SHARED: Final = "limit:"
 #: The member of a lane. An object, since a tenant may have any text.
 _LANE: Final = "lane"

@@ -47,7 +47,7 @@ class LimitState:
     held: Mapping[str, datetime] | None = field(default_factory=dict)
     arrival: datetime = EPOCH
     promised: datetime = EPOCH
-    #: The interval of the rate that moved `arrival` on last. None before that, and if an older version did.
+    #: The interval of the rate that moved `arrival` on last. None before that.
     spacing: timedelta | None = None
     #: Whether jobs may be parked.
     marked: bool = False

@@ -56,12 +56,12 @@ class Line:
 
     @classmethod
     def for_cap(cls, tenant: str, lane: str) -> "Line":
-        """The jobs above the cap of their tenant. A version that knows no caps releases them as those of a limit."""
+        """The jobs above the cap of their tenant."""
         return cls(Cause.LIMIT, _short(json.dumps({_TENANT: tenant, _LANE: lane})))
 
     @property
     def limit_key(self) -> LimitKey | None:
-        """None for another line, and for one of an older version whose hash replaces its limit key."""
+        """None for another line."""
         return LimitKey.of(self._parts)
 
     @property

@@ -29,7 +29,7 @@ _LAST_CALL: Final = "counted_call"
 _WINDOW: Final = "window_from"
 _INTERVAL: Final = "probe_interval"
 _ERROR: Final = "last_error"
-#: The window of the callers below. An older version of the code begins windows without it.
+#: The window of the callers below. A transition begins one without callers.
 _CALLERS_OF: Final = "callers_of"
 #: Sets of texts.
 _FAILING: Final = ("failing_workers", "failing_tenants")
@@ -222,8 +222,7 @@ def _decoded(name: str, item: Item) -> Breaker:
         found |= {each: _pair(item[each]["S"]) for each in (_PROBE, _FAILED_PROBE) if each in item}
         found["probe_interval"] = timedelta(milliseconds=int(item[_INTERVAL]["N"]))
     if _ERROR in item:
-        # An older version of the code writes the message behind the class.
-        found[_ERROR] = item[_ERROR]["S"].partition(":")[0]
+        found[_ERROR] = item[_ERROR]["S"]
     if _LAST_CALL in item:
         found["last_call"] = item[_LAST_CALL]["S"]
     if item.get(_CALLERS_OF) == item.get(_WINDOW):

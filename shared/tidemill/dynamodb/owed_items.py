@@ -99,10 +99,10 @@ class DynamoOwedWork:
                 # Since it was read, publish failed once more, or another caller tried it, put it off or deleted it.
                 "#version = :read",
                 # Since it was read, publish failed once more, and an older call has restored the version.
-                _same_failures(owed),
+                "#failures = :failures",
             ],
             names=["version", "failures"],
-            values={":read": text(owed.version), **_failures_read(owed)},
+            values={":read": text(owed.version), ":failures": number(owed.failures)},
         )
         self._unless_changed(self._client.update_item, request)
 
@@ -113,9 +113,9 @@ class DynamoOwedWork:
                 "Key": owed_key(owed.work),
                 # Since it was read, publish failed once more: what was done may not include it.
                 # And an older call has restored the version.
-                "ConditionExpression": f"#version = :read AND {_same_failures(owed)}",
+                "ConditionExpression": "#version = :read AND #failures = :failures",
                 "ExpressionAttributeNames": {"#version": "version", "#failures": "failures"},
-                "ExpressionAttributeValues": {":read": text(owed.version), **_failures_read(owed)},
+                "ExpressionAttributeValues": {":read": text(owed.version), ":failures": number(owed.failures)},
             },
         )
 
@@ -150,14 +150,6 @@ def owed_key(work: Work) -> Item:
     return prefixed_key(OWED_PREFIX, work.kind, work.tenant, work.name, *location)
 
 
-def _same_failures(owed: Owed) -> str:
-    return "#failures = :failures" if owed.failures else "attribute_not_exists(#failures)"
-
-
-def _failures_read(owed: Owed) -> Item:
-    return {":failures": number(owed.failures)} if owed.failures else {}
-
-
 def _decoded(item: Item) -> Owed:
     kind, tenant, name, *location = json.loads(item[JOB_KEY]["S"].removeprefix(OWED_PREFIX))
     return Owed(
@@ -168,5 +160,5 @@ def _decoded(item: Item) -> Owed:
         error=item["error"]["S"],
         resent="resent" in item,
         version=item["version"]["S"],
-        failures=int(item.get("failures", {"N": "0"})["N"]),
+        failures=int(item["failures"]["N"]),
     )

@@ -123,5 +123,5 @@ def _decoded(item: Item) -> Recovery:
         epoch=int(item["epoch"]["N"]),
         table=item["table"]["S"],
         began_at=from_milliseconds(item["began_at"]),
-        replaces=item.get("replaces", text(""))["S"],
+        replaces=item["replaces"]["S"],
     )

@@ -131,9 +131,8 @@ def _minute(seen: Governed, now: datetime) -> dict[str, Any]:
     values = _new_minute(now)
     placeholders = {f":{name}": value for name, value in values.items()}
     placeholders |= {":seen": number(seen.version), ":begun": milliseconds(seen.minute_from)}
-    # Another process has changed the level since it was read, or begun a minute whose starts count. A change by an
-    # earlier version of the code began none.
-    condition = "#version = :seen AND (attribute_not_exists(#minute_from) OR #minute_from = :begun)"
+    # Another process has changed the level since it was read, or begun a minute whose starts count.
+    condition = "#version = :seen AND #minute_from = :begun"
     request = _setting(values, condition, placeholders)
     request["ExpressionAttributeNames"]["#version"] = "version"
     return request

@@ -34,7 +34,7 @@ def update_job(
     `entries` are added to the history of the job.
     """
     if entries:
-        # Absent until the first run, and in the documents of older versions.
+        # Absent until the first run.
         recorded = f"#{HISTORY_ATTRIBUTE} = list_append(if_not_exists(#{HISTORY_ATTRIBUTE}, :no_entries), :entries)"
         expressions = [*expressions, recorded]
         names = [*names, HISTORY_ATTRIBUTE]

@@ -73,9 +73,7 @@ class ListingQuery(BaseModel):
     def bound_to(self, tenant: str) -> Sequence[str | None]:
         """The values that a cursor is valid for. `limit` is absent, so the page size may change between pages."""
         moments = [None if moment is None else moment.isoformat() for moment in (self.since, self.until)]
-        # Without these, a cursor of an earlier version stays valid during a deployment.
-        added = [*([self.tag] if self.tag else []), *(part for whole in self.wholes.items() for part in whole)]
-        return [tenant, self.state, self.type, *moments, *added]
+        return [tenant, self.state, self.type, *moments, self.tag, self.batch, self.event]
 
     @property
     def wholes(self) -> Mapping[str, str]:

@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 from tidemill.aws.clients import translated
 from tidemill.aws.http_client import api_address
 from tidemill.domain.errors import TidemillError
-from tidemill.names import APP, AUDIT_RETENTION_DAYS, Output, Tag
+from tidemill.names import APP, Output, Tag
 from tidemill.sqs.lanes import LaneUrls
 
 if TYPE_CHECKING:
@@ -186,13 +186,11 @@ def _read(stack: "StackTypeDef", *, region: str, endpoint: str) -> Deployment:
             region=region,
             api_url=api_address(outputs[Output.API_ID], outputs[Output.API_URL], endpoint=endpoint),
             jobs_table=outputs[Output.JOBS_TABLE],
-            # A stack of an older version lacks this output.
-            epoch=int(outputs.get(Output.EPOCH, 0)),
+            epoch=int(outputs[Output.EPOCH]),
             app_config=outputs.get(Output.APP_CONFIG, ""),
             files_bucket=outputs[Output.FILES_BUCKET],
             retention=timedelta(days=int(outputs[Output.RETENTION_DAYS])),
-            # A stack of an older version lacks this output.
-            audit_retention=timedelta(days=int(outputs.get(Output.AUDIT_RETENTION_DAYS, AUDIT_RETENTION_DAYS))),
+            audit_retention=timedelta(days=int(outputs[Output.AUDIT_RETENTION_DAYS])),
             schedules=json.loads(outputs[Output.SCHEDULES]),
             functions=json.loads(outputs[Output.FUNCTIONS]),
             page_topic=outputs[Output.ALARM_TOPIC],

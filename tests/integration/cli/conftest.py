@@ -106,6 +106,8 @@ def pipeline(table: str, lanes: str, *, name: str = "dev-Pipeline") -> Stack:
         "Schedules": "{}",
         "Functions": "{}",
         "RetentionDays": "30",
+        "AuditRetentionDays": "365",
+        "Epoch": "0",
         "AlarmTopic": "arn:pages",
     }
     return Stack(name, outputs)

@@ -81,8 +81,6 @@ def test_a_lower_epoch_of_the_adopted_table_is_refused(
     ("epoch", "replaces", "refused"),
     [
         (1, None, False),
-        # An older version of `recover` did not say which table it replaces.
-        (1, "", False),
         (2, None, True),
         (1, "jobs-of-prod", True),
     ],

@@ -1,4 +1,4 @@
-"""`redrive --own` and its hidden alias `retry`, with the functions behind the API."""
+"""`redrive --own`, with the functions behind the API."""
 
 import json
 
@@ -9,31 +9,28 @@ from tests.integration.cli.loopback import Loopback
 from tests.support.deployed_functions import Mill
 from tidemill.domain.states import State
 
-OWN = pytest.mark.parametrize("command", [("redrive", "--own"), ("retry",)], ids=" ".join)
+OWN = ("redrive", "--own")
 
 
-@OWN
-def test_a_dead_job_is_requeued_with_a_fresh_set_of_attempts(behind: Mill, command: tuple[str, ...]) -> None:
+def test_a_dead_job_is_requeued_with_a_fresh_set_of_attempts(behind: Mill) -> None:
     job_id = submit_dead_job(behind)
-    result = run(*command, job_id, "--yes")
+    result = run(*OWN, job_id, "--yes")
     assert (result.exit_code, result.stdout) == (0, f"{job_id}  queued\n")
     assert (behind.job(job_id).state, behind.job(job_id).attempt) == (State.QUEUED, 0)
 
 
-@OWN
-def test_a_job_that_is_not_dead_is_refused_and_unchanged(behind: Mill, command: tuple[str, ...]) -> None:
+def test_a_job_that_is_not_dead_is_refused_and_unchanged(behind: Mill) -> None:
     job_id = behind.accepted()
     before = behind.job(job_id)
-    result = run(*command, job_id, "--yes")
+    result = run(*OWN, job_id, "--yes")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "409 Conflict: a job that is queued cannot be redriven" in result.stderr
     assert behind.job(job_id) == before
 
 
-@OWN
-def test_json_prints_each_resulting_job_as_a_line(behind: Mill, command: tuple[str, ...]) -> None:
+def test_json_prints_each_resulting_job_as_a_line(behind: Mill) -> None:
     ids = [submit_dead_job(behind) for _ in range(2)]
-    result = run(*command, *ids, "nope", "--yes", "--json")
+    result = run(*OWN, *ids, "nope", "--yes", "--json")
     assert result.exit_code == 1
     assert "1 of 3 jobs could not be redriven" in result.stderr
     jobs = [json.loads(line) for line in result.stdout.splitlines()]
@@ -41,16 +38,14 @@ def test_json_prints_each_resulting_job_as_a_line(behind: Mill, command: tuple[s
     assert jobs[0] == json.loads(run("get", ids[0]).stdout)
 
 
-@OWN
-def test_an_unknown_id_is_explained(behind: Mill, command: tuple[str, ...]) -> None:
-    result = run(*command, "nope", "--yes")
+def test_an_unknown_id_is_explained(behind: Mill) -> None:
+    result = run(*OWN, "nope", "--yes")
     assert result.exit_code == 1
     assert "404 Not Found: You own no job with this id. Check the id" in result.stderr
 
 
-@OWN
-def test_without_a_terminal_it_requires_yes_and_sends_nothing(server: Loopback, command: tuple[str, ...]) -> None:
-    result = run(*command, "0197")
+def test_without_a_terminal_it_requires_yes_and_sends_nothing(server: Loopback) -> None:
+    result = run(*OWN, "0197")
     assert result.exit_code == 2
     assert "pass --yes to confirm" in result.stderr
     assert not server.requests

@@ -75,6 +75,7 @@ def test_a_group_whose_turn_is_owed_names_the_error() -> None:
         error="the table was too busy",
         resent=False,
         version="v",
+        failures=1,
     )
     answer = explain(facts(job, head=GroupHead(job_id="gone", job=None), owed=owed))
     assert answer.reason is Reason.GROUP_TURN

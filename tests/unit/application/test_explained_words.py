@@ -42,6 +42,7 @@ def owed(kind: Kind, **changes: Any) -> Owed:
         error="the table was too busy",
         resent=False,
         version="v",
+        failures=1,
     )
     return replace(work, **changes)
 

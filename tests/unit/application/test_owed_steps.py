@@ -108,8 +108,3 @@ def test_the_message_of_a_job_that_is_about_to_be_deleted_is_not_sent_again(left
 
     assert world.run_pending().resent == ((job,) if resent else ())
     assert list(world.owed.stored) == ([work] if resent else [])
-
-
-def test_a_work_that_an_older_version_stored_has_no_failure_that_counts() -> None:
-    owed = Owed(work=FLOW, since=NOW, next_try=NOW, tries=0, error="", resent=False, version="v")
-    assert owed.failures == 0

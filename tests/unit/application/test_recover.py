@@ -277,7 +277,6 @@ def test_the_report_is_counted_by_fate_and_by_what_may_run_again() -> None:
     ("found", "deployed", "epoch"),
     [
         (RECOVERY, 2, None),
-        (Recovery(epoch=3, table="restored", began_at=NOW), 2, None),
         (None, 0, 1),
         (None, 2, 3),
         # The functions use the table already, so this is another recovery.

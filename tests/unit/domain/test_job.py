@@ -75,16 +75,6 @@ def test_holds_count_only_for_their_cause() -> None:
     assert [job.held_by(cause) for cause in (HoldCause.OUTAGE, HoldCause.LIMIT, HoldCause.VERSION)] == [3, 0, 7]
 
 
-def test_what_a_version_without_other_holds_has_left_does_not_count() -> None:
-    """It clears the others when a run comes back, and its own hold counts anew."""
-    left = ((HoldCause.OUTAGE, 7),)
-    came_back = a_job(other_holds=left)
-    held_again = a_job(holds=1, hold_cause=HoldCause.OUTAGE, other_holds=left)
-
-    assert came_back.held_by_cause == {}
-    assert held_again.held_by_cause == {HoldCause.OUTAGE: 1}
-
-
 @pytest.mark.parametrize(("attempt", "in_row"), [(2, 5), (3, 0)])
 def test_a_lost_run_ends_a_row_of_holds(attempt: int, in_row: int) -> None:
     """A hold gives its attempt back, so the next claim has that number again."""

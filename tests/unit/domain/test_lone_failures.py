@@ -23,7 +23,7 @@ def callers(workers: str, tenants: str) -> Callers:
     ("failing", "serving", "trips"),
     [
         (callers("a", "t"), Callers(), True),
-        # An older version of the code counted them.
+        # No caller is known yet.
         (Callers(), Callers(), True),
         (callers("a", "tu"), callers("b", ""), False),
         (callers("ab", "t"), callers("", "u"), False),

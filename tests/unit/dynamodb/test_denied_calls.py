@@ -31,6 +31,7 @@ OWED = Owed(
     error="busy",
     resent=False,
     version="1",
+    failures=1,
 )
 SLOT = LimitSlot(line=Line.for_limit("a"), limit=Limit(concurrency=1), token="t", until=NOW + LEASE, job=(TENANT, "a"))
 

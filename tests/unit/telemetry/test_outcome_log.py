@@ -140,7 +140,7 @@ def test_sent_messages_and_failed_records_are_logged(said: Said) -> None:
 def test_owed_work_is_logged_and_counted(said: Said) -> None:
     of = Telemetry(stage="test")
     work = Work(kind=Kind.DISPATCH, tenant="ada", name="a job")
-    owed = Owed(work=work, since=NOW, next_try=NOW, tries=3, error="rubbish", resent=False, version="1")
+    owed = Owed(work=work, since=NOW, next_try=NOW, tries=3, error="rubbish", resent=False, version="1", failures=1)
     of.owed_result(OwedResult(advanced=[JOB], resent=[JOB], overdue=[owed], finished=False))
     of.flush()
     of.flush()
