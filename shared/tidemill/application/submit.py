@@ -9,7 +9,6 @@ from typing import Final
 from tidemill.application.built_in_types import require_submittable
 from tidemill.application.bursts import burst_of
 from tidemill.application.job_ids import (
-    RESERVED_KEYS,
     callback_id,
     follow_up_id,
     keyed_job_id,
@@ -47,7 +46,7 @@ from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.states import State
 from tidemill.domain.submission import DerivedKey, Submission, Unique
 from tidemill.domain.time_constants import EPOCH, MILLISECOND
-from tidemill.names import BATCH_TYPE, EVENT_TYPE, FLOW_TYPE, SCHEDULE_TENANT, Lane
+from tidemill.names import SCHEDULE_TENANT, Lane
 
 #: A repeated submission may raise these only because it is late: its times have passed, or its type was removed.
 _REFUSALS: Final = (InvalidPayloadError, UnknownJobTypeError)
@@ -140,8 +139,6 @@ class Submit:
         submission with the same idempotency key or unique key.
         """
         require_types(submission)
-        if former := self._former(submission, tenant):
-            return PendingSubmission(insert=lambda: replay(former, body_hash_of(submission)))
         try:
             job = self._prepare(submission, tenant=tenant, trace=trace, new_id=self._new_id)
         except _REFUSALS as refused:
@@ -171,16 +168,6 @@ class Submit:
         if any(each is not None for each in more) or not self._payloads.stays_inline(job):
             return None
         return Accepted(job=job, replayed=False, deferred=job.run_at != asked.run_at)
-
-    def _former(self, submission: Submission, tenant: str) -> Job | None:
-        """The job of a reserved key that an older version has accepted, under an id that no caller chooses now."""
-        key = submission.key
-        if key is None or not key.startswith(RESERVED_KEYS) or isinstance(submission, DerivedKey):
-            return None
-        found = self._store.get(tenant, keyed_job_id(tenant, key))
-        if found is None or found.type in {EVENT_TYPE, BATCH_TYPE, FLOW_TYPE} or found.retention_over(self._clock()):
-            return None
-        return found
 
     def _insert_admitted(self, job: Job, *, asked: Job) -> Accepted:
         accepted = self._insert_once(self.insert, job)

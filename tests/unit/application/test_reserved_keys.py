@@ -1,19 +1,15 @@
 """Keys of jobs that look like those of events and of batches: their jobs are apart."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
 from tests.support.builders import TENANT, a_job_type, fresh_token, types_of
-from tests.support.job_tables import Table
 from tests.support.single_job import Clock, Inline
 from tidemill.application.job_ids import keyed_job_id, submitted_job_id
 from tidemill.application.ports import JobStore
 from tidemill.application.submit import Accepted, Submit
-from tidemill.domain.errors import KeyReusedError
 from tidemill.domain.submission import Submission
-from tidemill.names import EVENT_TYPE
 
 Post = Callable[..., Accepted]
 
@@ -36,25 +32,3 @@ def test_the_key_of_a_caller_never_is_that_of_an_event_or_a_batch(post: Post, ke
 
     assert made.job.id == submitted_job_id(TENANT, key) != keyed_job_id(TENANT, key)
     assert post({"n": 1}, key=key).replayed
-
-
-def test_a_reserved_key_finds_the_job_that_an_older_version_accepted(post: Post, table: Table) -> None:
-    """It has the id that only an event has now."""
-    key = "event/order.placed/7"
-    made = post({"n": 1}, key="plain").job
-    former = replace(made, id=keyed_job_id(TENANT, key))
-    table.put(former)
-
-    again = post({"n": 1}, key=key)
-
-    assert (again.job.id, again.replayed) == (former.id, True)
-    with pytest.raises(KeyReusedError):
-        post({"n": 2}, key=key)
-
-
-def test_a_reserved_key_passes_over_an_event(post: Post, table: Table) -> None:
-    key = "event/order.placed/7"
-    event = replace(post({}, key="plain").job, id=keyed_job_id(TENANT, key), type=EVENT_TYPE)
-    table.put(event)
-
-    assert not post({}, key=key).replayed

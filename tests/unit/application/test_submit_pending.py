@@ -9,9 +9,9 @@ import pytest
 
 from tests.support.builders import NOW, SECOND, TENANT, a_job, a_job_type, types_of
 from tests.support.in_memory_jobs import InMemoryJobs
-from tidemill.application.job_ids import keyed_job_id, submitted_job_id
+from tidemill.application.job_ids import submitted_job_id
 from tidemill.application.submit import Accepted, Submit
-from tidemill.domain.batches import CLOSED, Opening
+from tidemill.domain.batches import CLOSED
 from tidemill.domain.errors import (
     BatchRefusedError,
     InvalidPayloadError,
@@ -25,7 +25,6 @@ from tidemill.domain.errors import (
     UnknownJobTypeError,
     WriteRefusedError,
 )
-from tidemill.domain.events import Event, Publication
 from tidemill.domain.job import Job
 from tidemill.domain.signals import Signal
 from tidemill.domain.states import State
@@ -223,46 +222,13 @@ def test_a_body_that_no_version_can_have_accepted_is_refused_without_a_read() ->
 
 
 RESERVED = "event/order.placed/7"
-FORMER = made_by(KEYED, id=keyed_job_id(TENANT, RESERVED))
 
 
-def test_a_reserved_key_finds_the_job_that_an_older_version_accepted_under_it() -> None:
-    jobs = Jobs(FORMER)
-    pending = submit_to(jobs).pending(a_submission(key=RESERVED), tenant=TENANT, trace="t")
-
-    assert pending.insert() == Accepted(job=FORMER, replayed=True)
-    assert (pending.serial_keys, pending.plain(), jobs.writes) == ((), None, [])
-    with pytest.raises(KeyReusedError):
-        submit_to(jobs)(a_submission(key=RESERVED, payload={"n": 2}), tenant=TENANT, trace="t")
-
-
-@pytest.mark.parametrize(
-    "found",
-    [
-        None,
-        *(replace(FORMER, type=name) for name in (EVENT_TYPE, BATCH_TYPE, FLOW_TYPE)),
-        replace(FORMER, expires_at=NOW),
-        replace(FORMER, tenant="other"),
-    ],
-)
-def test_a_reserved_key_of_a_caller_is_apart_from_events_batches_and_flows(found: Job | None) -> None:
-    jobs = Jobs(*[found] if found else [])
+def test_a_reserved_key_of_a_caller_is_apart_from_events_batches_and_flows() -> None:
+    jobs = Jobs()
     accepted = submit_to(jobs)(a_submission(key=RESERVED), tenant=TENANT, trace="t")
     assert (accepted.job.id, accepted.replayed) == (submitted_job_id(TENANT, RESERVED), False)
-
-
-def test_only_a_reserved_key_of_a_caller_costs_a_read() -> None:
-    jobs = Jobs()
-    submit = submit_to(jobs)
-    event = Publication(type=EVENT_TYPE, key=RESERVED, event=Event(type="order.placed"))
-    batch = Opening(type=BATCH_TYPE, key="batch/7", asked={})
-    flow = a_submission(key="flow/7")
-
-    for submission in (a_submission(), KEYED, event, batch):
-        submit.pending(submission, tenant=TENANT, trace="t")
     assert jobs.reads == []
-    submit.pending(flow, tenant=TENANT, trace="t")
-    assert jobs.reads == [keyed_job_id(TENANT, "flow/7")]
 
 
 def test_without_what_supersedes_or_debounces_neither_is_possible() -> None:
