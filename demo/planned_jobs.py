@@ -74,7 +74,7 @@ def events() -> Iterator[Planned]:
 
 
 def nodes() -> Iterator[dict[str, Any]]:
-    """As `POST /flows` takes them."""
+    """Return the nodes in the form of `POST /flows`."""
     for number, (name, (job_type, after)) in enumerate(NODES.items()):
         payload = {"order": number} if job_type == "demo.broken" else {"number": number}
         yield {"name": name, "type": job_type, "payload": payload, "after": after}

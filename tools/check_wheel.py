@@ -14,7 +14,7 @@ from typing import Final
 
 from tools.paths import ROOT, python_of
 
-#: As the guide for a first job type has it: a module with a job type, and a test of it.
+#: The guide for a first job type has this: a module with a job type, and a test of it.
 JOB_TYPE: Final = """
 from pydantic import BaseModel
 

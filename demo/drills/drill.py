@@ -13,7 +13,7 @@ from tidemill.domain.job import Job
 class Drill(ABC):
     """Each run of a drill has its own."""
 
-    #: As in `make drill NAME=…`, and as on the fenced block of the runbook that fixes it.
+    #: The name in `make drill NAME=…`, and on the fenced block of the runbook that fixes the incident.
     name: ClassVar[str]
     #: The alarm that must fire, by its id in the catalogue. None: only `tidemill status` shows the incident.
     alarm: ClassVar[str | None]

@@ -11,12 +11,12 @@ from tidemill.names import LIVE_ALIAS
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Of the API, to the submission of one job."""
+    """The answer of the API to the submission of one job."""
 
     status: int
     #: None if the job was refused.
     id: str | None = None
-    #: Of a refusal: the header `Retry-After`, in seconds.
+    #: The header `Retry-After` of a refusal, in seconds.
     retry_after: int | None = None
 
 

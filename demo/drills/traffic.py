@@ -63,7 +63,7 @@ class Traffic:
         return ids
 
     def some(self, jobs: Sequence[Mapping[str, Any]], *, role: str = CALLER) -> Sequence[str]:
-        """As `also`, for jobs that may be refused. Returns the ids of the accepted ones."""
+        """Submit jobs that may be refused. Returns the ids of the accepted ones."""
         ids = [id_ for id_ in self._stage.submit(jobs, role=role) if id_]
         self._accepted |= dict.fromkeys(ids)
         return ids

@@ -103,7 +103,7 @@ class _Reader:
             self.ended_at = batch.finished_at
 
     def _read_units(self) -> int:
-        """As a look reads now: the pages, and the documents of the members that no look has seen at an end."""
+        """Read units of a look now: the pages, and the documents of members that no look has seen at an end."""
         ended = sum(len(page[state]["SS"]) for page in self._pages.values() for state in State if state in page)
         pages = sum(units(size(page)) for page in self._pages.values())
         largest = max(self._sizes.values(), default=0)

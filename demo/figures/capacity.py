@@ -31,7 +31,7 @@ DRAWS: Final = 5
 #: For the part of a load that is accepted at first.
 MANY_DRAWS: Final = 1_000
 FIRST_RATES: Final = (5_000.0, 8_000.0, RATE)
-#: Of a curve.
+#: The points of a curve.
 _POINTS: Final = 150
 
 
@@ -74,7 +74,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """Of one scenario and one set of settings: the worst of all draws."""
+    """The worst of all draws for one scenario and one set of settings."""
 
     scenario: str
     settings: str

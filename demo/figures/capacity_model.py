@@ -40,7 +40,7 @@ class Capacity:
     hop_seconds: float = 0.0
     #: What the publisher of one shard of the stream sends each second.
     shard_rate: float = math.inf
-    #: Of a worker.
+    #: The messages of one batch of a worker.
     batch: int = 10
     batch_seconds: float
     #: Batches at a time.
@@ -55,7 +55,7 @@ class Capacity:
 
 
 def capacity_of(profile: Profile, limits: StageLimits, *, api_burst: int) -> Capacity:
-    """Of a stage with a new table, or with the warm throughput that its settings name."""
+    """Capacity of a stage with a new table, or with the warm throughput that its settings name."""
     units = of_one_job(profile).write_units - profile.listing
     return Capacity(
         api_rate=min(limits.api_rate, aws_quotas.ACCOUNT_API_RATE) * profile.per_request,
@@ -94,7 +94,7 @@ class OnDemandTable:
 
 
 class Environments:
-    """Of a function: Lambda creates 1,000 in ten seconds at most."""
+    """The environments of a function: Lambda creates 1,000 in ten seconds at most."""
 
     def __init__(self) -> None:
         self._most_at_once = 10.0 * aws_quotas.ENVIRONMENTS_PER_SECOND

@@ -24,7 +24,7 @@ FUNCTION_TIMEOUT_SECONDS: Final = 60
 
 
 def _give_workers_time(app: App) -> None:
-    """As the lanes of `prod` have. A look reads 10,000 documents, for which two seconds may be too short."""
+    """Give the workers the time of `prod`. A look reads 10,000 documents, for which two seconds may be too short."""
     app.client("lambda").update_function_configuration(
         FunctionName=app.functions["work"], Timeout=FUNCTION_TIMEOUT_SECONDS
     )

@@ -30,7 +30,7 @@ class FanIn:
     jobs: int = 0
     #: By what was written: `job`, `page` (or cursor), `end` and `callback`.
     writes: Counter[str] = field(default_factory=Counter)
-    #: Of each look, in read units.
+    #: The read units of each look.
     looks: list[int] = field(default_factory=list)
     callbacks: int = 0
     states: Counter[State] = field(default_factory=Counter)

@@ -54,7 +54,7 @@ class ForegroundModel(Model):
     #: Calls of the foreground that have ended, and those that were answered within the target.
     asked: int = 0
     answered: int = 0
-    #: Of the level, with its time in seconds.
+    #: The changes of the level, each with its time in seconds.
     changes: list[tuple[float, int]] = field(default_factory=list)
     #: The ends of the rests.
     _rests: list[float] = field(default_factory=list)

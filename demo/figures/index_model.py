@@ -37,7 +37,7 @@ class IndexModel:
             _Partition([key for key, place in enumerate(places) if place == number]) for number in sorted({*places})
         ]
         self._shards, self._bound = shards, bound
-        #: Of each key: the jobs that were offered and accepted so far.
+        #: The jobs of each key that were offered and accepted so far.
         self.offered = [0.0] * shards
         self.accepted = [0.0] * shards
 

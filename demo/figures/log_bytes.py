@@ -32,7 +32,7 @@ _JOB: Final = Job(
     lane=Lane.DEFAULT,
     payload="{}",
     body_hash="0" * 64,
-    # As long as the request id of API Gateway.
+    # This text is as long as the request id of API Gateway.
     trace="KXkAnhDxDoEEJSA=",
     state=State.RUNNING,
     generation=1,

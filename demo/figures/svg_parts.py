@@ -26,7 +26,7 @@ def label(x: float, y: float, text: str, anchor: str) -> str:
 
 
 def mark(x: float, y: float, colour: str) -> str:
-    """Of a curve, beside its name."""
+    """The mark of a curve, beside its name."""
     return f'<rect x="{x}" y="{y}" width="14" height="4" fill="{colour}"/>'
 
 

@@ -16,7 +16,7 @@ from demo.figures.require import require
 from demo.figures.tenant_model import Lane, Load
 
 OTHERS: Final = 20
-#: Of each tenant, in jobs a second, and of each of their runs.
+#: The load of each tenant in jobs a second, and the time of each of their runs.
 RATE: Final = 1.0
 SECONDS: Final = 0.5
 TIMES: Final = 1_000
@@ -53,7 +53,7 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Of the start latencies of the others, in seconds."""
+    """The start latencies of the others, in seconds."""
 
     setup: Setup
     flood_seconds: float

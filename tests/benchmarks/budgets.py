@@ -34,7 +34,7 @@ class Figure:
 
 
 def figures(found: Mapping[str, Any]) -> list[Figure]:
-    """Of the document that `make bench` writes."""
+    """Return the figures of the document that `make bench` writes."""
 
     def exact(name: str, budget: float, *, build: str = "tidemill") -> Figure:
         counted = found["counted"]

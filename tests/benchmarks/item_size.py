@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 UNIT_BYTES: Final = 1024
-#: Of a list or map, and of each of its members.
+#: The bytes of a list or map itself, and of each of its members.
 _CONTAINER_BYTES: Final = 3
 _MEMBER_BYTES: Final = 1
 
@@ -19,7 +19,7 @@ def item_bytes(item: Mapping[str, Any]) -> int:
 
 
 def write_units(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> int:
-    """Of one write. An update takes the larger of the sizes before and after."""
+    """Return the units of one write. An update takes the larger of the sizes before and after."""
     return max(1, *(math.ceil(item_bytes(item) / UNIT_BYTES) for item in (before or {}, after)))
 
 

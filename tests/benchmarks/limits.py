@@ -125,7 +125,7 @@ def _keep_graphs() -> object:
 
 
 def row(found: list[Measured]) -> str:
-    """Of one work, with its worst cases."""
+    """Return the row of one work, with its worst cases."""
     largest, slowest = max(found, key=lambda each: each.megabytes), max(found, key=lambda each: each.seconds)
     most = max(each.case.size_bytes for each in found)
     return (

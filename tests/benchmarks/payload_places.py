@@ -48,7 +48,7 @@ class Row:
 
 
 def order(size_bytes: int) -> bytes:
-    """Of about this size."""
+    """Return an order of about this size."""
     random, articles, text = Random(size_bytes), list[dict[str, object]](), ""
     while len(text) < size_bytes:
         name = f"{random.choice(_NAMES)} {random.choice('SML')}"

@@ -14,8 +14,8 @@ from tests.benchmarks.loopback_client import Loopback
 JOBS: Final = 10
 CPU_ROUNDS: Final = 40
 WALL_ROUNDS: Final = 15
-#: Of a call while CPU time is measured. If all answers came at once, the threads of a batch would wait for each other
-#: and not for AWS, which costs more CPU time than their work.
+#: The time of a call while CPU time is measured. If all answers came at once, the threads of a batch would wait for
+#: each other and not for AWS, which costs more CPU time than their work.
 CPU_DELAY_SECONDS: Final = 0.005
 #: The most that `POST /jobs/batch` takes.
 SUBMITTED: Final = 100

@@ -208,7 +208,7 @@ def test_a_document_that_is_large_in_any_case_keeps_more(store: DynamoJobStore) 
 
 
 def _past(job: Job) -> tuple[Transition, ...]:
-    """As many claims as a document takes without a read, each taken back because its answer was lost."""
+    """Make as many claims as a document takes without a read. Each is taken back because its answer was lost."""
     taken_back = Transition(at=NOW, state=State.RETRYING, cause=Why.UNANSWERED)
     claim = Transition(at=NOW, state=State.RUNNING, cause=Why.CLAIMED, worker=f"of {job.id}")
     return (claim, taken_back) * (MOST_UNREAD // 2)

@@ -242,7 +242,7 @@ def test_a_rate_that_no_number_of_microseconds_divides_holds(limits: DynamoLimit
     seven_a_second = Limit(rate=Rate(count=7, period=SECOND))
     moments = [NOW + number * 10 * MILLISECOND for number in range(301)]
 
-    # As released jobs, which nothing but the rate holds back.
+    # They enter as released jobs, which nothing but the rate holds back.
     entered = [
         at for at in moments if isinstance(limits.acquire(a_slot(seven_a_second, released=True), now=at), Entered)
     ]

@@ -71,7 +71,7 @@ def _waiting(store: DynamoJobStore) -> Job:
 
 
 def _asked_to_look(store: DynamoJobStore, flow: Job) -> None:
-    """As its callers ask: they read the flow again if it has changed."""
+    """Ask for a look as the callers do: they read the flow again if it has changed."""
     unused: Any = None
     parts = FlowParts(flows=_flows(store), jobs=store, submit=unused, graphs=unused, clock=lambda: LATER)
     parts.ask_to_look(flow.tenant, flow.id)

@@ -102,7 +102,7 @@ def test_the_next_run_records_the_error_of_a_run_that_ended_without_a_result(sto
     after = stored(store, first)
     crash, *rest = after.errors
     assert (after.open_runs, after.lost) == (0, ())
-    # As of the beginning of the run: its end is unknown.
+    # The error has the time of the beginning of the run: its end is unknown.
     assert (crash.attempt, crash.at, crash.error_class, crash.retryable) == (1, first.claimed_at, "Crashed", True)
     assert "without reporting a result" in crash.message
     assert tuple(rest) == reported
@@ -265,7 +265,7 @@ def test_release_gives_the_attempt_back_and_requests_another_dispatch_at_once(st
 
 
 def test_a_run_that_was_given_back_can_not_be_settled(store: JobStore) -> None:
-    """As when the answers to the release were lost."""
+    """The release was applied, and its answers were lost."""
     running = brought_to(store, State.RUNNING)
     store.release(running, now=NOW, due=NOW + LEASE)
 

@@ -165,7 +165,7 @@ def test_contention_is_a_conflict_and_not_the_handlers_fault(
         ("TransactionConflict", "ConditionalCheckFailed"),
         ("None", "ValidationError"),
         ("None", "ItemCollectionSizeLimitExceeded"),
-        # As a conflict, a document that is too large would be retried for ever.
+        # If it counted as a conflict, a document that is too large would be retried for ever.
         ("ValidationError", "None"),
     ],
 )

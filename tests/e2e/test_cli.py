@@ -37,7 +37,7 @@ def test_the_lines_of_a_job_come_from_all_functions_in_order(tidemill: Tidemill)
     followed = tidemill("logs", job["id"], "--follow", "--json")
     assert followed.returncode == 0, followed.stderr
     shown = [json.loads(line) for line in followed.stdout.splitlines()]
-    # As they arrive: that of publish perhaps after the job has ended.
+    # The lines come as they arrive: that of publish perhaps after the job has ended.
     assert [each["line"]["message"] for each in shown if each["function"] == "work"][-1] == "succeeded"
 
     def lines_of_all() -> list[dict[str, Any]]:

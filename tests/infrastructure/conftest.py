@@ -59,7 +59,7 @@ def without_digests(template: str) -> str:
 
 
 def _metadata(assembly: Path) -> str:
-    """Of all stacks, as JSON."""
+    """Return the metadata of all stacks as JSON."""
     return "".join(file.read_text() for file in assembly.glob("*.json") if "template" not in file.name)
 
 

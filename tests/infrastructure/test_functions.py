@@ -199,7 +199,7 @@ def test_workers_may_update_by_statement_where_a_type_has_grouped_commit(synthes
 def test_a_function_of_one_tenant_reaches_only_its_jobs_and_payloads(
     synthesise: Synthesise, verb: str, tenant: str, settings: dict[str, str]
 ) -> None:
-    """As IAM evaluates `ForAllValues:StringLike`, with the keys that the store writes."""
+    """The test evaluates `ForAllValues:StringLike` as IAM does, with the keys that the store writes."""
     app = synthesise(stage="dev", **settings)
     condition, *_ = [  # tick may also read the runtime configuration
         statement["Condition"]

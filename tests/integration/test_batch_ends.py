@@ -162,7 +162,7 @@ def test_a_cancel_ends_a_job_that_died_after_it_was_asked_to_end(mill: Mill) -> 
     batch = an_open_batch()
     dead = mill.accepted({"fails": True}, batch=batch)
     mill.run()
-    # As a request that its run did not see.
+    # The run of the job did not see this request.
     mill.table.client.update_item(
         TableName=mill.table.name,
         Key={"pk": {"S": f"{TENANT}#{dead}"}},
@@ -212,7 +212,7 @@ def test_a_batch_that_died_before_its_close_can_be_closed_and_goes_on_after_its_
 ) -> None:
     batch = an_open_batch()
     member = mill.accepted(batch=batch)
-    # As a batch whose workers crash: its first run uses up its attempts.
+    # The workers of the batch crash: its first run uses up its attempts.
     with monkeypatch.context() as crashing:
         crashing.setattr(job, "WaitFor", lambda *_, **__: GiveUp("a crash"))
         mill.run()

@@ -113,7 +113,7 @@ def test_a_job_of_a_busy_group_takes_the_capacity_of_the_model(mill: Mill) -> No
 
 
 def test_a_slot_of_a_limit_takes_the_capacity_of_the_model(mill: Mill) -> None:
-    """Of a key that is in use: the first run of a key makes its item."""
+    """The key is in use: the first run of a key makes its item."""
     jobs(mill, 1, job_type="test.limited")()
 
     meter = capacity(mill, jobs(mill, 1, job_type="test.limited"))

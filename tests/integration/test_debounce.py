@@ -37,7 +37,7 @@ def items_of(mill: Mill) -> list[dict[str, Any]]:
 
 
 def begin(mill: Mill, job_id: str) -> None:
-    """As its message does, once it is due. The queues of moto keep the machine's time."""
+    """Begin the job as its message does, once it is due. The queues of moto keep the machine's time."""
     assert mill.work(mill.event(messages.encode(reference_to(mill.job(job_id)), epoch=0))) == []
 
 

@@ -24,7 +24,7 @@ PLACED = {"type": "order.placed", "data": {"order": "7"}}
 
 @pytest.fixture(autouse=True)
 def _types(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Those of the page of events."""
+    """Load the types of the page of events."""
     with job_types_of("events.md") as known:
         declared = {name: known.get(name) for name in known.names()} | {fan_out.name: fan_out}
         types = JobTypes(declared, events=known.events)

@@ -47,7 +47,7 @@ def documented() -> Iterator[JobTypes]:
 
 @pytest.fixture
 def types(documented: JobTypes, mill: Mill, monkeypatch: pytest.MonkeyPatch) -> JobTypes:
-    """Of the page, with a broken consumer."""
+    """Load the types of the page, with a broken consumer."""
     return deployed(with_types(documented, broken, fan_out), monkeypatch)
 
 

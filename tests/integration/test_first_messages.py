@@ -101,7 +101,7 @@ def test_the_next_runs_that_are_due_at_once_do_not_wait_for_the_stream(hinted: M
 
 
 def calls(mill: Mill) -> dict[str, int]:
-    """Those of the code, without those of the mappings."""
+    """Return the calls of the code, without those of the mappings."""
     of_mappings = {"sqs.ReceiveMessage", "sqs.DeleteMessageBatch", "dynamodb.DescribeTable"}
     return {name: number for name, number in mill.calls.items() if name not in of_mappings}
 
@@ -125,7 +125,7 @@ def test_a_first_message_costs_one_call_for_each_run_and_a_read_for_each_batch_o
         hinted.work(hinted.receive())
     by_stream = calls(hinted)
 
-    # Of one job with five runs. With the stream, publish sends the message of each.
+    # One job has five runs. With the stream, publish sends the message of each.
     assert by_stream == {"dynamodb.PutItem": 1, "dynamodb.UpdateItem": 2 * RUNS, "sqs.SendMessageBatch": RUNS}
     assert at_once == {**by_stream, "dynamodb.BatchGetItem": 1}
 

@@ -58,7 +58,7 @@ class Parcels:
         waiting, deadline = set(ids), time.monotonic() + PATIENCE_SECONDS
         while waiting := {job_id for job_id in waiting if not self.mill.job(job_id).state.terminal}:
             assert time.monotonic() < deadline, self.states(ids)
-            # As many batches as all of them need, and none for a job that never ends.
+            # Play as many batches as all of them need, and none for a job that never ends.
             for _ in range(0, len(waiting), 10):
                 assert self.mill.publish() == []
                 if (event := self.mill.receive())["Records"]:
@@ -321,7 +321,7 @@ POISONS: dict[str, tuple[Callable[[Run], Any], str, State]] = {
 
 
 def _reference(event: Event) -> Reference:
-    """Of the first message."""
+    """Return the reference of the first message."""
     body = messages.decode(event["Records"][0]["body"])
     assert isinstance(body, Reference)
     return body

@@ -50,7 +50,7 @@ def finish(mill: Mill, job_ids: list[str]) -> None:
 
 
 def take_a_slot(mill: Mill) -> datetime:
-    """As a worker that is killed right after; the end of its lease."""
+    """Take a slot as a worker that is killed right after. Returns the end of its lease."""
     assert limited.limit is not None
     limits = DynamoLimits(mill.table.client, table=mill.table.name)
     until = mill.now() + INVOCATION

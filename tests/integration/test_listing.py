@@ -247,7 +247,7 @@ def test_a_process_that_knows_the_former_key_accepts_a_cursor_of_the_new_one(mil
     several(mill)
     secrets.rotate("new key")
     cursor = listed({"limit": "1"}).body["cursor"]
-    # As a process that read the key before the rotation.
+    # The process read the key before the rotation.
     forget()
     new, secrets.key, secrets.previous = secrets.key, "a key", None
     listed({"limit": "1"})

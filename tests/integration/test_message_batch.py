@@ -297,7 +297,7 @@ def test_a_fault_in_the_thread_of_a_message_is_logged_and_harms_no_other_job(
 
 
 def _killed_before(mill: Mill, job_id: str) -> None:
-    """As if a worker had claimed the job and died, and its lease were over."""
+    """Return the job after a worker claimed it and died, once its lease is over."""
     job = mill.job(job_id)
     now = mill.now()
     composition.store().claim(reference_to(job), token="killed", now=now, lease_end=now)

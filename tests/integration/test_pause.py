@@ -192,7 +192,7 @@ def test_a_pause_of_days_keeps_its_jobs_and_its_line(mill: Mill, ran: list[str])
     job_id = mill.accepted()
     mill.run()
     mill.late += 3 * LONGEST_PARKED
-    # As reconcile does with a job that is overdue.
+    # Reconcile does this with a job that is overdue.
     composition.store().unpark(mill.job(job_id), now=mill.now(), due=mill.now())
     mill.run()
     assert (mill.job(job_id).state, ran) == (State.PARKED, [])
@@ -225,7 +225,7 @@ def test_a_job_that_is_parked_by_a_stale_configuration_runs_all_the_same(
         resume(mill)
         mill.late += timedelta(minutes=21)
         line = Line.for_pause(TYPE)
-        # As wake does, whose configuration is not stale.
+        # Wake does this, because its configuration is not stale.
         composition.limits().clear(line, composition.limits().look(line))
         job_id = mill.accepted()
         mill.run()

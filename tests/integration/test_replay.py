@@ -244,7 +244,7 @@ def test_a_run_without_time_left_goes_on_where_it_was(mill: Mill, deploy: Deploy
 
     progress, runs = Progress(), 0
     while not progress.complete:
-        # As a checkpoint keeps it.
+        # A checkpoint keeps the progress in this form.
         progress = replayed(Progress.of_json(progress.as_json()), events=2, tenant=tenant)
         runs += 1
 

@@ -27,7 +27,7 @@ def _afresh(mill: Mill) -> None:
 
 
 def take_a_slot(mill: Mill, job_type: JobType, *, lane: Lane = Lane.DEFAULT) -> None:
-    """As a worker that is killed right after."""
+    """Take a slot as a worker that is killed right after."""
     line = job_type.limit_line(job_type.parse(json.dumps({"key": "a"})), tenant=TENANT, lane=lane)
     assert line is not None
     assert job_type.limit is not None

@@ -17,7 +17,7 @@ from tidemill.entrypoints import control, submit
 from tidemill.names import FLOW_PACKAGE, Env
 
 _ALL: Final = list(worst_bodies())
-#: Of an answer that lists faults, in bytes of JSON. A batch has a hundred of them.
+#: The largest answer that lists faults, in bytes of JSON. A batch has a hundred of them.
 _LARGEST_ANSWER: Final = 40_000
 #: Twice the size takes about twice the work, and four times if it is quadratic.
 _LINEAR: Final = 3.0

@@ -31,7 +31,7 @@ SKIP: Final[Graph] = ((), (Edge(0, Rule.SKIP),), (Edge(1, Rule.CONTINUE),))
 CONTINUE: Final[Graph] = ((), (Edge(0, Rule.CONTINUE),), ())
 MIXED: Final[Graph] = ((), (), (Edge(0, Rule.SKIP), Edge(1, Rule.CONTINUE)))
 
-#: Of every test run: some seconds in all.
+#: The graphs of every test run: some seconds in all.
 SMALL: Final = {
     "a redrive": Case(PAIR, Faults(deaths=1, redrives=1, kills=1)),
     "a redrive of the flow": Case(PAIR, Faults(deaths=1, redrives=1, flow_redrives=1)),
@@ -48,7 +48,7 @@ SMALL: Final = {
     "a skip": Case(SKIP, Faults(deaths=1, redrives=1)),
     "two rules": Case(MIXED, Faults(deaths=2)),
 }
-#: Of the command: some minutes.
+#: The graphs of the command: some minutes.
 LARGE: Final = {
     "a redrive": Case(PAIR, Faults(deaths=2, redrives=2, kills=1, doubles=1)),
     "a chain with a redrive of the flow": Case(CHAIN, Faults(deaths=2, flow_redrives=1, kills=1)),

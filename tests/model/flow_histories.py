@@ -48,7 +48,7 @@ def explore(protocol: Protocol, graph: Graph, faults: Faults, *, added: int = 0)
 
 
 class _Histories:
-    """Of one graph."""
+    """Explores the histories of one graph."""
 
     def __init__(self, protocol: Protocol, graph: Graph) -> None:
         self._protocol = protocol

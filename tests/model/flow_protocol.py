@@ -113,7 +113,7 @@ class Protocol:
             yield Write(ask=True)
 
     def run(self, graph: Graph) -> Caller:
-        """Of the flow's job."""
+        """A run of the flow's job."""
         flow = yield Read("flow")
         if flow.cancelled:
             yield from self._cancel(flow.nodes)

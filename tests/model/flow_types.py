@@ -4,14 +4,14 @@ from collections.abc import Generator, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-#: Of a cursor: all parents had ended, and one of them had not succeeded. So each of their ends counts.
+#: The cursor of a child all of whose parents had ended, not all with success. So each of their ends counts.
 ALL_ENDED = -1
 #: The index of the last node among the cursors.
 LAST = -1
 
 
 class State(StrEnum):
-    """Of the document of a node, or of the flow."""
+    """The state of the document of a node, or of the flow."""
 
     #: Queued, scheduled, running, retrying or parked.
     LIVE = "live"
@@ -59,7 +59,7 @@ class Cursor(NamedTuple):
     by: int | None = None
     #: Each parent before it lets the node start.
     clean: bool = True
-    #: Of the last node: the number of nodes then, since its parents depend on it.
+    #: For the last node: the number of nodes then, since its parents depend on it.
     nodes: int = 0
 
 

@@ -14,7 +14,7 @@ class Process(NamedTuple):
     #: None for a run of the flow's job.
     work: Work | None
     answers: tuple[Any, ...] = ()
-    #: Of a run: no later one has begun.
+    #: Whether no later run has begun.
     owner: bool = True
 
 
@@ -22,7 +22,7 @@ class Faults(NamedTuple):
     """How often each of these may still happen."""
 
     deaths: int = 0
-    #: Of one node, by an operator.
+    #: How often an operator cancels one node.
     cancels: int = 0
     redrives: int = 0
     #: Stream records that come twice.
@@ -38,7 +38,7 @@ class World(NamedTuple):
     flow: Flow
     faults: Faults
     jobs: tuple[Job | None, ...]
-    #: Of each node, and of the last one.
+    #: The cursors of each node, and of the last one.
     cursors: tuple[Cursor | None, ...]
     #: Nodes whose end is not yet published.
     records: frozenset[int] = frozenset()

@@ -79,7 +79,7 @@ def _steps(protocol: Protocol, world: World) -> Iterator[World]:
     if len([kind for kind in kinds if kind in _ADVANCES]) < _ADVANCES_AT_ONCE:
         if world.record:
             yield from _continued(protocol, world._replace(record=False), Process("advance"))
-        # Of two other advances the second to write is refused. So it changes nothing.
+        # If two other advances write, the second is refused. So it changes nothing.
         if "hint" not in kinds:
             yield from _continued(protocol, world, Process("hint"))
     for index, job in enumerate(world.jobs):

@@ -217,7 +217,7 @@ class ShippedSystem:
             self.unpublished.setdefault(record.keys["pk"]["S"], []).append(record)
 
     def _call(self, client: BaseClient, operation: str, request: Mapping[str, Any]) -> Any:
-        """As `_make_api_call`."""
+        """Make a call, in the place of `_make_api_call`."""
         if self.closed:
             raise Killed
         name = _snake(operation)

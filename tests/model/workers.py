@@ -72,10 +72,10 @@ class ShippedWorker:
         return not self._greenlet.dead
 
     def claimed(self, job: Job) -> None:
-        """As `RunObserver`."""
+        """Take the report of a `RunObserver`."""
 
     def lowered(self, job: Job, line: Line, change: ConcurrencyChange) -> None:
-        """As `RunObserver`."""
+        """Take the report of a `RunObserver`."""
 
     def ended(self, _reference: Reference | None, report: Report) -> None:
         self.reported.append(_described(report))

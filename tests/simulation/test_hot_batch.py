@@ -40,13 +40,13 @@ class Outcome:
 
 
 def _keys() -> Iterator[str]:
-    """Of jobs that are all on one page."""
+    """Return keys of jobs that are all on one page."""
     return (key for key in map(str, count()) if page_number(keyed_job_id(HOT, key)) == 0)
 
 
 @cache
 def outcome(*, batched: bool) -> Outcome:
-    """Of the same submissions, to a batch or to none."""
+    """Return the outcome of the same submissions to a batch or to none."""
     opened: list[str] = []
     keys = list(islice(_keys(), HOT_PER_SECOND * SECONDS))
     came = Outcome(Flood())

@@ -92,7 +92,7 @@ def _operation(event_name: str) -> str:
 
 
 def _keys(operation: str, request: Mapping[str, Any]) -> Iterator[str]:
-    """Of the items that the request writes, or whose condition it checks."""
+    """Yield the keys of the items that the request writes or whose condition it checks."""
     if operation in _SINGLE_WRITES:
         yield _key(request)
     if operation == "TransactWriteItems":

@@ -12,7 +12,7 @@ A_FLAG: Final = Setting(name="flags.colour", value="blue", at=NOW, by="arn:ops",
 
 
 def configured(*settings: Setting, **document: Any) -> RuntimeConfiguration:
-    """As it is read back after each of these changes of `document`."""
+    """Return the configuration as read back after each of these changes of `document`."""
     made = RuntimeConfiguration(document=document)
     for setting in settings:
         made = RuntimeConfiguration(document=json.loads(json.dumps(made.with_setting(setting))))

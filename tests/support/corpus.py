@@ -19,7 +19,7 @@ class Row:
     payload: str
     #: The paths of the faults of a payload that is refused; empty if it is accepted.
     refused: tuple[str, ...] = ()
-    #: Of an accepted one, the result of the job; or the class of its error, if it dies of it.
+    #: The result of an accepted job, or the class of the error of which it dies.
     result: Any = None
     error: str | None = None
     #: By a second payload under the same idempotency key, its answer.

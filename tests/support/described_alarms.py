@@ -13,7 +13,7 @@ class DescribedAlarms:
     """A client of CloudWatch. `others` answers all calls that concern no alarm."""
 
     others: Any = None
-    #: As `DescribeAlarms` returns them.
+    #: The alarms that `DescribeAlarms` returns.
     metric_alarms: list[dict[str, Any]] = field(default_factory=list)
     composites: list[dict[str, Any]] = field(default_factory=list)
     #: The value of a metric over any time, by name. No data of metrics that are missing here.
@@ -30,7 +30,7 @@ class DescribedAlarms:
             yield {f"{kind}s": [alarm for alarm in found[kind] if alarm["AlarmName"].startswith(AlarmNamePrefix)]}
 
     def get_metric_data(self, **request: Any) -> Any:
-        """Of the queries of one alarm, with the values of the same time for all of its metrics."""
+        """Answer the queries of one alarm, with the values of the same time for all of its metrics."""
         self.windows.append(request["EndTime"] - request["StartTime"])
         queries = request["MetricDataQueries"]
         values = {

@@ -29,7 +29,7 @@ class DocumentedRequest:
 
     @property
     def status(self) -> int | None:
-        """That of the documented answer."""
+        """The status of the documented answer."""
         return int(self.answer.text[:3]) if self.answer else None
 
 

@@ -19,7 +19,7 @@ class FakeAppConfig:
         self.meta = SimpleNamespace(events=SimpleNamespace(register=lambda *_, **__: None, unregister=lambda *_: None))
         self.versions: dict[int, bytes] = {}
         self._made = 0
-        #: Of each deletion of a version.
+        #: The code of the error of each deletion of a version.
         self.deletion_error = ""
         self.deployed: bytes | None = None
         self.polls = 0
@@ -44,7 +44,7 @@ class FakeAppConfig:
         return {"VersionNumber": self._made}
 
     def get_paginator(self, _operation: str) -> SimpleNamespace:
-        """Of `list_hosted_configuration_versions`."""
+        """Return the paginator of `list_hosted_configuration_versions`."""
         return SimpleNamespace(paginate=self._pages_of_versions)
 
     def _pages_of_versions(self, **_: str) -> Iterator[dict[str, Any]]:

@@ -16,7 +16,7 @@ from tidemill.aws import clients
 from tidemill.entrypoints import reconcile, wake
 from tidemill.names import CONTINUE, WAKE_PART, WAKE_PARTS, Env
 
-#: Of a page of a listing.
+#: The limit of a page of a listing.
 LIMIT: Final = 20
 
 
@@ -25,7 +25,7 @@ class Used:
     calls: Mapping[str, int]
     read_units: float
     write_units: int
-    #: Of the answers.
+    #: The bytes of the answers.
     bytes_read: int
 
     @property

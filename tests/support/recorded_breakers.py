@@ -27,7 +27,7 @@ class Recorded:
         self.asked: list[str] = []
         self.results: list[tuple[str, ...]] = []
         self.heard: list[tuple[str, datetime]] = []
-        #: Of each result, whether it counts.
+        #: Whether each result counts.
         self.counted: list[bool] = []
 
     def would_admit(self, policy: BreakerPolicy) -> bool:

@@ -128,7 +128,7 @@ def _before(at: int) -> list[int]:
 
 
 def _nodes(size: int, parents_of: Callable[[int], Any], *, last: bool = False) -> str:
-    """As many nodes as fit. With `last`, the first one is the parent of the last one."""
+    """Return as many nodes as fit. With `last`, the first one is the parent of the last one."""
     texts, left = [], size - 20
     for at in range(10_000):
         after = [f"n{parent}" for parent in parents_of(at)]

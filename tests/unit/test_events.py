@@ -114,7 +114,7 @@ priced = event_type("item.priced", data=Priced)
 def test_a_filter_knows_the_names_of_a_field_and_both_forms_of_its_value(
     name: str, data: dict[str, Any], value: Any
 ) -> None:
-    """As it was published, and as the model writes it: a decimal as text."""
+    """The value may be as it was published, and as the model writes it: a decimal as text."""
     hit = a_consumer("hit", consumes("item.priced", filter={name: value}), payload=Priced)
     missed = a_consumer("missed", consumes("item.priced", filter={name: "7"}), payload=Priced)
     types = known(priced, hit, missed)

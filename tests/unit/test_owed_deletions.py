@@ -49,7 +49,7 @@ def _of_functions(_table: Table) -> Payloads:
 
 def _of_the_command_line(table: Table) -> Payloads:
     installation = Installation()
-    # As if it was found in CloudFormation.
+    # The deployment counts as found in CloudFormation.
     vars(installation)["deployment"] = SimpleNamespace(jobs_table=table.name, files_bucket="files")
     return installation.payloads
 

@@ -19,18 +19,18 @@ FAINT: Final = "#687078"
 BORDER: Final = "#d5dbdb"
 GRID: Final = "#eaeded"
 LINK: Final = "#0073bb"
-#: Of lines, in order. They differ in lightness, too.
+#: The colours of lines, in order. They differ in lightness, too.
 COLOURS: Final = (
     *("#1f77b4", "#e07b00", "#2ca02c", "#c7254e", "#7d5ba6"),
     *("#8c564b", "#d66bb0", "#5f6b6d", "#a3a500", "#0fa3b1"),
 )
-#: Of alarms: the border, and the paper.
+#: The colours of alarms: the border, and the paper.
 STATE_COLOURS: Final[Mapping[State, tuple[str, str]]] = {
     State.ALARM: ("#d13212", "#fdf3f1"),
     State.OK: ("#1d8102", "#f2f8f0"),
     State.INSUFFICIENT_DATA: ("#879596", "#f7f8f8"),
 }
-#: Of the way from a colour to its paper.
+#: The steps from a colour to its paper.
 _STEPS: Final = 11
 
 

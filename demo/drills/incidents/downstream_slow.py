@@ -21,7 +21,7 @@ TYPE: Final = "demo.ship"
 BACKLOG: Final = 240
 SECONDS: Final = 1.0
 AT_ONCE: Final = 10
-#: Of the calls: the first ones come before the limit has fallen.
+#: The largest share of refused calls: the first ones come before the limit has fallen.
 MOST_REFUSED: Final = 0.05
 #: By how much more jobs end in a minute with the setting.
 GAIN: Final = 2

@@ -16,7 +16,7 @@ from tools.paths import ROOT, STATE, node_folder, python_of
 
 LOCK: Final = ROOT / "requirements-peers.txt"
 VENV: Final = STATE / "peers-venv"
-#: Of graphile-worker.
+#: The folder of graphile-worker.
 GRAPHILE: Final = Path(__file__).parent / "graphile"
 NODE_FOLDER: Final = STATE / "peers-node"
 _PIP: Final = ("-I", "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:")

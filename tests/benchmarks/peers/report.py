@@ -56,7 +56,7 @@ def _costs(found: Mapping[str, Any]) -> list[str]:
 
 
 def _list_prices() -> list[list[str]]:
-    """Of the orchestration alone: the function of the step comes on top.
+    """Yield the prices of the orchestration alone: the function of the step comes on top.
 
     Step Functions counts a transition for each step (https://aws.amazon.com/step-functions/pricing/), and Lambda an
     operation for each step of a durable function (https://aws.amazon.com/lambda/pricing/).

@@ -55,7 +55,7 @@ class LambdaWorkers:
         """They are idle without jobs."""
 
     def pids(self) -> list[int]:
-        """Of all functions: the publisher works for the jobs too."""
+        """Return the processes of all functions: the publisher works for the jobs too."""
         return list(processes.workers(self._app.folder))
 
     def kill_one(self) -> None:

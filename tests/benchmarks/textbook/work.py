@@ -6,7 +6,7 @@ from pydantic import BaseModel
 
 
 class Work(BaseModel):
-    """As that of `tests.benchmarks.jobs.work`."""
+    """The payload, with the members of `tests.benchmarks.jobs.work`."""
 
     milliseconds: int = 0
     padding: str = ""

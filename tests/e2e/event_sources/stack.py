@@ -18,7 +18,7 @@ from tidemill.cdk.sns_source import SnsSource
 from tidemill.cdk.table_source import TableSource
 from tidemill.cdk.tags import tag
 
-#: Of the bus, the bucket, the topic and the table.
+#: The name of the bus, the bucket, the topic and the table.
 NAME = "facts"
 
 

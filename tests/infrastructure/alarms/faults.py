@@ -318,7 +318,7 @@ TICKETS: Final = [
         _every_minute(of_function("Throttles", "ShortenerRedirect"), 1.0),
     ),
 ]
-#: Of a stage with an archive.
+#: The faults of a stage with an archive.
 OF_THE_ARCHIVE: Final = [
     Fault("LateArchive", "a record blocks the archive", _blocked_stream("Archiver")),
     Fault("UnarchivedRecords", "Lambda sets an ended job aside", _one_message("ArchiverFailures")),

@@ -70,5 +70,5 @@ CONCURRENCY: Final = MetricKey(
     "ResourceCount",
     (("Class", "None"), ("Resource", "ConcurrentExecutions"), ("Service", "Lambda"), ("Type", "Resource")),
 )
-#: Of the account.
+#: The quota of the account.
 CONCURRENCY_QUOTA: Final = 1000

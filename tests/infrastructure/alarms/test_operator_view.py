@@ -65,7 +65,7 @@ def test_a_firing_composite_names_its_firing_parts_and_not_what_is_always_on(cli
 
 
 def test_the_burn_rates_are_those_of_the_deployed_alarms(client: DescribedAlarms) -> None:
-    """Of 2,000 submissions 10 failed, which is 0.5 %. No critical job ran."""
+    """10 of 2,000 submissions failed, which is 0.5 %. No critical job ran."""
     client.values = {"Errors": 3, "Throttles": 1, Metric.SUBMISSIONS_FAILED: 6, Metric.SUBMITTED: 1990 / 3}
     minutes = {5: 14.4, 60: 14.4, 30: 6, 360: 6}
     found = burn_rates.read(client, read(client), now=NOW + SECOND)  # type: ignore[arg-type]  # a stand-in

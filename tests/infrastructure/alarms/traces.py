@@ -48,7 +48,7 @@ class Trace:
         of[minute] = [*of.get(minute, ()), *values]
 
     def drop(self, key: MetricKey, *, after: int, until: int | None = None) -> None:
-        """As if the metric were not written in these minutes: after the first, before the last."""
+        """Drop the metric in these minutes: after the first, before the last."""
         self.values[key] = {
             minute: values
             for minute, values in self.values[key].items()

@@ -17,7 +17,7 @@ STACK = "dev-Pipeline"
 
 @pytest.fixture
 def deployed(cloud: Cloud, environment: pytest.MonkeyPatch) -> Cloud:
-    # As in a function.
+    # The variable is set as in a function.
     environment.setenv("AWS_DEFAULT_REGION", REGION)
     cloud.server.stacks[0] = deploy(cloud.server.stacks[0], cloud.resources)
     return cloud

@@ -36,7 +36,7 @@ class Logged:
 
     def line(self, job_id: str, message: str, second: float, **fields: Any) -> dict[str, Any]:
         written = self.now + timedelta(seconds=second)
-        # As Powertools writes the time.
+        # Powertools writes the time so.
         text = f"{written:%Y-%m-%d %H:%M:%S},{written.microsecond // 1000:03}+0000"
         return {"level": "INFO", "message": message, "timestamp": text, "job_id": job_id, "tenant": TENANT, **fields}
 

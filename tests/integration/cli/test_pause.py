@@ -18,7 +18,7 @@ from tidemill.dynamodb.job_scan import DynamoJobScan
 
 
 def parked(cloud: Cloud, target: str = "type=test.job") -> Job:
-    """As publish parks it."""
+    """Park the job as publish does."""
     line = Target.parse(target).line
     return cloud.store.park(
         brought_to(cloud.store, State.QUEUED), Wait(cause=line.cause, key=line.key, since=NOW), now=NOW + SECOND

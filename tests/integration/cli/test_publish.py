@@ -21,7 +21,7 @@ def test_an_event_is_posted_and_its_job_is_printed(server: Loopback) -> None:
     (request,) = server.requests
     assert (request.method, request.path) == ("POST", f"{API}/events")
     assert request.headers["Idempotency-Key"] == "7"
-    # As written: 7.10 has kept its digits.
+    # The number is as written: 7.10 has kept its digits.
     assert request.body == b'{"type": "order.placed", "data": {"order": 7.10}, "version": 2, "group": "ada"}'
 
 

@@ -133,7 +133,7 @@ def test_a_dry_run_reads_at_the_rate_and_names_what_it_cannot_read(
 
     assert result.stdout.splitlines()[0] == "default: 6 overdue jobs in state queued"
     assert f"Skipped job {jobs[0].id}" in result.stderr
-    # Of the first page. moto does not compute its read units.
+    # The pause is that of the first page. moto does not compute its read units.
     assert len(pauses) == 1
 
 

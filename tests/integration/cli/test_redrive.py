@@ -18,7 +18,7 @@ from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.names import LARGEST_INDEX_SHARDS
 
-#: As moto answers.
+#: The ARN with which moto answers.
 _ARN: Final = "arn:aws:sts::123456789012:user/moto"
 
 

@@ -22,7 +22,7 @@ NOTHING_DIFFERS = "9 of 9 resources are as the template says."
 
 @pytest.fixture
 def deployed(cloud: Cloud, environment: pytest.MonkeyPatch) -> Cloud:
-    # As in a function, for the comparison that reconcile makes.
+    # The variable is set as in a function, for the comparison that reconcile makes.
     environment.setenv("AWS_DEFAULT_REGION", REGION)
     alarms, queues = StoredAlarms(), StoredQueues()
     environment.setattr(clients, "cloudwatch", lambda: alarms)

@@ -32,7 +32,10 @@ _CONSUMER: Final = "mail.confirm"
 
 @pytest.fixture
 def system(server: Loopback, mill: Mill, environment: pytest.MonkeyPatch) -> Any:
-    """Of the page. Two events have been published, and the worker of lane bulk runs whenever the command waits."""
+    """The system of the page.
+
+    Two events have been published, and the worker of lane bulk runs whenever the command waits.
+    """
     with job_types_of("events.md") as known:
         types = JobTypes(
             {one.name: one for one in (*map(known.get, known.names()), fan_out, replay)}, events=known.events

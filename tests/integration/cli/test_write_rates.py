@@ -11,7 +11,7 @@ from tidemill.cli import parallel_writes
 
 @pytest.fixture
 def rates(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Those of the writes, in the order of the commands."""
+    """Return the rates of the writes, in the order of the commands."""
     found: list[float] = []
 
     def noted(rate: float, **given: Any) -> Pace:

@@ -42,14 +42,14 @@ _PAUSE_MS: Final = (10, 60_000)
 _NESTED: Final = 0.3
 _CANCELLED: Final = 0.2
 _CANCELLED_WHILE_IT_RUNS: Final = 0.2
-#: Of its runs after the close, the share in which it is cancelled, and how long such a run takes.
+#: The share of its runs after the close in which it is cancelled, and how long such a run takes.
 _AT_ONCE: Final = 0.5
 _LAST_RUN_MS: Final = 400
 _TWICE: Final = 0.3
 _LATE: Final = 0.3
 #: The owner redrives a dead batch at random times, once most of its jobs can succeed.
 _REDRIVEN: Final = 0.7
-#: Of all batches: each of their jobs can succeed then.
+#: The share of batches whose jobs can all succeed.
 _REPAIRABLE: Final = 0.5
 _REPAIRABLE_TYPES: Final = ("sim.effect", "sim.repaired")
 _TYPES: Final = ("sim.effect", "sim.effect", "sim.plain", "sim.permanent", "sim.repaired")
@@ -80,7 +80,7 @@ def _close_now(control: Control, tenant: str, batch_id: str) -> Job | None:
 
 
 class _SuspendedPayloads:
-    """Of a program that is suspended just before it writes a job."""
+    """The payloads of a program that is suspended just before it writes a job."""
 
     def __init__(self, payloads: WriterPayloads, suspend: Callable[[], None]) -> None:
         self._payloads = payloads
@@ -94,7 +94,7 @@ class _SuspendedPayloads:
 
 
 class BatchOpeners:
-    """Those of one world. Their own chance leaves the other seeds as they are."""
+    """Open batches in one world. Their own chance leaves the other seeds as they are."""
 
     def __init__(self, world: World, checks: BatchChecks) -> None:
         self._world = world
@@ -238,7 +238,7 @@ class BatchOpeners:
         self._done(name, act)
 
     def _close_again(self, tenant: str, batch_id: str, name: str, close: _Close) -> None:
-        """As a program that did not get the answer."""
+        """Close the batch again, as a program that did not get the answer."""
         try:
             close(composition.control(), tenant, batch_id)
         except (InvalidPayloadError, SignalRefusedError) as refused:

@@ -79,7 +79,7 @@ _PLANS: Final[Mapping[str, Callable[[Any], dict[str, Any]]]] = {
     "sim.metered": lambda random: {"seconds": random.choice([0, 2])},
     "sim.unique": lambda random: {"count": random.randint(0, 1)},
 }
-#: As many and as long as they may be.
+#: The tags are as many and as long as they may be.
 TAGS: Final = tuple(f"{letter}:{'x' * 30}" for letter in "cabed")
 #: Job types that differ between the two versions of the code.
 _PLANS_OF_ONE_VERSION: Final[Mapping[str, Callable[[Any], dict[str, Any]]]] = {

@@ -24,7 +24,7 @@ _CAPPING_AND_FAULTY: Final = 0.15
 _FOR_ALL: Final = 0.4
 _MOST_BURSTS: Final = 2
 _MOST_JOBS: Final = 7
-#: Of its callers.
+#: The first number of its callers.
 _FIRST_NUMBER: Final = 1_000
 #: The bursts begin when the cap acts.
 _BEGINS_AFTER_MS: Final = (9_000, 12_000, 40_000)
@@ -35,7 +35,7 @@ _CHANGES_AFTER_MS: Final = (14_000, 20_000, 60_000)
 
 
 class CappingOperators:
-    """Of one world."""
+    """Set caps in one world."""
 
     def __init__(self, world: World) -> None:
         self._world = world

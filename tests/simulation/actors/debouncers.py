@@ -42,7 +42,7 @@ class _Key:
 
 
 class Debouncers:
-    """Those of one world. Their own chance leaves the other seeds as they are."""
+    """Debounce submissions in one world. Their own chance leaves the other seeds as they are."""
 
     def __init__(self, world: World, checks: BurstChecks) -> None:
         self._world = world

@@ -32,7 +32,7 @@ _THROUGH_A_JOB: Final = 0.3
 
 
 class EventPublishers:
-    """Those of one world. Their own chance leaves the other seeds as they are."""
+    """Publish events in one world. Their own chance leaves the other seeds as they are."""
 
     def __init__(self, world: World, checks: EventChecks) -> None:
         self._world = world
@@ -80,7 +80,7 @@ class EventPublishers:
             world.scheduler.at(world.scheduler.now_ms + pause_ms, self._directly, event, tenant, tries - 1)
 
     def _accepted(self, event: Event, tenant: str, name: str) -> Accepted:
-        """Of a topic if it has no group: SNS delivers the message of one id until it is taken, and perhaps again."""
+        """An event without group comes from a topic: SNS delivers a message until it is taken, and perhaps again."""
         if event.group is not None:
             return publish(event, composition.submit(), tenant=tenant, trace=name)
         # An envelope of this delivery, with the id and the text of each other one.

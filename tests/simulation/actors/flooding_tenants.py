@@ -62,7 +62,7 @@ class Flood:
 
 
 class FloodingTenants:
-    """Of one world."""
+    """Flood one world."""
 
     def __init__(self, world: World, flood: Flood) -> None:
         self._world = world

@@ -29,8 +29,8 @@ from tidemill.names import FLOW_TYPE
 _STARTED: Final = 0.4
 _SECOND_FLOW: Final = 0.3
 _MOST_NODES: Final = 5
-#: Of the flows, some are large. Of these, some are wide: all nodes but one follow that one, in one group, and are more
-#: than one advance starts.
+#: Some flows are large. Some of these are wide: all nodes but one follow that one, in one group, and are more than one
+#: advance starts.
 _LARGE: Final = 0.2
 _WIDE: Final = 0.3
 _NODES_OF_LARGE: Final = (6, 30)
@@ -48,7 +48,7 @@ _SHOWN: Final = "a tenant sees its flow as it is"
 
 
 class FlowStarters:
-    """Those of one world. Their own chance leaves the other seeds as they are."""
+    """Start flows in one world. Their own chance leaves the other seeds as they are."""
 
     def __init__(self, world: World, checks: FlowChecks) -> None:
         self._world = world

@@ -27,7 +27,7 @@ _REMOVED: Final = 0.5
 
 
 class ForcingOperators:
-    """Of one world."""
+    """Force the breakers of one world."""
 
     def __init__(self, world: World) -> None:
         self._world = world

@@ -40,7 +40,7 @@ class _State:
 
 
 class MigratingOperators:
-    """Of one world. Their own chance leaves all else as it is in seeds without them."""
+    """Migrate payloads in one world. Their own chance leaves all else as it is in seeds without them."""
 
     def __init__(self, world: World) -> None:
         self._world = world

@@ -26,7 +26,7 @@ _LASTS_MS: Final = (20_000, 120_000, 900_000, 4 * 3_600_000)
 
 
 class OverridingOperators:
-    """Of one world."""
+    """Override types in one world."""
 
     def __init__(self, world: World) -> None:
         self._world = world

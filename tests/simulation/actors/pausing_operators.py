@@ -42,7 +42,7 @@ _SECOND: Final = timedelta(seconds=1)
 
 
 class PausingOperators:
-    """Of one world."""
+    """Pause targets in one world."""
 
     def __init__(self, world: World) -> None:
         self._world = world

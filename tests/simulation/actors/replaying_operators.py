@@ -48,7 +48,7 @@ class _State:
 
 
 class ReplayingOperators:
-    """Of one world. Their own chance leaves all else as it is in seeds without them."""
+    """Replay events in one world. Their own chance leaves all else as it is in seeds without them."""
 
     def __init__(self, world: World, checks: ReplayChecks) -> None:
         self._world = world
@@ -92,7 +92,7 @@ class ReplayingOperators:
         deadline = clock.now() + _RUN
 
         def save(progress: Progress) -> None:
-            # As the job keeps it.
+            # The job keeps its progress in this form.
             state.progress, state.began_ms = Progress.of_json(progress.as_json()), began_ms
 
         try:

@@ -132,7 +132,10 @@ class SelectingOperators:
         return (job for step in steps for job in step.jobs)
 
     def _count(self) -> None:
-        """As `tidemill status`. The count is checked if it did not change meanwhile, and the index never lagged."""
+        """Count as `tidemill status` does.
+
+        The count is checked if it did not change meanwhile, and the index never lagged.
+        """
         state = self._random.choice([State.SCHEDULED, State.DEAD])
         asked_ms = self._world.scheduler.now_ms
         counted = AttentionCounts(clients.dynamodb(), table=JOBS_TABLE).jobs(state)

@@ -13,7 +13,7 @@ from tidemill import composition
 from tidemill.domain.errors import UndoRefusedError
 from tidemill.domain.states import WITHOUT_EFFECT, State
 
-#: Of one job.
+#: The most callers that undo one job.
 _MOST_CALLERS: Final = 4
 _BY_OPERATOR: Final = 0.4
 #: Shares of the undos that their caller cancels, or tries to undo.
@@ -29,7 +29,7 @@ _ANSWERED: Final = "an undo is answered as the job allows it"
 
 
 class Undoers:
-    """Those of one world. Their own chance leaves the other seeds as they are."""
+    """Undo jobs in one world. Their own chance leaves the other seeds as they are."""
 
     def __init__(self, world: World, checks: UndoChecks) -> None:
         self._world = world

@@ -22,7 +22,7 @@ _WITHIN_MS: Final = (15_000, 60_000, 400_000)
 
 
 class UrgentBursts:
-    """Of one world."""
+    """Submit urgent jobs in one world."""
 
     def __init__(self, world: World) -> None:
         self._world = world

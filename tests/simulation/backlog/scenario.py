@@ -30,7 +30,7 @@ _CAPACITY: Final = 4
 _LATENCY_MS: Final = 2_000
 _TIMEOUT_MS: Final = 8_000
 _PER_SECOND: Final = 1000 * _CAPACITY / _LATENCY_MS
-#: Of the capacity: the load that made the backlog, and continues.
+#: The load that made the backlog and continues, as a share of the capacity.
 _LOAD: Final = 0.5
 _WORKERS: Final = 6
 _BATCH: Final = 5
@@ -44,7 +44,7 @@ _MOST_STEPS: Final = 20_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drain:
-    """Of one seed. Times in seconds."""
+    """The drain of one seed. Times are in seconds."""
 
     seed: int
     backlog: int

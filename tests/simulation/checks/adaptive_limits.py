@@ -35,7 +35,7 @@ def slots_of(limit: Limit, item: Item) -> int | None:
 
 
 def slots_in(item: Item) -> int:
-    """As `slots_of`, from what the last job that found no room wrote."""
+    """Return the slots that the last job without room wrote."""
     bounds = map_of(item, "adaptive")
     return (
         _slots(item, number_of(bounds, "floor"), number_of(bounds, "ceiling")) if bounds else number_of(item, "slots")

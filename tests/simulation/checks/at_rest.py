@@ -53,7 +53,7 @@ _EXPLAINED: Final = frozenset(
         *("InvalidPayloadError", "NewerSchemaError", "UnknownJobTypeError"),
         # The result repeats a large payload.
         "ResultError",
-        # Of the service that a handler calls.
+        # Errors of the service that a handler calls.
         *("DownstreamStatusError", "TimeoutError"),
         *filter(None, (value.error for value in ODD_VALUES.values())),
     }
@@ -254,7 +254,7 @@ class AtRestChecks:
                 dispatch = (change.key, number_of(change.after, "generation"))
                 if state_of(change.after) is State.DEAD:
                     dead.add(dispatch)
-                # Of those that queue a job which waits for a signal, only wake leaves its time as it is.
+                # Only wake queues a job that waits for a signal and leaves its time as it is.
                 wait_over = waits_alone(change.before) and change.after.get("due") == change.before["due"]
                 if state_of(change.before) is State.SCHEDULED or wait_over:
                     woken[change.key] = change.at_ms

@@ -167,7 +167,7 @@ def _failed(item: Item) -> bool:
 
 
 def _asked_to_cancel(item: Item) -> bool:
-    """As a whole, and its job not by itself."""
+    """Whether the batch was asked to cancel, and not its job by itself."""
     return "cancel" not in item and any(text_of(one, "name") == CANCELLED for one in maps_of(item, "signals"))
 
 

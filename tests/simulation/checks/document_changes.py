@@ -166,7 +166,7 @@ class DocumentChangeChecks:
             require(came_from is state_of(after) is State.SUCCEEDED, check, f"undone while {came_from}", key)
             return
         if not anew and text_of(after, "superseded_by") != text_of(before, "superseded_by"):
-            # As above.
+            # A job at rest is cancelled by its correction, and any other one keeps its state.
             ends = State.CANCELLED if came_from in AT_REST else came_from
             require(state_of(after) is ends, check, f"superseded: {came_from} -> {state_of(after)}", key)
             return

@@ -51,7 +51,7 @@ class _Reached:
     type: str = ""
     succeeded: bool = False
     count: int | None = None
-    #: As its payload lists them, if that is in the document.
+    #: The consumers that its payload lists, if that is in the document.
     listed: list[str] | None = None
     #: The types of the jobs that it created.
     made: list[str] = field(default_factory=list)

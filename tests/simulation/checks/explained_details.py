@@ -69,7 +69,7 @@ def _about_run(item: Item, reason: Reason) -> Iterator[str]:
             yield "is paused by eve since"
         case _:
             pass
-    # Of a paused job it is only the time at which reconcile looks after it.
+    # The `due` of a paused job is only the time at which reconcile repairs it.
     if "due" in item and reason not in {Reason.PAUSED, Reason.UNLOADED}:
         yield _time(item, "due")
 

@@ -258,7 +258,7 @@ class FlowChecks:
 
 
 def _names(document: Item) -> list[str]:
-    """Of the nodes with which the flow was started. None if they are stored elsewhere."""
+    """Return the names of the nodes at the start of the flow. None if they are stored elsewhere."""
     return [node["name"] for node in json.loads(text_of(document, "payload") or '{"nodes": []}').get("nodes", [])]
 
 

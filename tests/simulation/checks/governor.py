@@ -36,7 +36,7 @@ class GovernorChecks:
         self.changes: list[tuple[int, int]] = [(0, 0)]
         #: (late, total) of each window since the last change.
         self._seen: set[tuple[int, int]] = set()
-        #: Of the last report of late starts, of the last write, and when the faults ended.
+        #: The times of the last report of late starts, of the last write, and of the end of the faults.
         self._troubled_ms = self._written_ms = self._quiet_ms = 0
         #: When a level may have expired, and when it was written again.
         self._expiries: list[tuple[int, int]] = []

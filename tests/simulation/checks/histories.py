@@ -144,7 +144,7 @@ def _units(item: Item, without: str = "") -> int:
 
 
 def _size_bytes(item: Item) -> int:
-    """As DynamoDB charges it.
+    """Return the size that DynamoDB charges.
 
     https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
     """

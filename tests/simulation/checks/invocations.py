@@ -45,7 +45,7 @@ class InvocationChecks:
             assert scheduler.current
             began_ms, process = scheduler.now_ms, scheduler.current.process
             spoiled = process.streams_closed
-            # Of an earlier invocation that failed.
+            # Drop the lines of an earlier invocation that failed.
             self._telemetry.pop(process, None)
             answer = handler(event, context)
             # A handler that outlived its batch may have closed them after it.

@@ -76,7 +76,7 @@ class LimitChecks:
 
 
 def still_running(world: World, before: list[HandlerRun], run: HandlerRun) -> list[HandlerRun]:
-    """Those of `before` that still ran when `run` began.
+    """Return the ones of `before` that still ran when `run` began.
 
     Interrupted runs do nothing more, and runs that outlive their lease are fenced, so neither counts. The slot of a
     stray run is released as the last act before its process ends.

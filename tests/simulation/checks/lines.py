@@ -77,7 +77,7 @@ class LineChecks:
             self._written[task].add(end)
 
     def _forget(self, pointless: Callable[[_Wanted], bool]) -> None:
-        """Of the writes without an answer. A claim that is taken back is one of them, too."""
+        """Forget the writes without an answer. A claim that is taken back is one of them, too."""
         for task, written in self._written.items():
             self._written[task] = {wanted for wanted in written if not pointless(wanted)}
 
@@ -90,7 +90,7 @@ class LineChecks:
         task = self._world.scheduler.current
         if task is None:
             return
-        # Of an earlier call without an answer: the process does not know of that write.
+        # An earlier call without an answer wrote it: the process does not know of that write.
         self._written.pop(task, None)
         for kind, job_id, generation in sorted(self._owed.get(task, ())):
             what = f"{task.process.name} made a call before its line {kind} of generation {generation}"

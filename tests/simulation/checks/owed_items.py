@@ -143,7 +143,7 @@ def _work(key: str) -> tuple[str, str, str]:
 
 
 def _job_key(key: str) -> str:
-    """Of the job whose message is owed. Empty for other work."""
+    """Return the key of the job whose message is owed. Empty for other work."""
     kind, tenant, name = _work(key)
     return f"{tenant}#{name}" if kind == Kind.DISPATCH else ""
 

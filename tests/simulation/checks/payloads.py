@@ -144,5 +144,5 @@ class PayloadChecks:
 
 
 def _place_of(path: str) -> str:
-    """Of a file."""
+    """Return the place of a file."""
     return _FILE + path.rpartition("/")[2]

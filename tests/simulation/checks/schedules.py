@@ -35,7 +35,7 @@ class _Paused:
     target: str
     since: datetime
     until: datetime | None
-    #: As `until`, and at the earliest: an operator who resumes does it a little before the table has it.
+    #: The earliest value of `until`: an operator who resumes does it a little before the table has it.
     sure_until: datetime | None
 
     def holds(self, at: datetime) -> bool:
@@ -121,7 +121,7 @@ class ScheduleChecks:
             self._require_one_job([one for one in self._pauses if one.target in names], time, key)
 
     def _require_one_job(self, pauses: Sequence[_Paused], time: tuple[str, str], key: str) -> None:
-        """Of all times that the pauses hold without a gap between this time and them."""
+        """Require one job for all times that the pauses hold without a gap up to this time."""
         for other, ids in self._answered.items():
             first, last = sorted(datetime.fromisoformat(at) for at in (time[1], other[1]))
             if other[0] == time[0] and other not in self._unsure and _without_gap(pauses, first, last):

@@ -24,7 +24,7 @@ def tells_its_story(key: str, item: Item, job: Job) -> None:
     if told != sorted(told, key=lambda event: event[0]):
         require(False, _TOLD, f"out of order: {told}", key)
     left = list(told)
-    # Of two events of one millisecond, the one that any text fits comes last.
+    # If two events have one millisecond, the one that any text fits comes last.
     for at_ms, pattern in sorted(_events(item), key=lambda event: event[1] == _ANY):
         at = _EPOCH + timedelta(milliseconds=at_ms)
         for event in left:

@@ -34,7 +34,7 @@ def require(holds: bool, check: str, what: str, about: str) -> None:
 
 
 def require_in_task(scheduler: Scheduler, holds: bool, check: str, what: str, about: str) -> None:
-    """As `require`, from a task: the hub raises the violation, so that the code under test cannot catch it."""
+    """Require from a task: the hub raises the violation, so that the code under test cannot catch it."""
     if not holds:
         scheduler.fail(Violation(check, what, about))
 
@@ -70,7 +70,7 @@ def group_of(item: Item) -> str | None:
 
 
 def mark_of(item: Item | None) -> str | None:
-    """Of a node of a flow that has no job: "skipped" or "blocked"."""
+    """Return the mark of a node of a flow that has no job: "skipped" or "blocked"."""
     return text_of(map_of(item or {}, "flow"), "mark") or None
 
 

@@ -42,7 +42,7 @@ BOUND: Final = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reached:
-    """Of one seed."""
+    """The consumers that one seed reached."""
 
     events: int
     #: From the acceptance of each event to the first run of each other consumer, in milliseconds.

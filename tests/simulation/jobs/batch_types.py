@@ -46,7 +46,7 @@ def _call(plans: list[Plan], runs: list[Run]) -> list[Any]:
         for each in seen:
             each.call_failed = bool({"raises", "miscounts"} & failing)
         if "raises" in failing:
-            # As permanent as it is for one job, it ends no other.
+            # The error is permanent for one job, but it ends no other.
             said = "never " + " ".join(plan.canary for plan in plans)
             raise PermanentJobError(said) if len(runs) > 1 else plans[0].failure(runs[0])
         sum_of_call = f"!sum {crc32(runs[0].job_id.encode()) % _SUMS}"

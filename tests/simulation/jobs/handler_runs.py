@@ -41,7 +41,7 @@ class HandlerRun:
     began_ms: int
     #: From then on the run counts as failed.
     deadline_ms: float
-    #: As the document had it at the beginning.
+    #: The lease that the document had at the beginning.
     lease_ends_ms: int
     asked_to_end: bool
     #: The trace context that the handler was given, and the trace in the document.

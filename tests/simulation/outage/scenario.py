@@ -23,7 +23,7 @@ from tidemill.names import Lane
 
 _TENANT: Final = "111122223333:AROAADA"
 _OTHER: Final = "sim.effect"
-#: As `sim.dependent` declares its breaker.
+#: The threshold that `sim.dependent` declares for its breaker.
 THRESHOLD: Final = 3
 WINDOW_MS: Final = 30_000
 PROBE_MS: Final = 10_000
@@ -91,7 +91,7 @@ def play(seed: int, *, lasts: timedelta) -> Outage:
 
 
 def start_latencies_without(seed: int, *, lasts: timedelta) -> Sequence[float]:
-    """Of the jobs of another type, with the same faults and load, while the downstream works."""
+    """Return the latencies of another type, with the same faults and load, while the downstream works."""
     lasts_ms = lasts // timedelta(milliseconds=1)
     variant = variant_of(seed, lasts_ms)
     with _world(seed, variant) as world:

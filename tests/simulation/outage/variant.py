@@ -34,7 +34,7 @@ _CRASHES: Final = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """Of one seed. Times in milliseconds, from the beginning of the outage."""
+    """The variant of one seed. Times are in milliseconds from the beginning of the outage."""
 
     capacity: int
     #: Workers of the lane, and the most messages that each gets at once.

@@ -22,7 +22,7 @@ _MOST_CRASHES: Final = 2
 
 
 class Watch:
-    """Of one world."""
+    """Watches one world."""
 
     def __init__(self, world: World, *, until_ms: int, crash_share: float) -> None:
         self._world = world

@@ -67,7 +67,7 @@ MUTANTS: Final = (
             "    if looked.again or looked.busy or run.attempt > 1:\n",
         ),
     ),
-    # As for the groups of nodes.
+    # The mutant does to jobs what the one above does to the groups of nodes.
     ProgressMutant(
         "dead members behind many busy groups",
         Mutant(

@@ -34,7 +34,7 @@ from tidemill.names import JOB_KEY, WAKE_PART, WAKE_PARTS
 from tidemill.system import clock
 
 _DAY_MS: Final = 86_400_000
-#: Of a migration. Its work ends a little earlier.
+#: The time of a run of a migration. Its work ends a little earlier.
 _RUN_SECONDS: Final = 5
 
 #: What stood still.
@@ -55,7 +55,7 @@ def pages_of_a_batch() -> Stood:
 
 
 def _keys_on(page: int) -> Iterator[str]:
-    """Of jobs on this page of their batch."""
+    """Return keys of jobs on this page of their batch."""
     return (key for key in map(str, count()) if batches.page_number(keyed_job_id(TENANT, key)) == page)
 
 

@@ -79,7 +79,7 @@ def looks_of_a_flow_that_waits() -> Dear:
 def parsed_payloads_of_flows() -> Dear:
     """Each flow has large payloads. A function holds the texts of two of them."""
     padding: list[Any] = [[]] * 3_000
-    #: Of the texts that have nodes: the SDK parses its own models, too.
+    #: Only texts that have nodes count: the SDK parses its own models, too.
     largest = 0
     with scene((flow_graphs, "_TEXT_BYTES", 400_000)) as play:
         for number in range(4):

@@ -50,7 +50,7 @@ class Scene:
         return came[0] if came else None
 
     def calls(self, verb: str, event: Any) -> None:
-        """As the scheduler does, until the function has answered."""
+        """Call the function as the scheduler does, until it has answered."""
         calls = self.world.async_invocations[verb]
         calls.invoke(event)
         self._until(lambda: not calls.under_way)

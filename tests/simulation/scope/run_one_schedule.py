@@ -91,7 +91,7 @@ def run_schedule(scenario: Scenario, branch: Branch, seen: VisitedStates, *, mos
 
 
 def _retried(attempt: Callable[[], _Result]) -> _Result:
-    """As `groups.retried`, for which no short pause moves the clock.
+    """Try again as `groups.retried` does, without a pause that moves the clock.
 
     A write that others have outrun reads and writes again. One in conflict gives up at once: to wait for the end of the
     conflict equals a call that is held for longer.

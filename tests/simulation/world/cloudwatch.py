@@ -23,7 +23,7 @@ class Line:
 
     @property
     def metrics(self) -> dict[Metric, float]:
-        """As CloudWatch extracts them: the members that the directives name."""
+        """Extract the metrics as CloudWatch does: the members that the directives name."""
         directives = self.fields.get("_aws", {}).get("CloudWatchMetrics", ())
         named = [metric["Name"] for directive in directives for metric in directive["Metrics"]]
         return {Metric(name): self.fields[name] for name in named}

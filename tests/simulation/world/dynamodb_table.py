@@ -70,7 +70,7 @@ class Index:
             insort(self.places[_partition(self.schema, item)], place_of(self.schema, key, item))
 
     def rows(self, partition: str, *, after: Place | None, backward: bool) -> Iterator[tuple[Key, Item]]:
-        """Those of a partition in order, behind a place whose entry may have left the index."""
+        """Return the rows of a partition in order, behind a place whose entry may have left the index."""
         places = self.places[partition]
         if backward:
             places = places[: bisect_left(places, after)][::-1] if after else places[::-1]

@@ -43,7 +43,7 @@ _NOT_ENCODED: Final = (AttributeError, LookupError, TypeError, ValueError)
 #: The retry of a call may meet it although the first try was applied, so it says nothing about that.
 _CONFLICT: Final = "TransactionConflictException"
 _LONGEST_BACKOFF_SECONDS: Final = 20
-#: Of every service, in network errors.
+#: The URL of every service in network errors.
 URL: Final = "https://simulated.invalid"
 #: Latency of one transfer. The slowest is still within the timeout of the client.
 _LATENCY_MS: Final = (1, 8)
@@ -81,7 +81,7 @@ class Sdk:
         self.gave_up_on: Counter[tuple[str, str]] = Counter()
 
     def call(self, client: BaseClient, operation: str, request: Mapping[str, Any]) -> Answer:
-        """As `_make_api_call`."""
+        """Make a call, in the place of `_make_api_call`."""
         config: Any = client.meta.config
         service = client.meta.service_model.service_name
         tries: int = config.retries["total_max_attempts"] if config.retries else 1
@@ -217,7 +217,7 @@ class Sdk:
 
 
 def throttling(service: str) -> ServiceError:
-    """As the service answers a call that it throttles."""
+    """Return the answer of the service to a call that it throttles."""
     code, status = _THROTTLES.get(service, _THROTTLE)
     return ServiceError(code, "Rate exceeded", status=status)
 

@@ -38,7 +38,7 @@ class Roomy(Unlimited):
 
 
 class Observer:
-    """As `RunObserver`."""
+    """A `RunObserver` that keeps its reports."""
 
     def __init__(self) -> None:
         self.reported: list[tuple[Job, Line, ConcurrencyChange]] = []

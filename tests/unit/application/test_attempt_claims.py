@@ -83,7 +83,7 @@ def test_a_claim_takes_the_job_until_the_invocation_has_ended(clock: Clock) -> N
 
 
 class Foreground:
-    """As the `Governor`."""
+    """Stands for the `Governor`."""
 
     def __init__(self) -> None:
         self.jobs: list[Job] = []

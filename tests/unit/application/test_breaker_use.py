@@ -64,7 +64,7 @@ def test_after_its_end_a_run_may_not_call() -> None:
         ),
         # A defect says nothing about the downstream.
         (KeyError("a"), [], None),
-        # Of a block.
+        # The error comes from a block.
         (BreakerOpenError("maps"), [], "maps"),
     ],
 )

@@ -26,7 +26,7 @@ def ended(flows: InMemoryFlows, states: Sequence[State]) -> None:
 
 
 def a_child(*states: State, rule: str = "fail") -> InMemoryFlows:
-    """Of three parents in these states, none of which an advance has seen."""
+    """Make a child of three parents in these states, none of which an advance has seen."""
     parents = [f"p{number}" for number in range(3)]
     edges = [{"node": parent, "on_failure": rule} for parent in parents]
     flows = InMemoryFlows([*({"name": parent} for parent in parents), {"name": "child", "after": edges}])

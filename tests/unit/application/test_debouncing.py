@@ -298,7 +298,7 @@ def test_the_payload_of_a_refused_write_is_deleted(
     job = post(payload=LARGE | {"n": 3}).job
 
     assert job.payload_at is not None
-    # Those of the three submissions. The one that the refused write would have named is gone.
+    # The payloads of the three submissions remain. The one that the refused write would have named is gone.
     assert payloads_in(table) == 3
 
 

@@ -109,7 +109,7 @@ def override(name: str, value: Any, *, until: datetime | None = None, reason: st
             [],
             [f"Reconcile has sent it again 2 times without a claim, the last time {AGO}."],
         ),
-        # Of a former generation.
+        # The nudge belongs to a former generation.
         ({"nudged_at": NOW}, [], []),
         ({"deadline": DUE}, [], [f"If no run begins by {AHEAD}, it dies."]),
         ({"useful_until": DUE}, [], [f"A run that would begin after {AHEAD} comes too late: it expires then."]),

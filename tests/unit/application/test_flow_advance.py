@@ -70,7 +70,7 @@ def test_parents_that_end_in_their_reverse_order_need_no_cursor() -> None:
 def test_a_move_that_crashed_before_its_read_is_repeated_by_the_same_record() -> None:
     flows = a_fan_in(3)
     flows.end("p0")
-    # As if the process had died after this write. The end of `p1` found the cursor at `p0`.
+    # The process died after this write. The end of `p1` found the cursor at `p0`.
     flows.moved[3] = Cursor(at=1, by=0, version="v")
     flows.end("p1")
     flows.advance("p0")
@@ -141,7 +141,7 @@ def test_no_parent_before_the_cursor_is_read_again(monkeypatch: pytest.MonkeyPat
 
     before_the_next_move(flows, meanwhile, monkeypatch)
     assert (flows.advance("p1"), flows.moved[4].at) == ([], 3)
-    # Those of p1 to p3, and after each move the one at which it stands.
+    # It reads the documents of p1 to p3, and after each move the one at which the cursor stands.
     assert flows.calls["documents"] == 5
 
 

@@ -127,7 +127,7 @@ def test_it_is_deleted_when_the_job_exists_already_and_the_answer_of_the_settle_
     own = Submission(type="test.job", payload=_LARGE)
 
     assert carry(submitted, then=[shared, own]).ending is Ending.SUCCEEDED
-    # That of the job which existed, and that of the other follow-up job.
+    # The payload of the job which existed remains, and that of the other follow-up job.
     assert len(items(table, PAYLOAD_PREFIX)) == 2
     assert all(str(job.payload_at) in str(items(table, PAYLOAD_PREFIX)) for job in store.overdue(before=NOW))
 

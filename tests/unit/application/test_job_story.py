@@ -213,7 +213,7 @@ def test_a_lost_run_is_not_hidden_by_another_transition_of_its_time() -> None:
 
 
 def test_the_story_of_a_document_without_history_comes_from_its_fields() -> None:
-    """Of a version before the history."""
+    """A version before the history wrote the document."""
     job = a_job(
         state=State.DEAD,
         created_at=NOW,

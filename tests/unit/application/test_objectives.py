@@ -26,7 +26,7 @@ def test_an_alarm_fires_once_its_part_of_the_budget_is_spent(burn: Burn, hours: 
 
 @pytest.mark.parametrize("burn", [FAST_BURN, SLOW_BURN])
 def test_an_alarm_resolves_after_a_twelfth_of_its_window(burn: Burn) -> None:
-    """As the workbook of Google advises."""
+    """The workbook of Google advises this."""
     assert burn.short == burn.long / 12
 
 

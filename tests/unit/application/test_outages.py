@@ -41,7 +41,7 @@ class Mill:
     queue: deque[tuple[datetime, Reference | DeadLetter]] = field(default_factory=deque)
     sent: int = 0
     runs: Counter[str] = field(default_factory=Counter)
-    #: As publish last saw them, or would have.
+    #: The jobs as publish last saw them, or would have.
     seen: dict[str, Job | None] = field(default_factory=dict)
     busy_until: datetime = NOW
     _written: bool = False

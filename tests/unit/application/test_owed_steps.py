@@ -35,7 +35,7 @@ class Untouched:
 def test_a_work_is_done_once_and_concerns_nothing_else(work: Work) -> None:
     world = World()
     world.owe(work)
-    # Of the same name, so what is not asked for would be found.
+    # The job has the same name, so work that is not asked for would be found.
     world.store.jobs["x"] = a_job(id="x", state=State.QUEUED)
 
     assert [world.run_pending(), world.run_pending()] == [OwedResult(), OwedResult()]

@@ -192,7 +192,7 @@ def _give(settling: Settling, world: World) -> None:
 
 
 class Owing(Stored):
-    """As `Stored`, with deletions that fail and are owed."""
+    """Stored payloads whose deletions fail and are owed."""
 
     def __init__(self, world: World) -> None:
         super().__init__()

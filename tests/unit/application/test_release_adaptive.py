@@ -14,7 +14,7 @@ from tidemill.domain.limits import Limit
 
 ADAPTIVE: Final = Limit(adaptive=Adaptive(floor=1, ceiling=9, target_seconds=1))
 TOKEN: Final = "token"
-#: As it was when the run entered.
+#: The number when the run entered.
 TWO_ALLOWED: Final = Adapted(allowed=2, falls=1)
 
 

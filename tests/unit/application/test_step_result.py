@@ -295,7 +295,7 @@ class Unequal:
 
 @dataclass
 class Point:
-    """As the standard library makes it."""
+    """A class that the standard library makes."""
 
     x: int
     near: tuple[int, ...] = ()

@@ -63,7 +63,7 @@ def prepared(submission: Submission, *, tenant: str = TENANT) -> Job:
 
 
 def the_job(**changes: Any) -> Job:
-    """Of a submission that gives nothing but its type."""
+    """Return the job of a submission that gives nothing but its type."""
     least = a_job(id="new", trace="t", body_hash=body_hash_of(Submission(type="test.job")))
     return replace(least, **changes)
 

@@ -191,7 +191,7 @@ def test_only_one_batch_of_the_stream_is_held() -> None:
 
 
 def test_a_rate_spreads_the_writes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 25 jobs at 10 a second, the last ones are written after two seconds."""
+    """With 25 jobs at 10 a second, the last ones are written after two seconds."""
     waited: list[float] = []
     monkeypatch.setattr("tidemill.cli.parallel_writes.clock.steady", lambda: NOW + sum(waited) * timedelta(seconds=1))
     monkeypatch.setattr("tidemill.cli.parallel_writes.time.sleep", waited.append)

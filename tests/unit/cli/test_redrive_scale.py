@@ -51,7 +51,7 @@ class ManyDeadJobs:
     """A client of a table that holds `number` dead jobs, spread over the partitions of the index. Notes each call."""
 
     number: int
-    #: Of the probe: it succeeds at once.
+    #: The id of the probe, which succeeds at once.
     probe: str = ""
 
     def __post_init__(self) -> None:
@@ -85,7 +85,7 @@ class ManyDeadJobs:
 
 
 def _redrive(client: Any) -> int:
-    """As `tidemill redrive --all` after its plan. Returns the number of jobs."""
+    """Redrive as `tidemill redrive --all` does after its plan. Returns the number of jobs."""
     store = DynamoJobStore(client, table=TABLE, retention=timedelta(days=30))
     redriver = Redriver(store=store, clock=lambda: NOW, new_token=lambda: "token")
     probes = Probes(store=store, clock=lambda: NOW, pause=time.sleep, timeout=timedelta(minutes=1))

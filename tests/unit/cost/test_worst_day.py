@@ -104,7 +104,7 @@ def test_the_bill_uses_the_prices_of_the_file() -> None:
     assert all(line.price in prices for line in bill(BusyStage(lanes=[LANE], requests_per_second=1)))
 
 
-#: As an app may add them: without throttling, with a name and a limit of its own, without anything.
+#: An app may add these: without throttling, with a name and a limit of its own, without anything.
 OF_AN_APP: list[dict[str, Any]] = [
     {"Resources": {"Stage": {"Type": "AWS::ApiGatewayV2::Stage", "Properties": {"StageName": "$default"}}}},
     {

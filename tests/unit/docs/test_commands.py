@@ -20,7 +20,7 @@ ANYTHING: Final = frozenset({"…", "COMMAND"})
 
 
 def _parse(command: click.Command, words: list[str], parent: click.Context | None = None) -> None:
-    """As the command line does before it acts. Raises `click.UsageError`."""
+    """Parse as the command line does before it acts. Raises `click.UsageError`."""
     with command.make_context(command.name, list(words), parent=parent) as context:
         if isinstance(command, click.Group):
             _, found, rest = command.resolve_command(context, [*context._protected_args, *context.args])

@@ -71,5 +71,5 @@ _DAY = timedelta(days=1)
 def test_the_page_says_what_the_engine_enforces(row: str, says: str) -> None:
     limit = next(limit for item, limit in _ROWS.items() if item.startswith(row))
 
-    # As whole words: "0 nodes" is a part of "100 nodes".
+    # The text matches as whole words: "0 nodes" is a part of "100 nodes".
     assert re.search(rf"(?<![\w.,]){re.escape(says)}(?!\w)", limit.replace("`", ""))

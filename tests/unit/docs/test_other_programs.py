@@ -35,7 +35,7 @@ VALUES: Final = {
 }
 #: No settings: the form of all, and one that a page adds to an app.
 NO_SETTINGS: Final = {"-c name=value", "-c report_days=7"}
-#: Those of the AWS CLI, beside the members of each operation.
+#: The options of the AWS CLI, beside the members of each operation.
 OPTIONS_OF_AWS: Final = {"--query", "--output", "--cli-binary-format"}
 #: Further commands of the AWS CLI, with their options in the documents.
 COMMANDS_OF_AWS: Final = {

@@ -88,6 +88,6 @@ def test_the_readme_is_at_most_two_screens() -> None:
 
 
 def _anchors(page: Path) -> set[str]:
-    """As GitHub makes them from headings."""
+    """Return the anchors that GitHub makes from headings."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}

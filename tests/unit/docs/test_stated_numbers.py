@@ -86,5 +86,5 @@ def _word(number: int) -> str:
 )
 def test_a_page_says_what_the_engine_does(page: str, says: str) -> None:
     text = " ".join((_DOCS / page).read_text(encoding="utf-8").split())
-    # As whole words: "0 names" is a part of "10 names".
+    # The text matches as whole words: "0 names" is a part of "10 names".
     assert re.search(rf"(?<![\w.,]){re.escape(says)}(?!\w)", text)

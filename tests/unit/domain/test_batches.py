@@ -41,7 +41,7 @@ LIVE = {State.WAITING, State.SCHEDULED, State.QUEUED, State.RUNNING, State.RETRY
 
 
 def look_at(*states: str, unreadable: frozenset[str] = frozenset()) -> Look:
-    """Of one page with a member in each of the states. `missing` has no document."""
+    """Look at one page with a member in each of the states. `missing` has no document."""
     jobs = {name: IN_EACH_STATE[name] for name in states if name in IN_EACH_STATE}
     page = Page(number=0, members=frozenset(states))
     return Look(at=NOW, pages=[page], jobs=jobs, unreadable=unreadable)

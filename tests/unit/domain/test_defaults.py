@@ -57,7 +57,7 @@ _NOT_EMPTY = {
 
 
 def _fields() -> Iterator[tuple[str, Field[Any]]]:
-    """Those of public classes: the others belong to no document."""
+    """Yield the fields of public classes: the others belong to no document."""
     for module in iter_modules(tidemill.domain.__path__, "tidemill.domain."):
         for each in vars(import_module(module.name)).values():
             if not isinstance(each, type) or each.__module__ != module.name or each.__name__.startswith("_"):

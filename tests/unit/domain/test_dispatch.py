@@ -107,7 +107,7 @@ def test_of_changes_only_the_end_of_a_run_may_be_sent_by_its_writer(before: Job,
         (RUNNING, True),
         (replace(QUEUED, state=State.CANCELLED), True),
         (replace(QUEUED, generation=2), True),
-        # Of before, as a read that is a little old returns it.
+        # An earlier document, which a read that is a little old returns.
         (replace(QUEUED, generation=0), False),
         (replace(RUNNING, generation=0), False),
     ],

@@ -20,7 +20,7 @@ def _client_error(code: str, status: int) -> ClientError:
 
 
 class _ResponseError(Exception):
-    """As requests and httpx raise it."""
+    """An error that requests and httpx raise."""
 
     def __init__(self, status_code: int) -> None:
         super().__init__(status_code)

@@ -29,7 +29,7 @@ def test_a_consumer_takes_one_version_or_each(version: int | None, taken: dict[t
         ({"n": (1, 2)}, {"n": [3]}, False),
         ({"n": (1,)}, {}, False),
         ({"n": (1,), "m": (1,)}, {"n": [1], "m": [2]}, False),
-        # As in JSON, true is not 1, and null is a value.
+        # In JSON, true is not 1, and null is a value.
         ({"n": (1,)}, {"n": [True]}, False),
         ({"n": (True,)}, {"n": [1]}, False),
         ({"n": (True,)}, {"n": [True]}, True),

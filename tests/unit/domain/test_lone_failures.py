@@ -95,7 +95,7 @@ def test_a_breaker_that_is_open_or_whose_window_is_over_needs_no_contradiction(b
 
 
 def contradiction(seen: Breaker, *, served_at: datetime, now: datetime) -> Callers:
-    """Of the worker b, which has served a job of the tenant u."""
+    """The worker b contradicts: it has served a job of the tenant u."""
     return rules.contradiction(seen, POLICY, worker="b", served={"u": served_at}, now=now)
 
 

@@ -17,7 +17,7 @@ VALUE = {"count": 100, "period_seconds": 60}
 
 
 def a_configuration(*settings: tuple[str, Any, Any]) -> RuntimeConfiguration:
-    """Of names, values and ends."""
+    """Make a configuration of names, values and ends."""
     made = RuntimeConfiguration()
     for name, value, until in settings:
         setting = Setting(name=name, value=value, at=NOW, by="ada", reason="", until=until)

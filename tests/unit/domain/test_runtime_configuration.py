@@ -130,7 +130,7 @@ def test_removing_what_is_not_set_is_refused() -> None:
 
 
 def _target_at(made: RuntimeConfiguration, seconds: float) -> str | None:
-    """Of the pause that stops the schedule of the type "t" at this time after `NOW`."""
+    """Return the target of the pause that stops the schedule of the type "t" at this time after `NOW`."""
     pause = made.pause_of_schedule("t", Lane.BULK, scheduled=NOW + seconds * SECOND)
     return str(pause.target) if pause else None
 
@@ -217,7 +217,7 @@ def test_past_pauses_of_an_unknown_form_are_skipped(past: Any) -> None:
 
 
 def test_a_past_pause_without_an_end_hinders_no_change() -> None:
-    """As a newer version may keep one. It would stop the schedule for ever, so the next change drops it."""
+    """A newer version may keep such a pause. It would stop the schedule for ever, so the next change drops it."""
     past = {"name": "pauses.type=t", **paused("type=t").encoded()}
 
     assert configured(A_FLAG, past_pauses=[past]).document["past_pauses"] == []

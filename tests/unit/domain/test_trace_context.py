@@ -54,7 +54,7 @@ def test_an_invalid_traceparent_is_ignored(header: str) -> None:
         (f"Root=1-{TRACE[:8]}-{TRACE[8:]};Parent={SPAN};Sampled=1", CONTEXT),
         (f"Sampled=0; Parent={SPAN}; Root=1-{TRACE[:8]}-{TRACE[8:]};Lineage=a:0", f"00-{TRACE}-{SPAN}-00"),
         (f"Root=1-{TRACE[:8]}-{TRACE[8:]};Parent={SPAN};Sampled=?", f"00-{TRACE}-{SPAN}-00"),
-        # As API Gateway adds it to a request that has none.
+        # API Gateway adds this to a request that has none.
         (f"Root=1-{TRACE[:8]}-{TRACE[8:]}", None),
         (f"Root=2-{TRACE[:8]}-{TRACE[8:]};Parent={SPAN}", None),
         (f"Root=1-{TRACE};Parent={SPAN}", None),

@@ -49,7 +49,7 @@ class Index:
 
 
 def _entry(partition: str, at: int) -> Any:
-    """Of a job whose tenant has the name of the partition."""
+    """Return the entry of a job whose tenant has the name of the partition."""
     return {"pk": {"S": f"{partition}#{at}"}, "attention_at": {"N": str(at)}}
 
 

@@ -78,7 +78,7 @@ def names(entries: Iterator[AuditEntry]) -> Sequence[str]:
     ids=str,
 )
 def test_commands_are_listed_from_one_time_to_before_another(bounds: dict[str, datetime], found: str) -> None:
-    """Of two that began at the same time, the later name comes first."""
+    """If two began at the same time, the later name comes first."""
     log = log_of(Client())
     for name, at in (("a", NOW - SECOND), ("b", NOW), ("c", NOW), ("d", NOW + SECOND)):
         log.begin(entry(name, at))

@@ -57,7 +57,7 @@ def written(act: Callable[[Any], object], **table: Any) -> list[Any]:
 
 
 def expires_at(write: Any) -> datetime | None:
-    """Of an item that is put, or of an update of one."""
+    """Return the expiry of an item that is put, or of an update of one."""
     name = next((name for name, each in write.get("ExpressionAttributeNames", {}).items() if each == TTL_ATTRIBUTE), "")
     values = write.get("ExpressionAttributeValues", {})
     found = write.get("Item", {}).get(TTL_ATTRIBUTE)

@@ -30,7 +30,7 @@ LARGEST = Limit(concurrency=LARGEST_CONCURRENCY, rate=Rate(count=100, period=SEC
 
 
 def names(number: int) -> list[str]:
-    """Of runs and of reservations."""
+    """Return the names of runs and of reservations."""
     return [*(run_name(f"run {n}") for n in range(number // 2)), *reservations(number - number // 2, "old")]
 
 

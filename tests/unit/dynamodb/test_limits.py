@@ -69,7 +69,7 @@ def test_a_slot_is_given_exactly_when_the_limits_leave_room(limit: Limit, steps:
             now += wait * MILLISECOND
             if leaves is None:
                 token, line = fresh_token(), Line.for_limit("a")
-                # As a released job: nothing but the limit holds it back.
+                # It is a released job: nothing but the limit holds it back.
                 slot = LimitSlot(
                     line=line, limit=limit, token=token, until=now + LEASE, job=(TENANT, token), released=True
                 )

@@ -34,7 +34,7 @@ def member(number: int, **changes: Any) -> Job:
 
 
 class Documents:
-    """Those of the members. `reads` has the ids of each read."""
+    """The documents of the members. `reads` has the ids of each read."""
 
     def __init__(self, *jobs: Job, broken: str | None = None) -> None:
         self.jobs = {job.id: job for job in jobs}

@@ -124,7 +124,7 @@ SUCCESSES: dict[str, tuple[Call, list[Job]]] = {
     ),
     "cancel": (
         lambda store: store.cancel(QUEUED, now=NOW),
-        # Of whichever job has the key: nothing of it is left to do.
+        # Any job may have the key: nothing of it is left to do.
         [replace(QUEUED, state=State.CANCELLED, due=None, **more) for more in ({}, A_LATER_JOB)],
     ),
     "cancel as read": (
@@ -269,7 +269,7 @@ class Grants:
 
     @property
     def request(self) -> Any:
-        """That of the only call, an update of one item: no transaction, which costs twice as much."""
+        """Return the request of the only call, an update of one item: a transaction would cost twice as much."""
         ((name, request),) = self.calls
         assert name == "update_item"
         return request

@@ -34,7 +34,7 @@ from tidemill.dynamodb.payloads import FIRST_RUN_BYTES, LARGEST_INLINE_BYTES, Bu
 from tidemill.powertools.idempotency import insert_once
 from tidemill.system.ids import new_token
 
-#: As an HTTP API and IAM give them.
+#: An HTTP API and IAM give callers of this form.
 CALLER = "111122223333:AROAEXAMPLEROLEID0042"
 REQUEST = "JKJaXmPLvHcESHA="
 
@@ -73,7 +73,7 @@ def test_a_job_of_10_kilobytes_costs_14_writes_where_its_payload_inside_would_co
     assert sum(-(-size // 1024) for size in sizes) == 14
 
 
-#: As long as each may be, with what the documents of AWS and W3C give: a Lambda request id, a `traceparent`.
+#: Each is as long as the documents of AWS and W3C allow: a Lambda request id, a `traceparent`.
 WORKER = "8d41d7a1-7fd5-4d3c-9c3f-6b1d2f3e4a5b/0123456789abcdef"
 TRACE = f"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01/{REQUEST}"
 TAGS = tuple(letter * 32 for letter in "abcde")

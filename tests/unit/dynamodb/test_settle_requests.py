@@ -46,7 +46,7 @@ NOT_ASKED_TO_END = "attribute_not_exists(#cancel_requested_at)"
 ALWAYS = {"history", "last_owner", "schema", "errors"}
 GONE = {"owner", "holds", "hold_cause", "other_holds", "open_runs", "wait"}
 OTHERS = ((HoldCause.OUTAGE, 3), (HoldCause.VERSION, 1))
-#: Of a run that came back, and goes on.
+#: The attributes that a run removes which came back and goes on.
 GONE_ON = GONE | {"releases"}
 
 

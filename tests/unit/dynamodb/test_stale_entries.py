@@ -87,7 +87,7 @@ def test_a_scan_pauses_for_what_each_page_has_cost_before_it_reads_the_next() ->
 
 
 def test_the_lines_of_limits_are_in_four_partitions() -> None:
-    """Those of a version that runs beside this one, too."""
+    """A version that runs beside this one uses them, too."""
     client: Any = Client()
 
     assert list(DynamoLimits(client, table="jobs").lines()) == []

@@ -28,7 +28,7 @@ class Spans:
         self.seen += self.open
         return {"done": True}
 
-    #: As an app of the API, and as a worker.
+    #: The function serves as an app of the API, and as a worker.
     resolve = work = works
 
 

@@ -39,7 +39,7 @@ def _set_hooks() -> None:
 
 
 class _Policy(asyncio.AbstractEventLoopPolicy if sys.version_info < (3, 14) else object):  # type: ignore[misc]
-    """As that of a library."""
+    """A policy such as that of a library."""
 
 
 #: By the name of what it changes.

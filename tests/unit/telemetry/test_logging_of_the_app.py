@@ -29,7 +29,7 @@ configuration_not_read(OSError("no answer"))
 HANDLER_FIELDS.set({{"job_id": "j"}})
 RunLog({{"job_id": "j"}}).warning("charged")
 """
-#: As the documentation of Python and of Powertools shows it.
+#: The documentation of Python and of Powertools shows these.
 CONFIGURATIONS: Final = {
     "others are disabled": """logging.config.dictConfig({
         "version": 1,

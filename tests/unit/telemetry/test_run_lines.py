@@ -49,7 +49,7 @@ def a_success(**changes: Any) -> Report:
 
 
 def metrics(line: dict[str, Any]) -> dict[str, float]:
-    """As CloudWatch extracts them."""
+    """Return the metrics as CloudWatch extracts them."""
     directives = line.get("_aws", {}).get("CloudWatchMetrics", [])
     return {metric["Name"]: line[metric["Name"]] for directive in directives for metric in directive["Metrics"]}
 

@@ -186,7 +186,7 @@ def test_each_message_expires_at_its_own_deadline_while_the_others_go_on(world: 
     world.deadlines = {"a": NOW + 3 * SECOND, "b": NOW + SECOND, "c": NOW + 4 * SECOND, "d": NOW + 5 * SECOND}
     batch = world.batch()
     batch._changed = changed = Changed(world, batch._others_ended.is_set)
-    # As by a message that has moved its deadline.
+    # A message that has moved its deadline does this.
     changed.set()
 
     world.process("abcd", batch)

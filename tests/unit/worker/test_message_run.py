@@ -24,7 +24,7 @@ from tidemill.sqs import messages
 from tidemill.worker import message_run
 from tidemill.worker.message_run import MessageRun, WorkerSettings
 
-#: As little as a run needs.
+#: The least time that a run needs.
 ENOUGH = SECOND + timedelta(seconds=SETTLE_RESERVE_SECONDS)
 
 
