@@ -10,14 +10,16 @@ MUTANTS: Final = (
     Mutant(
         "every run raises the number",
         _ADAPTIVE,
-        "trouble = sample.trouble or (Trouble.SLOW if sample.seconds > bounds.target_seconds else None)",
-        "trouble = None",
+        "change_after",
+        "sample.trouble or (Trouble.SLOW if sample.seconds > bounds.target_seconds else None)",
+        "None",
     ),
-    Mutant("the number never rises", _ADAPTIVE, "if found >= bounds.ceiling or", "if found or"),
+    Mutant("the number never rises", _ADAPTIVE, "change_after", "found >= bounds.ceiling", "found"),
     Mutant(
         "a free slot waits for wake",
         "tidemill.application.release",
-        "if line_stands or self._handed_over(slot, lowered):",
-        "if self._handed_over(slot, lowered) and line_stands:",
+        "Releaser.leave",
+        "line_stands or self._handed_over(slot, lowered)",
+        "self._handed_over(slot, lowered) and line_stands",
     ),
 )

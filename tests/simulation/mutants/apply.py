@@ -1,4 +1,4 @@
-"""Apply a mutant: its module is compiled from the mutated text when it is first imported."""
+"""Apply a mutant: its module is compiled from the changed syntax tree when it is first imported."""
 
 import importlib.machinery
 import sys
@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Protocol
+
+from tests.simulation.mutants.tree_change import ChangeError, changed
 
 
 class MutantError(Exception):
-    """The text to mutate does not occur exactly once: update the mutant to the present code."""
+    """A mutant does not fit the present code: update it."""
 
 
 class Mutation(Protocol):
@@ -20,32 +22,38 @@ class Mutation(Protocol):
     @property
     def module(self) -> str: ...
 
-    def text(self, path: str) -> str:
-        """The changed text of the module, whose file is at `path`."""
+    def code(self, path: str) -> CodeType:
+        """The changed module, whose file is at `path`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One change to the text of one module. An empty `new` deletes `old`."""
+    """One change to one function of a module, as `tree_change` reads it: `new` replaces `old`."""
 
     name: str
     module: str
+    #: Its qualified name, such as `Class.method`, or that of a class. Empty for the whole module.
+    function: str
     old: str
     new: str
 
-    def text(self, path: str) -> str:
-        """Raises `MutantError`."""
+    def code(self, path: str) -> CodeType:
+        """Raises `MutantError`, and `SyntaxError` if the changed module is not valid Python."""
         text = Path(path).read_text(encoding="utf-8")
-        if (found := text.count(self.old)) != 1:
-            raise MutantError(f"{self.name}: {self.old!r} occurs {found} times in {self.module}; it must occur once")
-        return text.replace(self.old, self.new)
+        try:
+            return compile(changed(text, self.function, self.old, self.new), path, "exec")
+        except ChangeError as error:
+            raise MutantError(f"{self.name}: {self.module}: {error}") from error
 
     def checked(self) -> None:
         """Raises `MutantError` if the mutant cannot be applied, and `SyntaxError` if it is not valid Python."""
-        spec = find_spec(self.module)
+        try:
+            spec = find_spec(self.module)
+        except ModuleNotFoundError:
+            spec = None
         if spec is None or spec.origin is None:
             raise MutantError(f"{self.name}: module {self.module} does not exist")
-        compile(self.text(spec.origin), spec.origin, "exec")
+        self.code(spec.origin)
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
@@ -54,8 +62,7 @@ class _Loader(importlib.machinery.SourceFileLoader):
         self._mutant = mutant
 
     def get_code(self, fullname: str) -> object:  # type: ignore[override]
-        path = self.get_filename(fullname)
-        return compile(self._mutant.text(path), path, "exec")
+        return self._mutant.code(self.get_filename(fullname))
 
 
 class _Finder:

@@ -1,4 +1,4 @@
-"""The mutants that seeds catch. Each one is a plausible fault of the protocol, as one change to the text of a module.
+"""The mutants that seeds catch. Each is a plausible fault of the protocol: one change to one function.
 
 Those that need a play of their own are beside it: `outage`, `backlog`, `restore` and `progress` have such lists.
 """
@@ -33,12 +33,13 @@ from tests.simulation.mutants.replays import REPLAYED
 from tests.simulation.mutants.shared_limits import SHARED
 from tests.simulation.mutants.signals import SIGNALLED
 from tests.simulation.mutants.steps import STEPPED
+from tests.simulation.mutants.stray_threads import STRAYS
 from tests.simulation.mutants.undos import UNDONE
 from tests.simulation.mutants.values_and_reports import SHOWN
 from tests.simulation.mutants.waits_and_messages import WAITING
 
 MUTANTS: Final = (
-    *(*PROTOCOL, *OPERATION, *PASS, *OUTSIDE, *CLAUSES, *WAITING, *SHOWN, *LINES, *ITEMS, *EXPLAINED),
+    *(*PROTOCOL, *STRAYS, *OPERATION, *PASS, *OUTSIDE, *CLAUSES, *WAITING, *SHOWN, *LINES, *ITEMS, *EXPLAINED),
     *(
         *RECORDED,
         *READ,

@@ -9,19 +9,22 @@ JOINT_INSERTS: Final = (
     Mutant(
         "a statement that failed counts as an insert",
         modules.JOINT_INSERTS,
-        "        return [error is None for error in errors]\n",
-        "        return [True for _ in errors]\n",
+        "JointInserts.__call__",
+        "[error is None for error in errors]",
+        "[True for _ in errors]",
     ),
     Mutant(
         "a call of several that failed counts as inserts",
         modules.JOINT_INSERTS,
-        "            return [False] * len(jobs)\n",
-        "            return [True] * len(jobs)\n",
+        "JointInserts.__call__",
+        "[False] * len(jobs)",
+        "[True] * len(jobs)",
     ),
     Mutant(
         "an existing job counts as inserted with others",
         modules.JOINT_INSERTS,
-        "        return [error is None for error in errors]\n",
-        '        return [error is None or error["Code"] == "DuplicateItem" for error in errors]\n',
+        "JointInserts.__call__",
+        "error is None",
+        "error is None or error['Code'] == 'DuplicateItem'",
     ),
 )

@@ -9,19 +9,22 @@ SHARED: Final = (
     Mutant(
         "each type has a shared limit for itself",
         modules.JOB_TYPES,
-        "shared=self.shared_limit,",
-        "shared=self.shared_limit and self.name,",
+        "JobType.limit_line",
+        "shared=self.shared_limit",
+        "shared=self.shared_limit and self.name",
     ),
     Mutant(
         "all lanes have one limit",
         modules.JOB_TYPES,
-        "lane=lane if self.limit_per_lane else None,",
-        "lane=None,",
+        "JobType.limit_line",
+        "lane if self.limit_per_lane else None",
+        "None",
     ),
     Mutant(
         "each lane has a limit for itself",
         modules.JOB_TYPES,
-        "lane=lane if self.limit_per_lane else None,",
-        "lane=lane,",
+        "JobType.limit_line",
+        "lane if self.limit_per_lane else None",
+        "lane",
     ),
 )

@@ -22,8 +22,9 @@ MUTANTS: Final = (
         Mutant(
             "a breaker that opens again begins another outage",
             "tidemill.domain.breaker",
-            "outage_from=breaker.outage_from if again and breaker.outage_from > EPOCH else now,",
-            "outage_from=now,",
+            "opened",
+            "breaker.outage_from if again and breaker.outage_from > EPOCH else now",
+            "now",
         ),
     ),
     OutageMutant(
@@ -32,8 +33,9 @@ MUTANTS: Final = (
         Mutant(
             "only the worker that counts the last failure opens a breaker",
             "tidemill.application.breakers",
-            "if not rules.trips(breaker, policy) or over or now < rules.heard_at(breaker, policy):",
-            "if True:",
+            "Breakers._opened_if_due",
+            "not rules.trips(breaker, policy) or over or now < rules.heard_at(breaker, policy)",
+            "True",
         ),
     ),
     OutageMutant(
@@ -42,8 +44,9 @@ MUTANTS: Final = (
         Mutant(
             "the line of a breaker that cannot be read is released",
             "tidemill.application.release",
-            "not self._breakers.holds_line(line.key):",
-            "not self._breakers.blocks(line.key):",
+            "Releaser.release_from_breaker",
+            "self._breakers.holds_line",
+            "self._breakers.blocks",
         ),
     ),
 )

@@ -23,8 +23,9 @@ MUTANTS: Final = (
         Mutant(
             "a look at a batch reads pages without live jobs only",
             modules.BATCH_MEMBERS,
-            "if before and before + len(page.unfinished) > _READ_TOGETHER:",
-            "if parts[-1] and before + len(page.unfinished) > _READ_TOGETHER:",
+            "_parts",
+            "before, before + len(page.unfinished) > _READ_TOGETHER",
+            "parts[-1], before + len(page.unfinished) > _READ_TOGETHER",
         ),
     ),
     # The document of an inner batch has no cancel request: it is cancelled by a signal.
@@ -33,8 +34,9 @@ MUTANTS: Final = (
         Mutant(
             "each run cancels the same inner batches",
             modules.BATCH_JOB,
-            "if not (job.run_ends or is_cancelling(job)))",
-            "if not job.run_ends)",
+            "_cancelled",
+            "job.run_ends or is_cancelling(job)",
+            "job.run_ends",
         ),
     ),
     # A look begins with the same groups as the one before.
@@ -43,8 +45,9 @@ MUTANTS: Final = (
         Mutant(
             "each look tries the groups in the same order",
             modules.GROUP_TURNS,
-            'return counts[group], crc32(f"{look} {group}".encode())',
-            "return counts[group], 0",
+            "in_turn.turn",
+            "crc32(f'{look} {group}'.encode())",
+            "0",
         ),
     ),
     # Each try takes a second.
@@ -53,7 +56,8 @@ MUTANTS: Final = (
         Mutant(
             "a look tries any number of busy groups",
             modules.BUSY_GROUPS,
-            "(group in self.groups or len(self.groups) >= self.most)",
+            "Busy.leaves",
+            "group in self.groups or len(self.groups) >= self.most",
             "group in self.groups",
         ),
     ),
@@ -63,8 +67,9 @@ MUTANTS: Final = (
         Mutant(
             "a flow with busy nodes looks again without a pause",
             modules.FLOW_JOB,
-            "    if looked.again or run.attempt > 1:\n",
-            "    if looked.again or looked.busy or run.attempt > 1:\n",
+            "run_flow",
+            "run.attempt > 1",
+            "looked.busy, run.attempt > 1",
         ),
     ),
     # The mutant does to jobs what the one above does to the groups of nodes.
@@ -73,6 +78,7 @@ MUTANTS: Final = (
         Mutant(
             "each look redrives the members of a batch in the same order",
             modules.BATCH_MEMBERS,
+            "BatchMembers.redrive",
             "in_turn(in_order, lambda job: job.group, look=batch.generation)",
             "in_order",
         ),
@@ -83,8 +89,9 @@ MUTANTS: Final = (
         Mutant(
             "a page that takes longer than a run is begun anew",
             modules.TABLE_PASS,
-            "        return segment.past(self.scan.cursor_after(page.found[worked - 1]), worked) if worked else None\n",
-            "        return None\n",
+            "TablePasses._past",
+            "segment.past(self.scan.cursor_after(page.found[worked - 1]), worked) if worked else None",
+            "None",
         ),
     ),
     # Works that fail come again, before the last of their partition has been tried.
@@ -93,8 +100,9 @@ MUTANTS: Final = (
         Mutant(
             "owed work is done one partition after the other",
             modules.OWED_ITEMS,
-            'heapq.merge(*map(entries, shards), key=lambda entry: int(entry[ATTENTION_SORT_KEY]["N"])):',
-            "chain.from_iterable(map(entries, shards)):",
+            "DynamoOwedWork.pending",
+            "heapq.merge(*map(entries, shards), key=lambda entry: int(entry[ATTENTION_SORT_KEY]['N']))",
+            "chain.from_iterable(map(entries, shards))",
         ),
     ),
     # The jobs behind it in the order of their times wait for as long as it is held.
@@ -103,8 +111,9 @@ MUTANTS: Final = (
         Mutant(
             "a job that a transaction holds ends the call of wake",
             modules.WAKE,
-            "except (StoreUnavailableError, TransactionConflictError):",
-            "except StoreUnavailableError:",
+            "Waker._wake",
+            "(StoreUnavailableError, TransactionConflictError)",
+            "StoreUnavailableError",
         ),
     ),
     # All draws are equal here, so the lines have one order.
@@ -113,10 +122,11 @@ MUTANTS: Final = (
         Mutant(
             "wake releases from a line until it has no more",
             modules.RELEASE,
-            "            released = release(line)\n",
-            "            released = release(line)\n"
-            "            while in_time() and (more := release(line)):\n"
-            "                released = [*released, *more]\n",
+            "Releaser._look_at",
+            "return Released(jobs=tuple(released), breaker_open=self._open_for(line))",
+            "while in_time() and (more := release(line)):\n"
+            "    released = [*released, *more]\n"
+            "return Released(jobs=tuple(released), breaker_open=self._open_for(line))",
         ),
     ),
     # The run is killed in the wait, and the next one reads the page again.
@@ -125,8 +135,9 @@ MUTANTS: Final = (
         Mutant(
             "a search waits for longer than its time",
             modules.JOB_SEARCH,
-            "within=time_left()):",
-            "within=timedelta.max):",
+            "JobSearch.steps",
+            "time_left()",
+            "timedelta.max",
         ),
     ),
     ProgressMutant(
@@ -134,8 +145,9 @@ MUTANTS: Final = (
         Mutant(
             "a page reads the whole flow",
             "tidemill.application.flow_view",
-            "    documents.read(numbers)\n",
-            "    documents.read(range(size))\n",
+            "page_view",
+            "documents.read(numbers)",
+            "documents.read(range(size))",
         ),
     ),
     ProgressMutant(
@@ -143,8 +155,9 @@ MUTANTS: Final = (
         Mutant(
             "a page reads all parents of its nodes",
             "tidemill.application.flow_view",
-            "if not documents.has_read(each)), MOST_ON_PAGE",
-            "if not documents.has_read(each)), None",
+            "page_view",
+            "(each for each in others if not documents.has_read(each)), MOST_ON_PAGE",
+            "(each for each in others if not documents.has_read(each)), None",
         ),
     ),
     ProgressMutant(
@@ -152,6 +165,7 @@ MUTANTS: Final = (
         Mutant(
             "a flow looks as often with any number of nodes",
             "tidemill.domain.spans",
+            "pause_after",
             "max(longest, costs)",
             "longest",
         ),
@@ -161,8 +175,9 @@ MUTANTS: Final = (
         Mutant(
             "a process keeps the texts of any number of flows",
             "tidemill.application.flow_graphs",
-            "            while self._left < 0:",
-            "            while self._left < -1_000_000_000:",
+            "Kept.put",
+            "self._left < 0",
+            "self._left < -1000000000",
         ),
     ),
     # Its jobs are a tenth of all, or less. They fail while those of others succeed.
@@ -171,8 +186,9 @@ MUTANTS: Final = (
         Mutant(
             "one failing worker opens a breaker for all",
             modules.BREAKER,
-            "one = _others(serving.workers, than=failing.workers) or",
-            "one =",
+            "trips",
+            "_others(serving.workers, than=failing.workers) or _others(serving.tenants, than=failing.tenants)",
+            "_others(serving.tenants, than=failing.tenants)",
         ),
     ),
     ProgressMutant(
@@ -180,8 +196,9 @@ MUTANTS: Final = (
         Mutant(
             "one failing tenant opens a breaker for all",
             modules.BREAKER,
-            " or _others(serving.tenants, than=failing.tenants)",
-            "",
+            "trips",
+            "_others(serving.workers, than=failing.workers) or _others(serving.tenants, than=failing.tenants)",
+            "_others(serving.workers, than=failing.workers)",
         ),
     ),
     # No other worker has had the time to say that it is served.
@@ -190,6 +207,7 @@ MUTANTS: Final = (
         Mutant(
             "the failures of one worker alone open a breaker at once",
             modules.BREAKER,
+            "heard_at",
             "breaker.window_from + min(HEARD_WITHIN, policy.window) if lone else breaker.window_from",
             "breaker.window_from",
         ),
@@ -199,8 +217,9 @@ MUTANTS: Final = (
         Mutant(
             "no worker says that it is served",
             modules.BREAKER,
-            "if not breaker.closed or not breaker.failing or window_is_over(breaker, policy, now=now):",
-            "if True:",
+            "contradiction",
+            "not breaker.closed or not breaker.failing or window_is_over(breaker, policy, now=now)",
+            "True",
         ),
     ),
     # A run counts as late when the clock is set forward, and goes on for an hour when it is set back.
@@ -209,8 +228,9 @@ MUTANTS: Final = (
         Mutant(
             "the deadlines of runs follow the wall clock",
             "tidemill.system.clock",
-            "return EPOCH + timedelta(seconds=time.monotonic())",
-            "return now()",
+            "steady",
+            "EPOCH + timedelta(seconds=time.monotonic())",
+            "now()",
         ),
     ),
     # Each attempt learns of the end of its time from its own clock only.
@@ -219,8 +239,9 @@ MUTANTS: Final = (
         Mutant(
             "a batch reads the wall clock for the deadlines of its runs",
             "tidemill.worker.message_batch",
-            "            now = self._settings.context.steady()\n",
-            "            now = self._settings.context.clock()\n",
+            "Batch._run",
+            "self._settings.context.steady",
+            "self._settings.context.clock",
         ),
     ),
 )

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import CodeType
 from typing import Final
 
 from tests.simulation.mutants.apply import apply
@@ -55,7 +56,7 @@ class _Noting:
     module: str
     blocks: list[Block]
 
-    def text(self, path: str) -> str:
+    def code(self, path: str) -> CodeType:
         tree = ast.parse(Path(path).read_text(encoding="utf-8"))
         for function in ast.walk(tree):
             if isinstance(function, ast.FunctionDef):
@@ -64,7 +65,7 @@ class _Noting:
                     note = ast.parse(f"{_NOTE}({len(self.blocks)})").body
                     self.blocks.append((self.module, block[0].lineno, end))
                     block[:0] = note
-        return ast.unparse(tree)
+        return compile(ast.fix_missing_locations(tree), path, "exec")
 
 
 def _nested(node: ast.AST) -> Iterator[list[ast.stmt]]:

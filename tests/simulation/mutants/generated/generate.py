@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
+from types import CodeType
 from typing import Final
 
 from tests.simulation.mutants.generated.mutation_sites import Sites
@@ -41,8 +42,8 @@ class GeneratedMutant:
     #: Text of the whole module.
     mutated: str
 
-    def text(self, _path: str) -> str:
-        return self.mutated
+    def code(self, path: str) -> CodeType:
+        return compile(self.mutated, path, "exec")
 
     @property
     def path(self) -> Path:
