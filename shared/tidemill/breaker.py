@@ -83,7 +83,7 @@ class Breaker:
 
 
 def policies(depends_on: Any) -> tuple[BreakerPolicy, ...]:
-    """Of the option `depends_on`: names, or breakers with settings. Raises `DeclarationError`."""
+    """Read the option `depends_on`: names, or breakers with settings. Raises `DeclarationError`."""
     if isinstance(depends_on, str) or not isinstance(depends_on, Iterable):
         raise DeclarationError(f"depends_on is {depends_on!r}; it must be a list of names or breakers")
     breakers = [each if isinstance(each, Breaker) else Breaker(each) for each in depends_on]

@@ -104,7 +104,7 @@ def payloads_alone() -> DynamoPayloads:
 
 @cache
 def known_job_types() -> JobTypes:
-    """Those of the sound job files: a broken one stops no other type."""
+    """Return the types of the sound job files: a broken one stops no other type."""
     job_types = job_type_loader.load_sound(setting(Env.JOB_PACKAGES).split(","))
     job_files_broken(job_types.faults)
     return job_types
@@ -152,7 +152,7 @@ def pause_admission() -> Admit:
 
 @cache
 def quota_admission() -> Admit:
-    """As above. An execution environment has one count."""
+    """Return the one quota admission of the execution environment, which holds its count."""
     from tidemill.application.quota_admission import QuotaCounter, refuse_over_quota
     from tidemill.dynamodb.quota_items import DynamoSubmissionCounts
 
@@ -261,7 +261,7 @@ def lane_urls() -> Mapping[Lane, LaneUrls]:
 
 
 def epoch() -> int:
-    """Of the jobs table, and of all messages about its jobs."""
+    """Return the epoch of the jobs table, and of all messages about its jobs."""
     return int(os.environ.get(Env.EPOCH) or 0)
 
 

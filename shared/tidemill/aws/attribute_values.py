@@ -21,7 +21,7 @@ def milliseconds(value: datetime) -> Item:
 
 
 def seconds(value: datetime) -> Item:
-    """As DynamoDB's TTL wants it. Rounded up, so that nothing is forgotten before its time."""
+    """Return the time as DynamoDB's TTL needs it, rounded up so that nothing is forgotten before its time."""
     return number(math.ceil((value - EPOCH).total_seconds()))
 
 

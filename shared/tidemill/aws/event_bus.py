@@ -10,7 +10,7 @@ import boto3
 from tidemill.aws.clients import CONFIG, translated
 from tidemill.domain.errors import TidemillError
 
-#: Of source, detail type and detail together, in bytes of UTF-8:
+#: The largest source, detail type and detail together, in bytes of UTF-8:
 #: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-putevent-size.html
 LARGEST_ENTRY_BYTES: Final = 256 * 1024
 

@@ -34,9 +34,9 @@ from tidemill.system import clock
 if TYPE_CHECKING:
     from tidemill.application.batch_members import BatchMembers
 
-#: Of an open batch: between two looks, which note what has ended before it expires.
+#: The time between two looks of an open batch, which note the jobs that have ended before they expire.
 _WHILE_OPEN: Final = timedelta(hours=1)
-#: Of a batch that was closed while a job joined.
+#: The wait of a batch that was closed while a job joined.
 _BETWEEN_CLOSES: Final = timedelta(seconds=1)
 #: The share of a run after which its look reads no further page. The run notes which members of
 #: the others have ended, so the next look has less to read.
@@ -71,7 +71,7 @@ class Waited(BaseModel):
     sealed_at: datetime | None = None
     #: The callbacks of a first end have been submitted.
     called: bool = False
-    #: As at the last look.
+    #: The counts at the last look.
     counts: dict[str, int] = Field(default_factory=dict)
     counted_at: datetime | None = None
 

@@ -135,7 +135,7 @@ def failed_jobs(config: StageConfig, lane: Lane) -> AnyMetric:
 
 
 def attempts_per_success(config: StageConfig, **dimension: str) -> AnyMetric:
-    """Of the jobs of a lane or of a type. 0 while few succeed: deaths have alarms of their own."""
+    """Attempts for each success of a lane or a type. 0 while few succeed: deaths have alarms of their own."""
 
     def attempts(statistic: str) -> cloudwatch.Metric:
         return cloudwatch.Metric(
@@ -199,7 +199,7 @@ def stopped_reconcile(scheduled: ScheduledFunctions, period: Duration, *, config
 
 
 def largest(config: StageConfig, metric: Metric, period: Duration) -> cloudwatch.Metric:
-    """Of a metric of reconcile, which belongs to no lane and is counted with the default one."""
+    """The largest value of a metric of reconcile, which belongs to no lane and is counted with the default one."""
     return tidemill_metric(config, Lane.DEFAULT, metric, statistic="Maximum", period=period)
 
 

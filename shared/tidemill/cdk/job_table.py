@@ -58,7 +58,7 @@ class JobTable(Construct):
             "`tidemill recover` sets them on a restored table.",
         )
         table_arn, _, _ = self._config.jobs_stream.partition("/stream/")
-        # As `_created` sets them.
+        # These are the settings that `_created` makes.
         properties = {
             "TableName": table_arn.rpartition("/")[2],
             "StreamSpecification": {"StreamViewType": dynamodb.StreamViewType.NEW_AND_OLD_IMAGES.value},
@@ -93,7 +93,7 @@ def items_of(tenant: str) -> Mapping[str, Any]:
 
 
 def bursts_of(tenant: str) -> Mapping[str, Any]:
-    """As `items_of`, for the jobs of `tenant` and the items of its debounce keys."""
+    """Conditions for the jobs of `tenant` and the items of its debounce keys."""
     return items_like(f"{tenant}#*", f'{names.BURST_PREFIX}["{tenant}",*')
 
 

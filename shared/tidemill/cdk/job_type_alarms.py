@@ -27,7 +27,7 @@ def job_file_alarm(config: StageConfig) -> Alarm:
 
 
 def type_alarms(types: Sequence[str], *, config: StageConfig) -> Iterator[Entry]:
-    """Of the types that have metrics of their own, and of the others together."""
+    """Make the alarms of the types that have metrics of their own, and of the others together."""
     for name in (*types, OTHER_TYPES):
         yield repeated_runs(f"of type {name}", id_=f"Type-{name}", config=config, type=name)
 

@@ -154,7 +154,7 @@ class Pipeline(Construct):
             worker.allow(actions, resources, only_if=only_if)
 
     def allow_job_files(self, actions: Sequence[str], *, prefix: str, lane: Lane = Lane.DEFAULT) -> None:
-        """As `allow_jobs`, for the files in the bucket whose object keys begin with `prefix`."""
+        """Allow the jobs of a type to use the files in the bucket whose object keys begin with `prefix`."""
         for worker in self._workers(lane):
             self.storage.files.allow(worker, actions, of=[prefix])
 

@@ -41,7 +41,7 @@ class Storage:
         self.submitting_for_app: Mapping[str, str] = {
             name: value for name, value in self.submitting.items() if name != Env.APP_CONFIG
         }
-        #: As `submitting`, of functions that may also write the files of payloads. Others write larger items.
+        #: The variables of functions that may also write the files of payloads. Others write larger items.
         own_size = config.payload_item_bytes != PAYLOAD_ITEM_BYTES
         places: Mapping[str, str] = {
             **({Env.PAYLOAD_ITEM_BYTES: str(config.payload_item_bytes)} if own_size else {}),

@@ -24,7 +24,7 @@ _PSEUDO: Final = {
     "AWS::URLSuffix": "amazonaws.com",
     "AWS::StackId": "x" * (_ARN_PREFIX + 6 + 128 + 37),
 }
-#: Of a value of another stack, and of any other function of CloudFormation.
+#: Stands for a value of another stack, and of any other function of CloudFormation.
 _UNKNOWN: Final = "x" * 100
 
 

@@ -28,7 +28,7 @@ from tidemill.system import clock, job_type_loader
 
 #: About 80 MB of items.
 _MOST_READ_UNITS: Final = 10_000
-#: Of the limit keys with a line. Each costs one read.
+#: At most so many limit keys with a line are checked. Each costs one read.
 _MOST_LINES: Final = 1_000
 _LIVE: Final = JobFilter(states=tuple(state for state in State if state not in TERMINAL))
 _SYNTH: Final = "Synthesise the app of this stage first: `npx cdk synth -q -c stage=STAGE`."
@@ -120,7 +120,7 @@ def _app(folder: Path, stack: str) -> SynthesisedApp:
 
 def _checked(installation: Installation, app: SynthesisedApp, read_units: int, most_read_units: int) -> _Found:
     packages = synthesised_app.job_packages(app.templates[installation.deployment.stack])
-    # As in a function: the packages of the app are beside those of the engine.
+    # The packages of the app are beside those of the engine, as in a function.
     sys.path[:0] = [str(app.root), str(app.root / "shared")]
     job_types = job_type_loader.load_sound(packages)
     models = ModelCheck(job_types, installation.payloads)

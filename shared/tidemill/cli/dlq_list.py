@@ -47,7 +47,7 @@ def dlq_list(installation: Installation, *, types: tuple[str, ...], deaths: tupl
 
 
 def _selected(jobs: Iterable[Job], selection: JobFilter, dead: Counter[str]) -> Iterator[Job]:
-    """Those of the selection. Counts all of them by lane in `dead`."""
+    """Yield the selected jobs. Counts all of them by lane in `dead`."""
     for job in jobs:
         dead[str(job.lane)] += 1
         if job in selection:

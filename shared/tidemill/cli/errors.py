@@ -90,7 +90,7 @@ def report_unreadable(tenant: str, job_id: str, error: TidemillError) -> None:
 
 
 def report_unreadable_item(item: UnreadableItem) -> None:
-    """As `report_unreadable`, for commands that scan the table."""
+    """Report an unreadable item, for commands that scan the table."""
     say(f"Skipped {visible(item.key)}: {visible(str(item.error))}")
 
 
@@ -114,7 +114,7 @@ def _remedy(error: BaseException) -> str | None:
             "Use the command line of the version that wrote it. If the functions cannot read it either, "
             "`tidemill status` says whether they are rolled back; see `unreadable jobs` in the runbook."
         )
-    # Of its subclasses, the one has a remedy of its own, and the other needs none.
+    # One of its subclasses has a remedy of its own, and the other needs none.
     if type(error) is MalformedDocumentError:
         return "It is damaged, or was changed by hand: see `unreadable jobs` in the runbook."
     if isinstance(error, (CommandError, DeploymentNotFoundError)):

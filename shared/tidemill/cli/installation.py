@@ -73,7 +73,7 @@ from tidemill.sqs.dead_letter_queue import SqsDeadLetterQueue
 from tidemill.sqs.queue_depth import backlog, delay
 from tidemill.system import clock, ids, random_draw
 
-#: Of each partition of the index, for a progress bar: about 1,500 read units.
+#: A progress bar counts at most so many jobs of each partition of the index: about 1,500 read units.
 _MOST_COUNTED = 100_000
 
 

@@ -15,7 +15,8 @@ from tidemill.cli.options import Command
 from tidemill.cli.parameter_types import JOB_ID, TIMESTAMP_OR_AGE
 from tidemill.domain.job import DeathReason
 
-#: Of one audit entry, which is one item: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Limits.html
+#: An audit entry, which is one item, names at most so many ids:
+#: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Limits.html
 _MOST_IDS: Final = 100
 
 

@@ -19,7 +19,7 @@ from tidemill.domain.type_overrides import Overridden
 from tidemill.names import RECONCILE_READ_UNITS
 from tidemill.system import clock
 
-#: Of the limit keys. Each has an item.
+#: At most so many limit keys are read. Each has an item.
 _MOST_LINES: Final = 1_000
 #: About a page of the table.
 _MOST_READ_UNITS: Final = 100.0

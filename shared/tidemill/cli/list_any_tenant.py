@@ -82,7 +82,7 @@ def _listed(installation: Installation, wanted: JobFilter, now: datetime) -> Ite
 
 
 def _members(installation: Installation, job_id: str, wanted: JobFilter, now: datetime) -> Iterator[Job]:
-    """Those of a batch or an event, in the order of their ids. Raises `CommandError` if the job is neither."""
+    """Yield the jobs of a batch or an event by their ids. Raises `CommandError` if the job is neither."""
     whole = read(installation, wanted.tenant or tenant_of(installation, job_id), job_id)
     if not has_members(whole):
         raise CommandError(

@@ -19,7 +19,7 @@ from tidemill.domain.submission import Submission
 from tidemill.migration.job import MigrationRequest
 from tidemill.names import BUILT_IN_PREFIX, MIGRATION_TENANT, MIGRATION_TYPE
 
-#: Of the result, for the audit entry. All are numbers.
+#: The members of the result that the audit entry has. All are numbers.
 _COUNTS: Final = ("rewritten", "unchanged", "failed", "left")
 
 

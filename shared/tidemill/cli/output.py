@@ -40,7 +40,7 @@ def show(text: str, *, style: str = "") -> None:
 
 
 def show_prose(text: str, *, style: str = "", indent: str = "  ") -> None:
-    """As `show`, and on a terminal wrap between words. `indent` begins each line after the first."""
+    """Show text, wrapped between words on a terminal. `indent` begins each line after the first."""
     screen = console()
     lines = [text]
     if screen.is_terminal:

@@ -42,7 +42,7 @@ def change_jobs(
     as_json: bool,
     recorded: AbstractContextManager[None] | None = None,
 ) -> None:
-    """As `change_own_jobs`. `change` returns the job after the change. All changes are made within `recorded`."""
+    """Change jobs one by one. `change` returns the job after the change. All changes are made within `recorded`."""
     unique_ids = list(dict.fromkeys(ids))
     require_confirmation(yes=yes)
     if not confirmed(f"{action.capitalize()} {count(len(unique_ids), 'job')}?", yes=yes):

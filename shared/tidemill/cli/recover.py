@@ -28,7 +28,7 @@ from tidemill.domain.pauses import Scope
 from tidemill.operator.deployment import Deployment, stacks_of
 from tidemill.system import clock
 
-#: Of a new table on demand, which takes 12,000:
+#: A new table on demand takes 12,000 of them:
 #: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/on-demand-capacity-mode.html
 _READ_UNITS: Final = 4000
 #: A pause acts on every function after this, even if some reads of it fail.

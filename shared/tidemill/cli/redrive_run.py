@@ -54,7 +54,7 @@ class RedriveRun:
         try:
             jobs: Iterator[Job] = islice(self._dead(), self._request.limit)
             if (timeout := self._request.probe_timeout) is not None:
-                # As they are now: more jobs may have died since the plan.
+                # Select them anew: more jobs may have died since the plan.
                 first = list(islice(jobs, 2))
                 jobs = chain(first, jobs if len(first) > 1 else ())
                 if len(first) > 1:

@@ -26,7 +26,7 @@ COUNTED_FOR: Final = timedelta(minutes=1)
 
 
 def counted(installation: Installation, request: ReplayRequest) -> Progress:
-    """Of a request with `dry_run`. It is not complete if the count has stopped after `COUNTED_FOR`."""
+    """Return the count of a dry run. It is not complete if it has stopped after `COUNTED_FOR`."""
     store, payloads = installation.store, installation.payloads
     job_types = JobTypes({request.consumer: _stand_in(request)})
     replayer = Replayer(

@@ -94,7 +94,7 @@ def _plan(installation: Installation, keys: tuple[str, ...], code: str | None, *
                 remedy="Name the functions that have one, or another version of the code.",
             )
         return moves
-    # Of the whole time of these versions: any number of other commands may have come after a rollback.
+    # Read the entries of the whole time of these versions: any number of other commands may follow a rollback.
     oldest = min((version.published_at for each in functions for version in each.versions.values()), default=None)
     withdrawn = rollback_plan.withdrawn(installation.audit_log.entries(since=oldest))
     if not keys:

@@ -27,12 +27,12 @@ class UnreadableJobs:
         return {"unreadable": len(self)} if self._keys else {}
 
     def job(self, tenant: str, job_id: str, error: TidemillError) -> None:
-        """As `report_unreadable`."""
+        """Report an unreadable job."""
         if self._is_new(f"{tenant}#{job_id}"):
             report_unreadable(tenant, job_id, error)
 
     def item(self, item: UnreadableItem) -> None:
-        """As `report_unreadable_item`."""
+        """Report an unreadable item."""
         if self._is_new(item.key):
             report_unreadable_item(item)
 

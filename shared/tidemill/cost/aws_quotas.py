@@ -4,10 +4,10 @@ from typing import Final
 
 # DynamoDB.
 
-#: Of a partition of a table or index, each second.
+#: The write units that a partition of a table or index takes each second.
 #: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/warm-throughput-scenarios.html
 PARTITION_WRITE_UNITS: Final = 1_000
-#: Of a new table or index on demand, at once.
+#: The write units a second that a new table or index on demand takes at once.
 #: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/on-demand-capacity-mode.html
 NEW_TABLE_WRITE_UNITS: Final = 4_000
 #: Later it takes twice its previous peak at once, and more only after this time.

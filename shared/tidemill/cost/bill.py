@@ -28,7 +28,7 @@ class Usage:
     read_units: float = 0
     table_gigabyte_months: float = 0
     backup_gigabyte_months: float = 0
-    #: Of queues with message groups, as ours are.
+    #: Requests to queues with message groups, as ours are.
     fair_requests: float = 0
     queue_requests: float = 0
     invocations: float = 0

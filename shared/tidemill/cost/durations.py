@@ -19,7 +19,7 @@ def invocation_seconds(cpu_ms: float, waiting_ms: float, memory_mb: int) -> floa
 
 
 def submission_seconds(profile: Profile) -> float:
-    """Of one request, with all its jobs."""
+    """Seconds of one request, with all its jobs."""
     calls_ms = measured.CALL_MS * (1 + profile.group * measured.GROUP_SUBMIT_CALLS) + _payload_ms(profile)
     waiting_ms = math.ceil(profile.per_request / _OVERLAPPING_SUBMISSIONS) * calls_ms
     if profile.first_message:
@@ -28,7 +28,7 @@ def submission_seconds(profile: Profile) -> float:
 
 
 def publication_seconds(records: int) -> float:
-    """Of one batch. Its messages are sent ten at a time, all at once."""
+    """Seconds of one batch. Its messages are sent ten at a time, all at once."""
     return invocation_seconds(records * measured.PUBLISH_CPU_MS, measured.CALL_MS, measured.FUNCTION_MB)
 
 
@@ -39,7 +39,7 @@ def archiving_seconds(records: int) -> float:
 
 
 def run_seconds(profile: Profile) -> float:
-    """Of one batch of a worker. The calls and the handlers of its jobs overlap."""
+    """Seconds of one batch of a worker. The calls and the handlers of its jobs overlap."""
     calls = measured.WORKER_CALLS + profile.limit * measured.LIMIT_CALLS + profile.group * measured.GROUP_WORKER_CALLS
     calls += profile.grouped * measured.GROUPED_READ_CALLS
     waiting_ms = calls * measured.CALL_MS + _payload_ms(profile) + profile.handler_ms
@@ -48,7 +48,7 @@ def run_seconds(profile: Profile) -> float:
 
 
 def turn_seconds(profile: Profile) -> float:
-    """Of one job of a group, whose jobs run one after another: its calls, its CPU time and its handler."""
+    """Seconds of one job of a group, whose jobs run one after another: its calls, its CPU time and its handler."""
     calls = measured.WORKER_CALLS + profile.limit * measured.LIMIT_CALLS + measured.GROUP_WORKER_CALLS
     waiting_ms = calls * measured.CALL_MS + _payload_ms(profile) + profile.handler_ms
     return invocation_seconds(measured.WORK_CPU_MS, waiting_ms, profile.memory_mb)

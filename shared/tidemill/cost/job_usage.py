@@ -18,19 +18,19 @@ DAYS_PER_MONTH: Final = 365 / 12
 DAY_SECONDS: Final = 24 * 60 * 60
 #: Receive and delete, which Lambda makes for each batch.
 _CALLS_OF_MAPPING: Final = 2
-#: Of `SendMessageBatch`.
+#: The most messages of one `SendMessageBatch`.
 _MESSAGES_PER_REQUEST: Final = 10
 #: The API counts a larger request as several: https://aws.amazon.com/api-gateway/pricing/
 _API_REQUEST_BYTES: Final = 512 * 1024
 
 
 def of_one_job(profile: Profile) -> Usage:
-    """Of the average job: a job with 1.2 attempts has two runs in one case of five."""
+    """Usage of the average job: a job with 1.2 attempts has two runs in one case of five."""
     return _submission(profile) + _publication(profile) + _runs(profile) + _payload(profile) + _kept(profile)
 
 
 def of_one_request(profile: Profile) -> Usage:
-    """Of a request to the API and its function, for all its jobs, without what it writes for each."""
+    """Usage of a request to the API and its function, without what it writes for each job."""
     jobs = profile.per_request
     request = _invocation(durations.submission_seconds(profile), measured.FUNCTION_MB)
     request += Usage(api_requests=math.ceil(jobs * profile.payload_bytes / _API_REQUEST_BYTES))
@@ -40,7 +40,7 @@ def of_one_request(profile: Profile) -> Usage:
 
 
 def of_waiting_job(profile: Profile) -> Usage:
-    """Of a job before its first run, without its request: its insert, its message, and its storage."""
+    """Usage of a job before its first run, without its request: its insert, its message, and its storage."""
     waiting = replace(profile, per_request=0, attempts=1.0, archive=False)
     return _submission(waiting) + _publication(waiting) + _payload(waiting) + _kept(waiting)
 

@@ -13,7 +13,7 @@ PAYLOAD_KEY_BYTES: Final = ITEM_KEY_BYTES
 #: What DynamoDB adds to each item and index entry for storage.
 #: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
 STORAGE_OVERHEAD_BYTES: Final = 100
-#: Of the key of the table and the keys of the index.
+#: The bytes of the key of the table and the keys of the index.
 INDEX_ENTRY_BYTES: Final = 180
 
 # Units of table capacity. The same test counts them.
@@ -21,9 +21,9 @@ INDEX_ENTRY_BYTES: Final = 180
 #: A run that fails, with a message of 100 characters and a traceback, and the claim of the next run. Both write the
 #: document while it holds the traceback, which takes a second unit.
 FAILED_RUN_WRITE_UNITS: Final = 4
-#: Of a job of a busy group, besides its insert, claim and settle: the position and the tail with the insert, and three
-#: items with its turn, each in a transaction, which costs double. One claim is refused: the worker took the turn at
-#: once, and the message of the publisher comes after it.
+#: What a job of a busy group writes besides its insert, claim and settle: the position and the tail with the insert,
+#: and three items with its turn, each in a transaction, which costs double. One claim is refused: the worker took the
+#: turn at once, and the message of the publisher comes after it.
 GROUP_WRITE_UNITS: Final = 11
 GROUP_READ_UNITS: Final = 5
 #: Publish looks whether a job with a first message has begun.
@@ -43,7 +43,7 @@ GROUPED_READ_CALLS: Final = 1
 
 # Milliseconds. `tests/unit/docs/test_cost_pages.py` compares those of CPU with the tables of docs/performance.md.
 
-#: Of one processor, for each job.
+#: Milliseconds of one processor for each job.
 SUBMIT_CPU_MS: Final = 1.27
 PUBLISH_CPU_MS: Final = 0.20
 WORK_CPU_MS: Final = 2.65

@@ -9,7 +9,7 @@ from tidemill.cost.profile import Profile
 from tidemill.dynamodb.payloads import LARGEST_INLINE_BYTES, LARGEST_ITEM_BYTES
 from tidemill.names import LARGEST_BODY_BYTES
 
-#: Of the sizes that are compared.
+#: The step between the sizes that are compared.
 _STEP_BYTES: Final = 100
 
 

@@ -78,7 +78,7 @@ class Profile:
 
     @property
     def stored_bytes(self) -> float:
-        """Of a payload in an item."""
+        """Bytes of a payload in an item."""
         return self.payload_bytes / self.compression
 
     def as_json(self) -> dict[str, object]:

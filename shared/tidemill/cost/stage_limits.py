@@ -14,7 +14,7 @@ class StageLimits:
 
     #: Requests a second of the API with the jobs.
     api_rate: int = 1000
-    #: Of the lane with the most.
+    #: The largest concurrency of a lane.
     max_concurrency: int = 50
     index_shards: int = 16
     #: Write units a second that the jobs table can take at once; 0: as DynamoDB has it.
@@ -24,7 +24,7 @@ class StageLimits:
 
 
 def limits_of(templates: Iterable[Mapping[str, Any]]) -> StageLimits:
-    """Of the stack with the lanes, among all stacks of one stage."""
+    """Read the limits of the stack with the lanes, among all stacks of one stage."""
     for template in templates:
         resources = template.get("Resources", {}).values()
         lanes = _numbers(resources, "AWS::Lambda::EventSourceMapping", "ScalingConfig", "MaximumConcurrency")

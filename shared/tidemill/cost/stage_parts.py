@@ -11,7 +11,7 @@ from tidemill.cost.resources import function_of, properties_of
 from tidemill.domain.schedule_times import Rate, parse
 from tidemill.names import WAKE_PARTS
 
-#: Of a function that names none: https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
+#: The memory of a function that names none: https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
 _DEFAULT_MEMORY_MB: Final = 128
 _MINUTES_PER_DAY: Final = 24 * 60
 _MINUTES_PER_MONTH: Final = 365 * _MINUTES_PER_DAY / 12
@@ -34,7 +34,7 @@ class StageParts:
     wakes: float
     canary_calls: float
     reconcile_calls: float
-    #: Of periodic jobs, and of any other schedule.
+    #: Calls of periodic jobs, and of any other schedule.
     other_calls: float
     #: Memory of the functions with SnapStart. Each has one version at least.
     snapshot_gigabytes: float = 0
@@ -45,7 +45,7 @@ class StageParts:
 
 
 def parts_of(templates: Iterable[Mapping[str, Any]]) -> StageParts:
-    """Of all stacks of one stage."""
+    """Count the parts of all stacks of one stage."""
     stacks = [template.get("Resources", {}) for template in templates]
     resources = [resource for stack in stacks for resource in stack.values()]
     kinds = Counter(resource["Type"] for resource in resources)
@@ -79,7 +79,7 @@ def parts_of(templates: Iterable[Mapping[str, Any]]) -> StageParts:
 
 
 def calls_per_month(expression: str) -> float:
-    """Of a schedule. A single time is one call. A cron expression counts its minutes and hours, and each day.
+    """Calls of a schedule. A single time is one call. A cron expression counts its minutes and hours, and each day.
 
     An app may have a schedule of its own that `parse` refuses. It counts as one that calls each minute, an upper bound.
     """

@@ -38,14 +38,14 @@ class BusyLane:
 
     @property
     def gigabytes(self) -> float:
-        """Of all its workers at once."""
+        """Memory of all its workers at once."""
         return self.max_concurrency * self.memory_mb / 1024
 
     def runs_per_second(self) -> float:
         return self.max_concurrency * self.batch / durations.run_seconds(self._jobs)
 
     def failing_run(self, *, archive: bool) -> Usage:
-        """Of one run, and with `archive` also of the file of its job."""
+        """Usage of one failing run, and with `archive` also of the file of its job."""
         once = of_one_job(self._jobs).times(-1)
         run = of_one_job(replace(self._jobs, attempts=2.0)) + once
         return run + of_one_job(replace(self._jobs, archive=True)) + once if archive else run
@@ -58,7 +58,7 @@ class BusyLane:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BusyStage:
     lanes: Sequence[BusyLane]
-    #: Of all APIs together, with their public routes.
+    #: Requests of all APIs together, with their public routes.
     requests_per_second: int
     #: Those among them that may submit a batch.
     batches_per_second: int = 0
@@ -66,13 +66,13 @@ class BusyStage:
 
     @property
     def jobs_per_second(self) -> int:
-        """As many as the table takes: an insert writes one unit, and one of the index of the listing."""
+        """Submitted jobs, at most as many as the table takes: an insert writes one unit, and one of the listing."""
         submitted = self.requests_per_second + (LARGEST_BATCH - 1) * self.batches_per_second
         return min(submitted, TABLE_WRITE_UNITS)
 
 
 def busy_stage(templates: Iterable[Mapping[str, Any]]) -> BusyStage:
-    """Of all stacks of one stage, as they were synthesised. What an app adds counts if its limits are numbers."""
+    """Read the busy stage from its synthesised stacks. Parts that an app adds count if their limits are numbers."""
     every = [template.get("Resources", {}) for template in templates]
     return BusyStage(
         lanes=[lane for resources in every for lane in _lanes(resources)],
@@ -87,7 +87,7 @@ def busy_stage(templates: Iterable[Mapping[str, Any]]) -> BusyStage:
 
 
 def bill(stage: BusyStage) -> Sequence[Line]:
-    """Of one day."""
+    """The bill of one day."""
     others = stage.requests_per_second - stage.batches_per_second
     used = of_one_request(Profile()).times(others)
     used += of_one_request(Profile(per_request=LARGEST_BATCH)).times(stage.batches_per_second)

@@ -18,7 +18,7 @@ from tidemill.domain import option_values
 
 #: Each slot is an attribute of one item, and a run may look at all of them.
 LARGEST_CONCURRENCY: Final = 100
-#: As in CUBIC, https://www.rfc-editor.org/rfc/rfc9438#section-4.6: it gives way faster than 0.9, and loses less
+#: The factor of CUBIC, https://www.rfc-editor.org/rfc/rfc9438#section-4.6: it gives way faster than 0.9, and loses less
 #: throughput than one half.
 DECREASE: Final = 0.7
 #: Errors that come back at once would lower the number to the floor within a fraction of a second.

@@ -61,7 +61,7 @@ class Callers:
         return bool(self.workers or self.tenants)
 
     def more(self, callers: "Callers") -> "Callers":
-        """Those of `callers` that are worth adding."""
+        """Return the ones of `callers` that are worth adding."""
         pairs = ((self.workers, callers.workers), (self.tenants, callers.tenants))
         return Callers(*(others - known if len(known) < _ENOUGH else frozenset() for known, others in pairs))
 
@@ -96,7 +96,7 @@ class Breaker:
     #: The probes of this outage that failed, and how often the breaker opened again.
     probes: int = 0
     reopened: int = 0
-    #: As the worker that opened it declares it.
+    #: The interval that the worker which opened it declares.
     probe_interval: timedelta = timedelta(seconds=15)
     #: The last call that was counted as failed, since the SDK may send its write again.
     last_call: str = ""

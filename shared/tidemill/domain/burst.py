@@ -21,7 +21,7 @@ class Burst:
     #: The time of that submission, and later than those of all before it: see `debounce.joined_at`. None if no later
     #: submission has changed the job.
     joined_at: datetime | None = None
-    #: Of a submission that is not written yet: its payload replaces that of the job. Not stored.
+    #: Whether the payload of a submission that is not written yet replaces that of the job. Not stored.
     replaces: bool = False
     #: How often a submission moved the job, and when the first did.
     moves: int = 0

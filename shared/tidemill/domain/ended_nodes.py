@@ -9,7 +9,7 @@ from tidemill.domain.job import Job
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedNodes:
-    """Of one flow."""
+    """The ended nodes of one flow."""
 
     #: The first of the changes.
     sequence: str

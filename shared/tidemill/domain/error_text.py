@@ -23,7 +23,7 @@ _LONGEST_OTHER: Final = 100
 def text_of(value: object, read: Callable[[Any], str] = str) -> str:
     """What `str`, or `read`, says of an exception or of a text, without lone surrogates, and of bounded length."""
     try:
-        # Of a subclass of `str`, which may define how it is cut.
+        # A subclass of `str` may define how it is cut, so the method of `str` cuts it.
         return storable(str.__getitem__(read(value), slice(_LONGEST_READ)))
     except BaseException:  # noqa: BLE001 - the text of an error must end no thread, and hide no error
         return _UNREADABLE
@@ -72,7 +72,7 @@ def leaves(error: BaseException) -> Iterator[BaseException]:
 
 
 def _member(group: "BaseExceptionGroup[Any]", name: str) -> Any:
-    """As Python keeps it: a subclass may define properties of these names."""
+    """Read the member that Python keeps: a subclass may define properties of these names."""
     return getattr(BaseExceptionGroup, name).__get__(group)
 
 

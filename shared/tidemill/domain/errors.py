@@ -317,7 +317,7 @@ class EventModelError(TidemillError):
 
 
 def _first(faults: Iterable[Fault]) -> Iterator[Fault]:
-    """As many as an answer can hold. A wrong list of numbers has a fault for each of them."""
+    """Return as many faults as an answer can hold. A wrong list of numbers has a fault for each of them."""
     left = _LARGEST_FAULTS
     for fault in map(_shortened, faults):
         left -= len(json.dumps([fault.path, fault.message]))

@@ -64,7 +64,7 @@ class Consumption:
 
 
 def _same(found: Any, wanted: Scalar) -> bool:
-    """As JSON compares: `true` is not 1."""
+    """Compare as JSON does: `true` is not 1."""
     return isinstance(found, bool) == isinstance(wanted, bool) and bool(found == wanted)
 
 

@@ -22,9 +22,9 @@ class Cursor:
     by: int | None = None
     #: Each parent before `at` lets the node start.
     clean: bool = True
-    #: Of the last node: how often nodes had been added. With each addition, its list of parents is another one.
+    #: For the last node: how often nodes had been added. Each addition changes its list of parents.
     additions: int = 0
-    #: As it was read: fresh for each write, and None without an item.
+    #: The version that was read: fresh for each write, and None without an item.
     version: str | None = None
 
     def moves_on(self, ended: Collection[int] | None, *, additions: int) -> bool:

@@ -68,7 +68,7 @@ class Parents(Sequence[tuple[Parent, ...]]):
 
 
 class Graph:
-    """Of sound nodes, each given by its name and its edges. `known` has those to which they are added."""
+    """The graph of sound nodes, each given by its name and its edges. `known` has those to which they are added."""
 
     def __init__(self, nodes: Iterable[tuple[str, Iterable[Edge]]], *, known: "Graph | None" = None) -> None:
         given = list(nodes)

@@ -32,7 +32,7 @@ LARGEST_FLOW_BYTES: Final = 8 * 1024 * 1024
 LONGEST_FLOW: Final = timedelta(days=90)
 #: The documents of its nodes are kept for so long from its start on. A flow dies then in any case.
 NODES_KEPT: Final = LONGEST_FLOW + timedelta(days=30)
-#: Of the name of a node. It is part of no key and no attribute name.
+#: The pattern of the name of a node, which is part of no key and no attribute name.
 NAME_PATTERN: Final = r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}"
 _NAME: Final = re.compile(NAME_PATTERN)
 #: The name of the signal for which a flow waits. Nothing sends it: a flow is asked to look by its own write, which may
@@ -145,7 +145,7 @@ def over_age(flow: Job, *, now: datetime) -> bool:
 
 
 def resolution_of(document: Job | None) -> Resolution:
-    """Of the node that has this document."""
+    """Return the resolution of the node that has this document."""
     if document is None or not document.state.terminal:
         return Resolution.PENDING
     if document.flow and document.flow.mark:

@@ -52,7 +52,7 @@ class Governed:
     """The level that the governor has set, and what it knows."""
 
     level: int = NO_STRAIN
-    #: Of the last change of the level.
+    #: The time of the last change of the level.
     since: datetime = EPOCH
     #: The starts of the window that began at `window_from`.
     starts: Starts = Starts()
@@ -113,7 +113,7 @@ def minute_begins(seen: Governed, *, now: datetime) -> bool:
 
 
 def switched_off(value: Any) -> bool:
-    """Of the value of the setting. Raises `InvalidSettingError`."""
+    """Whether the setting switches the governor off. Raises `InvalidSettingError`."""
     if not isinstance(value, dict) or set(value) != {"off"} or not isinstance(value["off"], bool):
         raise InvalidSettingError(f'{GOVERNOR_SETTING} is {value!r}; use {{"off": true}} or {{"off": false}}')
     return bool(value["off"])

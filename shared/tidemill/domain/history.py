@@ -50,11 +50,11 @@ class Why(StrEnum):
     BREAKER = "released by its breaker"
     #: No signal came until the end of its wait.
     WAITED = "no signal until its timeout"
-    #: Of a flow: what its nodes did concerns it.
+    #: A cause of a flow: the acts of its nodes concern it.
     LOOK = "asked to look at its nodes"
     #: Its message was lost or late, so it was dispatched again.
     NUDGED = "nudged"
-    #: As nudged, for a run whose lease was over.
+    #: A nudge of a run whose lease was over.
     RUN_LOST = "run lost"
     #: The jobs table was restored from a backup of a moment at which it ran.
     RESTORED = "table restored"
@@ -88,7 +88,7 @@ class Transition:
 
     @property
     def version(self) -> str:
-        """Of the code that claimed the job. Empty if unknown, and for other transitions."""
+        """The version of the code that claimed the job. Empty if unknown, and for other transitions."""
         return version_of(self.worker)
 
     def __post_init__(self) -> None:
@@ -97,7 +97,7 @@ class Transition:
 
 
 def version_of(worker: str) -> str:
-    """Of its code, as the history shows it. Empty if unknown."""
+    """Return the version of the worker's code, as the history shows it. Empty if unknown."""
     return worker[:LONGEST_WORKER].partition("/")[2]
 
 

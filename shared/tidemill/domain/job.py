@@ -156,7 +156,7 @@ class Job:
     burst: Burst | None = None
     #: The node that the job is, of a flow.
     flow: FlowPlace | None = None
-    #: Of a flow: how often it was asked to look at its nodes since it may have looked, and how often nodes were added.
+    #: For a flow: how often it was asked to look at its nodes since it may have looked, and how often nodes were added.
     looks: int = 0
     additions: int = 0
     #: The job whose success created this follow-up; the batch whose end submitted this callback.
@@ -246,7 +246,7 @@ class Job:
         return self.state is State.RUNNING and self.cancel_requested_at is not None
 
     def was_dead_at(self, asked: Redrive) -> bool:
-        """Of a dead member or node: whether this redrive of its batch or flow is still to redrive it.
+        """Whether this redrive of its batch or flow is still to redrive this dead member or node.
 
         The redrive may have the time of a fast clock, before which a job can die once more.
         """
@@ -317,7 +317,7 @@ class Job:
 
     @property
     def causing_class(self) -> str | None:
-        """Of `causing_error`."""
+        """The class of `causing_error`."""
         return error.error_class if (error := self.causing_error) else None
 
     @property
@@ -348,7 +348,7 @@ class Job:
         return self.owner is not None and current.last_owner == self.owner
 
     def settled_as(self, state: State, current: "Job") -> bool:
-        """As `settled_in`, unless an earlier write, whose answers were lost, has ended the run in another way."""
+        """Whether this settle ended the run, and no earlier write, whose answers were lost, did so in another way."""
         other = self.released_in(current) or current.state in {State.SUCCEEDED, State.DEAD} - {state}
         return self.settled_in(current) and not other
 

@@ -9,7 +9,7 @@ from tidemill.domain.retry import RetryPolicy
 
 #: The most jobs of one call: a worker gets no more messages at a time.
 MOST_JOBS: Final = 100
-#: Of a job type whose jobs share calls: one that a job may share, and one alone.
+#: The least attempts of a type whose jobs share calls: one that a job may share, and one alone.
 LEAST_ATTEMPTS: Final = 2
 
 

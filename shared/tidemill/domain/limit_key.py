@@ -12,7 +12,7 @@ from typing import Any, Final, Self
 _SHARED: Final = "limit:"
 #: The member of a lane. An object, since a tenant may have any text.
 _LANE: Final = "lane"
-#: Of the text, which is part of item keys and index keys.
+#: The longest text, which is part of item keys and index keys.
 LONGEST_KEY: Final = 256
 
 
@@ -31,7 +31,7 @@ class LimitKey:
     tenant: str | None = None
 
     def __str__(self) -> str:
-        """Of a key whose text would be longer than `LONGEST_KEY`, its SHA-256 takes the place of payload and tenant.
+        """If the text is longer than `LONGEST_KEY`, its SHA-256 takes the place of payload and tenant.
 
         Whose limit it is stays legible: the overrides of a type count in all of its lines.
         """

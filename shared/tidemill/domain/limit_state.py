@@ -41,7 +41,7 @@ _RESERVATION: Final = "+"
 class LimitState:
     """What the limit item said when it was read."""
 
-    #: As the last run that found it full knew it, without overrides; None before that.
+    #: The limit that the last run which found it full knew, without overrides; None before that.
     limit: Limit | None = None
     #: The end of each slot in use, by the name of the run or of the reservation; None before the first.
     held: Mapping[str, datetime] | None = field(default_factory=dict)

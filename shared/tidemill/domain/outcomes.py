@@ -49,7 +49,7 @@ class Failed:
     cause: BaseException | None = field(default=None, compare=False, repr=False)
     #: The frames of the handler, if it raised, for the document.
     traceback: str = ""
-    #: Of a batch: the jobs that commit together with its death, and JSON text for its next run.
+    #: For a batch: the jobs that commit together with its death, and JSON text for its next run.
     follow_ups: Sequence[Job] = ()
     checkpoint: str | None = None
 
@@ -148,7 +148,7 @@ class Settlement:
     error: AttemptError | None = None
     attempt: int | None = None
     hops: int | None = None
-    #: As in the job, this hold included. 0 for a run that came back.
+    #: The count of holds in the job, this hold included. 0 for a run that came back.
     holds: int = 0
     hold_cause: HoldCause | None = None
     other_holds: tuple[tuple[HoldCause, int], ...] = ()
@@ -157,7 +157,8 @@ class Settlement:
     awaited: Awaited | None = None
     #: The number of signals on which this settlement rests: it is written only if no more have come. None: on none.
     signals_known: int | None = None
-    #: Of a flow: it rests on what the run has seen of its nodes, so it is written only if nothing asked for a new look.
+    #: For a flow: the outcome rests on the nodes that the run saw, so it is written only if nothing asked for a new
+    #: look.
     rests_on_look: bool = False
     #: The signals with those that were used, if that changes.
     signals: tuple[Signal, ...] | None = None

@@ -21,7 +21,7 @@ class Override:
 
     overridden: Overridden
     setting: Setting
-    #: Of `TypeOverrides`.
+    #: The keyword argument of `TypeOverrides`.
     argument: Mapping[str, Any]
 
     def acts_on(self, type_: str | None, *, shares: str | None) -> bool:
@@ -49,12 +49,12 @@ def override_of(setting: Setting) -> Override | None:
 
 
 def check_type(name: str, value: Any) -> None:
-    """Of the setting with `TYPE_PREFIX`. Raises `InvalidSettingError`."""
+    """Check the setting with `TYPE_PREFIX`. Raises `InvalidSettingError`."""
     Overridden.parse(name).value(value)
 
 
 def check_limit(name: str, value: Any) -> None:
-    """Of the setting with `SHARED_LIMIT_PREFIX`. Raises `InvalidSettingError`."""
+    """Check the setting with `SHARED_LIMIT_PREFIX`. Raises `InvalidSettingError`."""
     Overridden.parse_limit(name).value(value)
 
 

@@ -23,7 +23,7 @@ ACTS_WITHIN: Final = timedelta(seconds=10)
 #: https://docs.aws.amazon.com/scheduler/latest/APIReference/API_RetryPolicy.html
 #: https://docs.aws.amazon.com/lambda/latest/api/API_PutFunctionEventInvokeConfig.html
 LATEST_CALL: Final = timedelta(hours=30)
-#: Of a periodic job that makes up for the times of a pause. No other job of the tenant of periodic jobs has it.
+#: The tag of a periodic job that makes up for the times of a pause. No other periodic job has it.
 CATCH_UP_TAG: Final = "catch-up"
 #: The members of the value of a pause.
 _REJECT_NEW: Final = "reject_new"
@@ -49,7 +49,7 @@ class Target:
 
     scope: Scope
     name: str
-    #: Of a group, whose name is its tenant's own. Empty for the others.
+    #: The tenant of a group, whose name is its tenant's own. Empty for the others.
     tenant: str = ""
 
     @classmethod
@@ -122,7 +122,7 @@ class Pause:
 
     @property
     def order(self) -> tuple[int, str]:
-        """Of several pauses that cover a job, the first one has it."""
+        """The sort key of pauses: of several that cover a job, the first one holds it."""
         return list(Scope).index(self.target.scope), str(self.target)
 
     def lasts_to(self, time: datetime) -> bool:

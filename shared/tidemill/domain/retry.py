@@ -9,7 +9,8 @@ from tidemill.names import LARGEST_MAX_ATTEMPTS
 LONGEST_BACKOFF_SECONDS: Final = 86_400.0
 DEFAULT_BACKOFF_CAP_SECONDS: Final = 900.0
 LARGEST_MAX_HOPS: Final = 100_000
-#: Of a type with grouped commit: a worker that dies uses up an attempt of each job that it has claimed with others.
+#: The least attempts of a type with grouped commit: a worker that dies uses up an attempt of each job that it has
+#: claimed with others.
 LEAST_GROUPED_ATTEMPTS: Final = 3
 
 

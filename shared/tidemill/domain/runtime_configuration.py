@@ -66,7 +66,7 @@ class RuntimeConfiguration:
 
     #: Counts the changes; 0 before the first.
     version: int = 0
-    #: As it is stored. It may hold members that only a newer version of the code knows.
+    #: The stored document. It may hold members that only a newer version of the code knows.
     document: Mapping[str, Any] = field(default_factory=dict)
     #: It was never read, or so long ago that wake may have forgotten the line of a pause which has ended since.
     stale: bool = False
@@ -78,7 +78,7 @@ class RuntimeConfiguration:
     _pauses: Sequence[Pause] = field(init=False, default=())
     #: Those, and those of schedules that have ended or were replaced.
     _present_and_past: Sequence[Pause] = field(init=False, default=())
-    #: As `_pauses`.
+    #: The overrides, also if their end has passed.
     _overrides: Sequence[Override] = field(init=False, default=())
     #: Likewise, by tenant.
     _quotas: Mapping[str, tuple[Setting, Quota]] = field(init=False, default_factory=dict)

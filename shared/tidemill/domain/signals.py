@@ -66,7 +66,7 @@ def unused(signals: Sequence[Signal], name: str) -> Signal | None:
 
 
 def with_used(signals: Sequence[Signal], name: str) -> tuple[Signal, ...]:
-    """As a run leaves them that has seen the signal of that name and waits for another one."""
+    """Return the signals after a run that has seen the one of that name and waits for another."""
     return tuple(replace(signal, used=signal.used or signal.name == name) for signal in signals)
 
 

@@ -53,7 +53,7 @@ class S3Record:
     #: For example `ObjectCreated:Put`.
     name: str
     bucket: str
-    #: As the object is called: S3 sends it encoded as in a URL.
+    #: The name of the object: S3 sends it encoded as in a URL.
     key: str
     at: datetime
     #: None for a deletion.
@@ -89,7 +89,7 @@ class SnsRecord:
     at: datetime
     subject: str | None
     message: str
-    #: Those of the types `String`, `String.Array` and `Number`, as text.
+    #: The attributes of the types `String`, `String.Array` and `Number`, as text.
     attributes: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -112,13 +112,13 @@ TRANSITIONS: Final[Mapping[Write, Mapping[State | None, frozenset[State]]]] = {
         State.PARKED: frozenset({State.PARKED, State.QUEUED}),  # queued: it waits for this signal
         State.DEAD: frozenset({State.DEAD}),  # the close of a batch, which a redrive finds
     },
-    # Of a flow: it looks at its nodes once more.
+    # A flow looks at its nodes once more.
     Write.LOOK: {
         State.RUNNING: frozenset({State.RUNNING}),
         State.PARKED: frozenset({State.QUEUED}),
         State.QUEUED: frozenset({State.QUEUED}),  # for the end of its wait
     },
-    # Of a flow: the nodes are written by the same transaction, which also asks for a look.
+    # One transaction adds the nodes of a flow, and also asks for a look.
     Write.ADD_NODES: {
         **{state: frozenset({state}) for state in State if state not in TERMINAL},
         State.PARKED: frozenset({State.PARKED, State.QUEUED}),
@@ -132,7 +132,7 @@ TRANSITIONS: Final[Mapping[Write, Mapping[State | None, frozenset[State]]]] = {
     # Publish could not send the message of this state. The change makes publish send it again.
     Write.RESEND: {state: frozenset({state}) for state in (State.QUEUED, State.RETRYING, State.DEAD)},
     Write.REDRIVE: {State.DEAD: frozenset({State.QUEUED, State.WAITING})},
-    # Of a migration: the payload alone changes. A running job is left, because its run reads the present payload.
+    # A migration changes the payload alone. A running job is left, because its run reads the present payload.
     Write.REWRITE: {state: frozenset({state}) for state in State if state is not State.RUNNING},
     # A later submission of its burst moves a job that no worker has claimed, or replaces the payload of one that waits.
     Write.JOIN: {

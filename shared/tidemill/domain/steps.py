@@ -7,7 +7,7 @@ from typing import Final
 
 from tidemill.domain.errors import StepsChangedError
 
-#: As compact JSON text in ASCII: of one step, and of all steps of a job, so that they fit into its document.
+#: The largest result of one step, and of all steps of a job, as compact JSON text in ASCII: they fit into its document.
 LARGEST_STEP_BYTES: Final = 8 * 1024
 LARGEST_STEPS_BYTES: Final = 64 * 1024
 MOST_STEPS: Final = 64

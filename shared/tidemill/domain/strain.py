@@ -46,7 +46,7 @@ def slowdown(lane: Lane, *, level: int) -> int:
 
 
 def level_of(value: Any) -> int:
-    """Of the value of the setting. Raises `InvalidSettingError`."""
+    """Read the level from the setting. Raises `InvalidSettingError`."""
     try:
         level = option_values.whole(LEVEL_SETTING, value)
     except ValueError as error:

@@ -16,5 +16,5 @@ JOB_RETENTION_DAYS: Final = 30
 
 
 def epoch_milliseconds(time: datetime) -> int:
-    """As documents and messages hold it. Rounded up, so that nothing starts before its time."""
+    """Return the milliseconds that documents and messages hold, rounded up so that nothing starts before its time."""
     return -((EPOCH - time) // MILLISECOND)

@@ -11,7 +11,7 @@ from typing import Final
 _TRACEPARENT: Final = re.compile(
     r"(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?"
 )
-#: Those of the present version: sampled, and a random trace id.
+#: The flags of the present version: sampled, and a random trace id.
 _KNOWN_FLAGS: Final = 0b11
 #: https://docs.aws.amazon.com/xray/latest/devguide/xray-concepts.html#xray-concepts-tracingheader
 _X_RAY: Final = {

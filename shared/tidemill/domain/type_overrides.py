@@ -33,7 +33,7 @@ class Option(StrEnum):
     RATE = "rate_per_key"
 
 
-#: Those of a limit. A shared limit has no others.
+#: The options of a limit. A shared limit has no others.
 LIMIT_OPTIONS: Final = (Option.CONCURRENCY, Option.RATE)
 
 
@@ -84,13 +84,13 @@ class Overridden:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Of a type. Raises `InvalidSettingError`."""
+        """Read an override of a type. Raises `InvalidSettingError`."""
         type_, option = _split(text, Option, "the job type", option_values.type_name)
         return cls(type=type_, option=option)
 
     @classmethod
     def parse_limit(cls, text: str) -> Self:
-        """Of a shared limit. Raises `InvalidSettingError`."""
+        """Read an override of a shared limit. Raises `InvalidSettingError`."""
         limit, option = _split(text, LIMIT_OPTIONS, "the shared limit", option_values.limit_name)
         return cls(limit=limit, option=option)
 

@@ -19,7 +19,7 @@ class Undo:
     #: JSON text.
     payload: str
     tags: tuple[str, ...] = ()
-    #: Of its type, when the other job succeeded. They mean what they mean in `Job`.
+    #: The values of its type when the other job succeeded. They mean what they mean in `Job`.
     blocks: bool = False
     retention: timedelta | None = None
     #: It expires if it has not begun so long after its submission.
@@ -32,7 +32,7 @@ class Undone:
 
     job_id: str
     at: datetime
-    #: As `CancelRequest.by`.
+    #: Who asked, as in `CancelRequest.by`.
     by: str
     #: Why, in the operator's words.
     reason: str = ""
