@@ -39,7 +39,7 @@ _DAY: Final = timedelta(days=1)
 _SHORTEST_RETENTION: Final = timedelta(minutes=1)
 
 Payload = TypeVar("Payload", bound="BaseModel")
-#: Of one job, or of a batch.
+#: A handler of one job, or of a batch.
 Handler = Callable[[Payload, Run], Any] | Callable[[list[Payload], list[Run]], Any]
 
 

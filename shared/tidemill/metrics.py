@@ -65,8 +65,9 @@ class Metric(StrEnum):
     #: Overdue jobs that reconcile dispatched again, and those that it gave up.
     NUDGED = "JobsNudged"
     UNDELIVERABLE = "JobsUndeliverable"
-    #: Of reconcile's pass over the table, at each run: the milliseconds since the last complete pass began, the items
-    #: that the run read, and the segments that the pass has finished. The duration, in milliseconds, when a pass ends.
+    #: Reconcile counts these of its pass over the table, at each run: the milliseconds since the last complete pass
+    #: began, the items that the run read, and the segments that the pass has finished. The duration, in milliseconds,
+    #: when a pass ends.
     RECONCILE_AGE = "ReconcileAge"
     RECONCILE_ITEMS = "ReconcileItems"
     RECONCILE_SEGMENTS = "ReconcileSegments"

@@ -71,7 +71,8 @@ class Env(StrEnum):
     STACK = "TIDEMILL_STACK"
     #: Id and URL of the API of jobs, which the canary calls; absent where callers send tokens.
     API_ID = "TIDEMILL_API_ID"
-    #: Of the function of a source: its name in the code, the tenant of its events, and the URLs of its queues.
+    #: The variables of the function of a source: its name in the code, the tenant of its events, and the URLs of its
+    #: queues.
     SOURCE = "TIDEMILL_SOURCE"
     SOURCE_TENANT = "TIDEMILL_SOURCE_TENANT"
     SOURCE_QUEUE = "TIDEMILL_SOURCE_QUEUE"
@@ -87,9 +88,9 @@ class Output(StrEnum):
     API_ID = "ApiId"
     API_URL = "ApiUrl"
     JOBS_TABLE = "JobsTable"
-    #: As `Env.EPOCH`, always present.
+    #: The value of `Env.EPOCH`, always present.
     EPOCH = "Epoch"
-    #: As `Env.APP_CONFIG`; absent where that is.
+    #: The value of `Env.APP_CONFIG`; absent where that is.
     APP_CONFIG = "AppConfig"
     FILES_BUCKET = "FilesBucket"
     #: JSON, as `Env.LANES`.
@@ -234,7 +235,7 @@ BATCH_PACKAGE: Final = "tidemill.batch"
 #: The same of a flow, which looks after its nodes.
 FLOW_TYPE: Final = "tidemill.flow"
 FLOW_PACKAGE: Final = "tidemill.flow"
-#: Of the types above, whose payloads the engine writes after checks that their models cannot make.
+#: The prefix of the types above, whose payloads the engine writes after checks that their models cannot make.
 BUILT_IN_PREFIX: Final = "tidemill."
 
 # The members of the event that EventBridge Scheduler sends to each of the parallel calls of `wake`: its number, from 0,

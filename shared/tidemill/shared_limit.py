@@ -64,7 +64,7 @@ def limit_arguments(
     across_tenants: bool,
     per_lane: bool,
 ) -> LimitArguments:
-    """Of the options of `job_type` with these names. Raises `DeclarationError`."""
+    """Read the options of `job_type` with these names. Raises `DeclarationError`."""
     checks.require_instance("limit", shared, SharedLimit)
     checks.require_flag(across_tenants=across_tenants, per_lane=per_lane)
     if key is not None:

@@ -120,7 +120,8 @@ class Drive:
             limits=Unlimited(),
             job_types=types,
             submit=self._submit,
-            # As the engine: times of another zone are not compared around the end of daylight saving time.
+            # The clock is in UTC, as that of the engine: times of another zone are not compared around the end of
+            # daylight saving time.
             clock=lambda: self.now.astimezone(UTC),
             new_token=self._document.new_token,
             draw=lambda: draw,

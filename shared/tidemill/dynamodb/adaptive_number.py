@@ -61,7 +61,8 @@ def bound(
         write.conditions += [
             # The item has slots of a time when its concurrency was fixed, and no number yet.
             f"attribute_exists({allowed})",
-            # As many runs as the number allows have entered. The bounds may differ from those that it was written with.
+            # The runs that have entered are as many as the number allows. The bounds may differ from those that it was
+            # written with.
             f"{size} < :ceiling",
             f"({size} < {allowed} OR {size} < :floor)",
         ]

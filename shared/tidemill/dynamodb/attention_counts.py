@@ -73,7 +73,7 @@ class AttentionCounts:
         self._table = table
 
     def jobs(self, state: State, *, most: int = MOST_COUNTED) -> Counted:
-        """Of `State.SCHEDULED` or `State.DEAD`. It counts about `most` of each partition."""
+        """Count the jobs of `State.SCHEDULED` or `State.DEAD`: about `most` of each partition."""
         return self._sum(_partitions(state), most=most)
 
     def owed(self) -> Counted:

@@ -110,7 +110,7 @@ def _key(prefix: str, flow: Job, number_: int) -> Item:
 
 
 def _expires(flow: Job) -> Item:
-    """As the documents of its nodes: never before the flow itself."""
+    """The expiry of the documents of its nodes: never before that of the flow itself."""
     return {TTL_ATTRIBUTE: seconds(flow.created_at + NODES_KEPT)}
 
 

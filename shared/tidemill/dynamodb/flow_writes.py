@@ -52,7 +52,7 @@ def look(flow: Job, *, now: datetime, condition: str = "", values: Mapping[str, 
             names=names,
             values=values,
         )
-    # As a cancel request, it keeps the schema number and leaves the history alone.
+    # It keeps the schema number and leaves the history alone, as a cancel request does.
     return update(
         key(flow.tenant, flow.id),
         sets={},
@@ -74,7 +74,7 @@ def count_addition(flow: Job, *, now: datetime) -> Request:
         return look(
             flow, now=now, condition=f"#{ADDITIONS_ATTRIBUTE} = :known", values={":known": number(flow.additions)}
         )
-    # As above.
+    # Another request may have made the first addition since it was read.
     return look(flow, now=now, condition=f"attribute_not_exists(#{ADDITIONS_ATTRIBUTE})")
 
 

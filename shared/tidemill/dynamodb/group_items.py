@@ -50,7 +50,7 @@ class Tail:
     tenant: str
     group: str
     sequence: int
-    #: As `Head.version`.
+    #: The version that was read; a fresh token for each write.
     version: str | None = None
 
 
@@ -130,7 +130,7 @@ def put_head(head: Head, *, version: str) -> Request:
 
 
 def put_idle_head(head: Head, *, version: str, expires_at: datetime) -> Request:
-    """As `put_head`, for a group that holds no job."""
+    """Write the head of a group that holds no job."""
     request = put_head(replace(head, job_id=None), version=version)
     return request | {"Item": request["Item"] | {TTL_ATTRIBUTE: seconds(expires_at)}}
 

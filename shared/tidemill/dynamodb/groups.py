@@ -145,7 +145,7 @@ class DynamoGroups:
         return written
 
     def advance(self, tenant: str, group: str, *, now: datetime) -> Job | None:
-        """As `advance` of the port. Raises `TransactionConflictError` if the next job is not found in `MOST_STEPS`."""
+        """Advance the group. Raises `TransactionConflictError` if the next job is not found in `MOST_STEPS`."""
         for _ in range(MOST_STEPS):
             job, further = retried(lambda: self._step(tenant, group, now))
             if not further:

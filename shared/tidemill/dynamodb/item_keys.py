@@ -8,5 +8,5 @@ from tidemill.names import JOB_KEY
 
 
 def prefixed_key(prefix: str, *parts: str | int) -> Item:
-    """As JSON, so that no part can contain the separator. Unescaped, since a key has at most 2 KiB."""
+    """Return a key of JSON, so that no part can contain the separator. Unescaped, since a key has at most 2 KiB."""
     return {JOB_KEY: text(prefix + json.dumps(parts, separators=(",", ":"), ensure_ascii=False))}

@@ -297,12 +297,12 @@ class DynamoJobStore(JobReader):
         self._write(self._client.update_item, write, request, mine=mine)
 
     def _updated(self, write: Write, request: Request, *, mine: Callable[[Job], bool]) -> Job:
-        """As `_update`. The written document comes back, which takes CPU time for each of its attributes."""
+        """Update and return the written document, which takes CPU time for each of its attributes."""
         answer = self._write(self._client.update_item, write, request | {"ReturnValues": "ALL_NEW"}, mine=mine)
         return decode(answer)
 
     def _updated_after_conflicts(self, write: Write, request: Request, *, mine: Callable[[Job], bool]) -> Job:
-        """As `_updated`, tried again while transactions hold the job: each refuses other writes for a moment.
+        """Update, tried again while transactions hold the job: each refuses other writes for a moment.
 
         A transaction that its own conditions cancel does that, too, such as another submission with the key of the job.
         """

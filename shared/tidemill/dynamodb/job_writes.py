@@ -186,7 +186,7 @@ def release(job: Job, *, now: datetime, due: datetime, cause: Why = Why.CONFLICT
 
 
 def unclaim(reference: Reference, *, token: str, now: datetime) -> Request:
-    """As `release`, for a claim whose response was lost, so that this worker has no claimed document."""
+    """Release a claim whose response was lost, so that this worker has no claimed document."""
     return update_job(
         reference.tenant,
         reference.job_id,

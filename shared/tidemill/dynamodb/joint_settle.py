@@ -91,7 +91,7 @@ class JointSettle:
 
 
 def _parts(settlings: Sequence[Settling]) -> Iterator[list[Settling]]:
-    """As many at a time as fit into a transaction."""
+    """Yield as many at a time as fit into a transaction."""
     part: list[Settling] = []
     names: set[object] = set()
     for each in settlings:

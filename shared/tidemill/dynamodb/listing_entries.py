@@ -36,7 +36,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListingEntries:
-    """Those of one table."""
+    """Reads the listing entries of one table."""
 
     client: "DynamoDBClient"
     table: str

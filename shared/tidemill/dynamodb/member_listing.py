@@ -35,7 +35,7 @@ def has_members(job: Job) -> bool:
 
 
 class MemberListing:
-    """Of the batches and events of one table."""
+    """Lists the members of the batches and events of one table."""
 
     def __init__(self, batches: DynamoBatchPages, *, read: ReadJobs) -> None:
         self._batches = batches
@@ -85,7 +85,7 @@ class MemberListing:
         return Page(jobs=jobs, end=None, unreadable=unreadable)
 
     def _ids(self, whole: Job, state: State | None) -> list[str]:
-        """Of the members that may be in that state; None is any."""
+        """Return the ids of the members that may be in that state; None is any."""
         if is_event(whole):
             return list(consumer_jobs(whole))
         if not is_batch(whole):

@@ -205,7 +205,7 @@ def nudge(job: Job, *, now: datetime, limit: timedelta, last: bool, retention: t
         sets |= {"state": text(State.DEAD), "death": text(DeathReason.UNDELIVERABLE)}
         sets |= indexes.attention(State.DEAD, job.id, now) | ended(job, State.DEAD, now=now, retention=retention)
         removes = ["due"]
-        # As at the end of a run: the redrive counts attempts from 1 again.
+        # The entry has the attempt, as at the end of a run: the redrive counts attempts from 1 again.
         entry = replace(entry, state=State.DEAD, cause=DeathReason.UNDELIVERABLE, attempt=job.attempt or None)
     return _update_as_read(
         job,
@@ -235,7 +235,7 @@ def nudge(job: Job, *, now: datetime, limit: timedelta, last: bool, retention: t
 
 
 def resend(job: Job, *, now: datetime) -> Request:
-    """As a nudge, but at once and uncounted, because the message is known to be missing."""
+    """Nudge at once and without a count, because the message is known to be missing."""
     sendable = _states(TRANSITIONS[Write.RESEND])
     earlier = "attribute_not_exists(#nudged_at)" if job.nudged_at is None else "#nudged_at = :nudged_at"
     return _update_as_read(
@@ -270,7 +270,7 @@ def redrive(job: Job, entry: Redrive, *, state: State = State.QUEUED, sequence: 
     removes = [
         *(TTL_ATTRIBUTE, "finished_at", "death", "releases", "nudges", "nudged_at", "hops", "deadline"),
         *("useful_until", "cancel_requested_at", "cancel", "run_at", "open_runs", "awaited", *ATTENTION),
-        # Of a job that died on its way to a worker: a settle has removed them otherwise.
+        # A job that died on its way to a worker still has them; otherwise a settle has removed them.
         *("wait", *HOLD_ATTRIBUTES),
     ]
     entries = [Transition(at=entry.at, state=state, cause=Why.EDITED if entry.edited else Why.REDRIVEN)]
@@ -352,7 +352,7 @@ def forget(job: Job) -> Request:
 def _update_as_read(
     job: Job, *, conditions: Sequence[str], names: Sequence[str], values: Mapping[str, Item], **request: Any
 ) -> Request:
-    """As `update_job`, but only for the job that was read, not for a later job under its key."""
+    """Update only the job that was read, not a later job under its key."""
     return update_job(
         job.tenant,
         job.id,

@@ -84,7 +84,7 @@ class Place:
 
     @property
     def item_key(self) -> Item:
-        """As JSON, so that no part can contain the separator."""
+        """Return a key of JSON, so that no part can contain the separator."""
         parts = [self.tenant, self.job_id, self.location]
         return {JOB_KEY: text(PAYLOAD_PREFIX + json.dumps(parts, separators=(",", ":")))}
 

@@ -55,7 +55,7 @@ class DynamoRecoveryLog:
             }
         else:
             condition = {
-                # As above, in a table that was recovered before its backup was made.
+                # The same holds for a table that was recovered before its backup was made.
                 "ConditionExpression": "#epoch = :epoch AND #table = :table",
                 "ExpressionAttributeNames": {"#epoch": "epoch", "#table": "table"},
                 "ExpressionAttributeValues": {":epoch": number(seen.epoch), ":table": text(seen.table)},

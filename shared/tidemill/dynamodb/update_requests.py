@@ -29,7 +29,7 @@ def update_job(
     entries: Sequence[Transition] = (),
     **request: Any,
 ) -> Request:
-    """As `update`, for a job. Marks the document with this version's schema, which an older version may not read.
+    """Update a job. Marks the document with this version's schema, which an older version may not read.
 
     `entries` are added to the history of the job.
     """

@@ -267,6 +267,6 @@ def _write_telemetry(accepted: Sequence[Accepted], problems: Collection[ProblemE
 
 
 def _count_failure(problem: ProblemError) -> None:
-    """Of a whole request: one submission, or a batch of which nothing is known."""
+    """Count the failure of a whole request: one submission, or a batch of which nothing is known."""
     if problem.is_failure:
         _write_telemetry([], [problem])

@@ -45,7 +45,7 @@ def _delivery(event: PublishedEvent, consumer: Consumer, group: str | None) -> D
         type=consumer.type,
         payload=event.data,
         lane=consumer.lane,
-        # Of the type: a slow consumer delays no other.
+        # The group belongs to the type: a slow consumer delays no other.
         group=None if group is None else f"{consumer.type}/{group}",
         max_age=_seconds(consumer.max_age_seconds),
         blocks=consumer.blocks,

@@ -12,12 +12,12 @@ from tidemill.system import clock
 
 #: So much of a run is kept back to finish the event in progress and to save.
 _RESERVE: Final = 0.3
-#: Of the name of a replay. With the prefix, it is a tag of its jobs.
+#: The pattern of the name of a replay. With the prefix, the name is a tag of its jobs.
 NAME_PATTERN: Final = r"[a-z0-9._-]{0,24}"
 
 
 class ReplayRequest(BaseModel):
-    """As `tidemill.application.replay.Replay`, with its rates."""
+    """The payload of a replay: the members of `tidemill.application.replay.Replay`, with its rates."""
 
     consumer: str
     event: str

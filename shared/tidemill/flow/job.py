@@ -28,7 +28,7 @@ _MOST_NAMED: Final = 10
 
 
 class StartedFlow(BaseModel):
-    """As `tidemill.application.flows.start_flow` has checked it."""
+    """The payload of a flow that `tidemill.application.flows.start_flow` has checked."""
 
     nodes: list[dict[str, Any]]
     #: The facts of the types of the nodes when the flow was accepted, by type.

@@ -35,7 +35,7 @@ _PROBLEM_JSON: Final = "application/problem+json"
 _RETRY_AFTER_SECONDS: Final = 1
 #: The caller may send the request again later.
 _LATER: Final = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
-#: As RFC 9110 calls them. Python does from 3.13 on.
+#: The names of RFC 9110, which Python uses from 3.13 on.
 _TITLES: Final[Mapping[HTTPStatus, str]] = {
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "Content Too Large",
     HTTPStatus.UNPROCESSABLE_ENTITY: "Unprocessable Content",
@@ -87,7 +87,7 @@ class ProblemError(TidemillError):
         return body
 
     def batch_answer(self) -> dict[str, Any]:
-        """As one of the answers of a batch, which has no headers of its own."""
+        """Return one of the answers of a batch, which has no headers of its own."""
         later = {"retry_after": self.retry_after_seconds} if self.status in _LATER else {}
         return {"status": self.status, "problem": self.document()} | later
 

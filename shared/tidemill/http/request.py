@@ -16,7 +16,7 @@ from tidemill.payload_model import faults
 
 _JSON: Final = "application/json"
 _REPLACEMENT: Final = "\ufffd"
-#: Of an idempotency key, in characters.
+#: The longest idempotency key, in characters.
 _LONGEST_KEY: Final = 255
 #: The part of a member's name that a problem shows, in characters.
 _SHOWN: Final = 100

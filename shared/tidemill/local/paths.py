@@ -27,7 +27,7 @@ def require_app_folder() -> None:
 
 
 def require_set_up() -> None:
-    """As `require_app_folder`, and also for what the emulator and the CDK command line need."""
+    """Require the app folder, and also the packages that the emulator and the CDK command line need."""
     require_app_folder()
     for installed in (EMULATOR_PYTHON, CDK):
         if not installed.exists():

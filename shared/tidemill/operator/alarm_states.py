@@ -21,7 +21,7 @@ _LARGEST_PAGE: Final = 100
 
 
 class Severity(StrEnum):
-    """Of the catalogue. `INCIDENT` is the composite of all pages, which alone notifies the topic of pages."""
+    """The severity of an alarm. `INCIDENT` is the composite of all pages, which alone notifies the topic of pages."""
 
     INCIDENT = "incident"
     PAGE = "page"
@@ -36,7 +36,7 @@ class AlarmState:
 
     name: str
     severity: Severity
-    #: As CloudWatch names it: `OK`, `ALARM` or `INSUFFICIENT_DATA`.
+    #: CloudWatch's name of the state: `OK`, `ALARM` or `INSUFFICIENT_DATA`.
     state: str
     #: The last change of the state.
     since: datetime
@@ -56,7 +56,7 @@ class AlarmState:
 
     @property
     def heading(self) -> str:
-        """Of the runbook."""
+        """The heading of the runbook."""
         return self.advice.rpartition("#")[2]
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BurnRate:
-    """Of one objective, over one window."""
+    """The burn rate of one objective over one window."""
 
     #: What is counted.
     bad_events: str

@@ -46,7 +46,7 @@ class Deployment:
     functions: Mapping[str, str]
     #: For finished jobs whose type sets no retention of its own.
     retention: timedelta
-    #: Of audit entries.
+    #: How long audit entries are kept.
     audit_retention: timedelta
     #: The ARN of the topic of pages.
     page_topic: str

@@ -51,7 +51,7 @@ class JobFinder:
         return self._gathered(job_id, [self._scan(job_id)])
 
     def indexed(self, job_id: str, state: State) -> Found:
-        """Of dead or scheduled jobs. The index may lag, so the job may have left that state."""
+        """Find a dead or scheduled job in the index, which may lag: the job may have left that state."""
         partitions = [attention_partition(state, shard) for shard in range(LARGEST_INDEX_SHARDS)]
         with ThreadPoolExecutor(POOL_SIZE) as pool:
             results = list(pool.map(lambda partition: list(self._partition(partition, job_id)), partitions))

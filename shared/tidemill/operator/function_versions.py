@@ -27,7 +27,7 @@ class Version:
     published_at: datetime
     #: The jobs table of its environment. Empty if it has none.
     table: str = ""
-    #: Of that table.
+    #: The epoch of that table.
     epoch: int = 0
 
     def same_jobs(self, other: "Version") -> bool:
@@ -48,7 +48,7 @@ class FunctionVersions:
     live: int
     #: Whether the alias sends part of the calls to another version: a gradual deployment goes on.
     shared: bool
-    #: Of the alias. It changes with each change of the alias.
+    #: The revision of the alias, which changes with each change of it.
     revision: str
     #: By number.
     versions: Mapping[int, Version]

@@ -71,7 +71,7 @@ def breakers(
 
 
 def lowered_limits(client: "DynamoDBClient", *, table: str, parked: ParkedJobs) -> tuple[LoweredLimit, ...]:
-    """Of the `MOST_LIMITS` limit keys with the longest lines."""
+    """Return the lowered limits of the `MOST_LIMITS` limit keys with the longest lines."""
     limits = islice((each for each in parked.lines if each[0].cause is Cause.LIMIT), MOST_LIMITS)
     with ThreadPoolExecutor(POOL_SIZE) as pool:
         found = pool.map(lambda each: _lowered(DynamoLimits(client, table=table), *each), limits)

@@ -43,7 +43,7 @@ class ResourceState:
 
     @property
     def state(self) -> str:
-        """As its AWS API names it, or `MISSING`."""
+        """Return the state as the AWS API of the resource names it, or `MISSING`."""
         return self.found.state if self.found else MISSING
 
     @property

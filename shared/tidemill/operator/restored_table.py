@@ -101,6 +101,6 @@ def read(name: str) -> TableFacts | None:
 
 
 def _expected(name: str) -> Expected:
-    """As the stack creates its own table, where the stage is protected."""
+    """Return the settings that the stack gives its own table, where the stage is protected."""
     settings = {STREAM: _IMAGES, TTL: TTL_ATTRIBUTE, RECOVERY: True, PROTECTION: True}
     return Expected(kind=Kind.TABLE, logical_id=name, physical_id=name, settings=settings)

@@ -301,7 +301,7 @@ def stopped_functions(deployment: Deployment, lane: str) -> frozenset[str]:
 
 
 def _resources(deployment: Deployment, *, only: Container[str] | None = None) -> tuple[ResourceState | Unread, ...]:
-    """Of the functions with these keys, or of all."""
+    """Return the resources of the functions with these keys, or of all."""
     wanted = [
         expected
         for expected in expected_state.read(clients.cloudformation(), deployment.stack, deployment.functions)

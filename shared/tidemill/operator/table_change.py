@@ -46,7 +46,7 @@ def _replaces(recovery: Recovery | None, deployment: Deployment, table: str, epo
 
 
 def _variables(template: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Those of a function that has the jobs table. Each has table and epoch from one set."""
+    """Yield the variables of each function that has the jobs table. Each has table and epoch from one set."""
     for resource in template.get("Resources", {}).values():
         variables: Mapping[str, Any] = resource.get("Properties", {}).get("Environment", {}).get("Variables", {})
         if Env.JOBS_TABLE in variables:

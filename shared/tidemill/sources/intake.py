@@ -27,7 +27,7 @@ Failed = Callable[[str, Exception], None]
 
 
 class Intake:
-    """Of one source. `accepted` gets each publication, and `forward` the JSON of a record that the stream passes on.
+    """Takes the records of one source. `accepted` gets each publication, and `forward` the JSON of a passed record.
 
     `changed` gets each record that was published before with other data. The first publication counts.
     """

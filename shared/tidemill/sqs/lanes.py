@@ -75,7 +75,7 @@ class SqsLanes:
 
 
 def refusals_of(answer: Mapping[str, Any]) -> Sequence[Refusal]:
-    """Of a batch call, whose entries have their indices as ids.
+    """Return the refusals of a batch call, whose entries have their indices as ids.
 
     The call succeeds even if SQS rejects entries. It lists each rejected entry, and says whose fault it was.
     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_BatchResultErrorEntry.html

@@ -27,7 +27,7 @@ def load(packages: Iterable[str]) -> JobTypes:
 
 
 def load_sound(packages: Iterable[str]) -> JobTypes:
-    """As `load`, without the types of broken modules, which are among the `faults` of the result.
+    """Load without the types of broken modules, which are among the `faults` of the result.
 
     A name that two modules declare is left out, because either may be the one that a job was submitted for.
     """
@@ -70,7 +70,7 @@ def _unnamed(declared: Iterable[Declaration], found: Collection[Declaration]) ->
 
 
 def _identity(declaration: Declaration) -> tuple[str, str, int | None]:
-    """Of its name, not of the object: `consumes` makes another job type, and a reload declares anew."""
+    """Identify the type by its name, not the object: `consumes` makes another type, and a reload declares anew."""
     match declaration:
         case JobType(name=name):
             return "job type", name, None

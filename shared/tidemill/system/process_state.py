@@ -102,7 +102,7 @@ def _restore_warnings(before: Any) -> None:
 
 
 def _variables() -> Any:
-    """As bytes: to decode them takes longer than to read all other parts."""
+    """Return the variables as bytes: to decode them takes longer than to read all other parts."""
     return os.environb._data.copy()  # type: ignore[attr-defined]  # noqa: SLF001
 
 

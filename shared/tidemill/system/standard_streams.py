@@ -15,7 +15,7 @@ def open_missing() -> None:
     library or a child process writes to it: https://pubs.opengroup.org/onlinepubs/9799919799/functions/open.html
     """
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= _LAST_STANDARD:
-        # As a standard stream, for child processes.
+        # Child processes inherit it, as they inherit a standard stream.
         os.set_inheritable(descriptor, True)
     os.close(descriptor)
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):

@@ -22,7 +22,7 @@ from tidemill.telemetry.outcome_log import logger
 from tidemill.telemetry.run_lines import LARGEST_TRACEBACK_BYTES
 from tidemill.telemetry.tracing import tracing
 
-#: Those of standard output and of standard error, once they are installed.
+#: The outputs that replace standard output and standard error, once they are installed.
 _OUTPUTS: Final[list[LineOutput]] = []
 
 
@@ -94,7 +94,7 @@ def streams_intact() -> bool:
 
 
 def _run_log_level() -> str:
-    """As Powertools reads the variable: in any case, and `INFO` for an unknown name, which must stop no worker."""
+    """Read the variable as Powertools does: in any case, and `INFO` for an unknown name, which must stop no worker."""
     name = os.environ.get("POWERTOOLS_LOG_LEVEL", "").upper()
     return name if name in logging.getLevelNamesMapping() else "INFO"
 

@@ -43,7 +43,10 @@ class LineFormat(LambdaPowertoolsFormatter):
         return instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - of the library
-        """As Python does it, of an exception that is quickly read. Its class may raise, or have causes without end."""
+        """Format an exception as Python does, if it is quickly read.
+
+        Its class may raise, or have causes without end.
+        """
         error = ei[1]
         try:
             if _is_small(error):

@@ -190,7 +190,7 @@ class Telemetry:
             self._count(Lane.DEFAULT, Metric.ITEMS_REFUSED, number)
 
     def submissions_failed(self, number: int) -> None:
-        """Of a single or a batch request."""
+        """Count the failed submissions of a single or a batch request."""
         if number:
             self._count(Lane.DEFAULT, Metric.SUBMISSIONS_FAILED, number)
 

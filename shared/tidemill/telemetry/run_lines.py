@@ -32,7 +32,7 @@ LARGEST_ERROR_BYTES: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunLines:
-    """As `RunObserver`, for one invocation. Threads may share it: each event is one line, written at once."""
+    """Observes the runs of one invocation. Threads may share it: each event is one line, written at once."""
 
     telemetry: Telemetry
     lane: Lane

@@ -29,7 +29,7 @@ class Spans(Tracing):
     def __init__(self, provider: Any) -> None:
         self._provider = provider
         self._tracer: api.Tracer = provider.get_tracer("tidemill")
-        #: Of the invocation that runs now: an environment serves one at a time, with many threads.
+        #: The context of the invocation that runs now: an environment serves one at a time, with many threads.
         self._invocation: SpanContext | None = None
 
     @classmethod

@@ -61,5 +61,5 @@ def _entries(receipts: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _visibility_seconds(until: datetime, now: datetime) -> int:
-    """As SQS takes it: whole seconds, rounded up, from 0 to the longest."""
+    """Return whole seconds as SQS takes them, rounded up, from 0 to the longest."""
     return min(max(math.ceil((until - now).total_seconds()), 0), _LONGEST_VISIBILITY_SECONDS)

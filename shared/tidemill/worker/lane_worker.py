@@ -23,9 +23,9 @@ class Worker:
     messages: LaneMessages
     end_process: EndProcess
     process_state: ProcessState
-    #: As `Telemetry.here`.
+    #: Makes the telemetry of an invocation.
     new_telemetry: Callable[[], Telemetry]
-    #: As in `RunLines`.
+    #: The job types that have metrics of their own.
     measured_types: Container[str] | None = None
 
     def work(self, event: Mapping[str, Any], invocation: Invocation) -> Mapping[str, Any]:
@@ -45,7 +45,7 @@ class Worker:
             version=self.settings.version,
             measured_types=self.measured_types,
         )
-        # Of Powertools: the call `batch(…)` sets the records, and `process` gives each to the handler.
+        # This is a processor of Powertools: `batch(…)` sets the records, and `process` gives each to the handler.
         batch = Batch(self.settings, invocation, run_lines, spoiled=self.process_state.is_spoiled)
         self.process_state.remember()
         with batch(records=event["Records"], handler=batch.require_done):

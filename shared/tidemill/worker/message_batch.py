@@ -96,7 +96,7 @@ class Batch(BatchProcessor):
         return [message for message in self.messages.values() if message.stray]
 
     def job_types(self) -> list[str]:
-        """Of the jobs of the messages that were claimed."""
+        """Return the types of the jobs whose messages were claimed."""
         return sorted({message.report.job.type for message in self.messages.values() if message.report.job})
 
     def await_other_threads(self) -> None:
@@ -122,7 +122,7 @@ class Batch(BatchProcessor):
         return super().failure_handler(record, exception)
 
     def _wait_until_alone(self, deadline: datetime) -> datetime | None:
-        """As `WaitUntilAlone`, for one job of the batch. The wait leaves time for a whole run."""
+        """Wait until one job of the batch is alone. The wait leaves time for a whole run."""
         if not self._waiting_alone.acquire(blocking=False):
             return None
         # At its deadline the attempt is settled as failed, and its handler must not start any more.

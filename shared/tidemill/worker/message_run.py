@@ -48,7 +48,7 @@ class WorkerSettings:
     follows_groups: bool = True
     #: None: the lane has no first messages at once.
     first_messages: FirstMessages | None = None
-    #: Of the code, for log lines and for the history of the jobs.
+    #: The version of the code, for log lines and for the history of the jobs.
     version: str = ""
     #: How often the jobs were restored from a backup. Tables differ by epoch, so each epoch has workers of its own.
     epoch: int = 0

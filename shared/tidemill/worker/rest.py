@@ -16,7 +16,7 @@ from tidemill.names import Lane
 
 #: After such a part of its rest, the worker looks whether the strain has ended.
 _PART: Final = timedelta(seconds=1)
-#: Of the time of the invocation, for its answer.
+#: The time of the invocation that is left for its answer.
 _ANSWER_RESERVE: Final = timedelta(seconds=1)
 
 

@@ -11,7 +11,7 @@ from tidemill.http.openapi.responses import HEADERS
 from tidemill.http.openapi.schemas import schemas
 
 _SIGNATURE: Final = {
-    # As API Gateway writes it when it exports an API:
+    # API Gateway writes it so when it exports an API:
     # https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-swagger-extensions-authtype.html
     "type": "apiKey",
     "name": "Authorization",

@@ -11,7 +11,7 @@ from tidemill.local.alarms.metric_math import Expression, parse_expression
 class State(StrEnum):
     OK = "OK"
     ALARM = "ALARM"
-    #: Of a new alarm, and of one whose data is missing if `Missing.MISSING` says so.
+    #: The state of a new alarm, and of one whose data is missing if `Missing.MISSING` says so.
     INSUFFICIENT_DATA = "INSUFFICIENT_DATA"
 
 

@@ -108,7 +108,7 @@ def _ids(node: ast.expr) -> Iterator[str]:
 
 
 def _binary(function: Callable[[float, float], float], left_node: ast.expr, right_node: ast.expr) -> Evaluate:
-    """Of two series of which one misses a data point, the missing value is 0. A division by zero drops the point.
+    """Apply an operator. A data point that one series misses is 0. A division by zero drops the point.
 
     A series and a number yield a point wherever the series has one.
     """
@@ -149,7 +149,7 @@ def _fill(series: Evaluate, filler: float) -> Evaluate:
 
 
 def _max(parts: list[Evaluate]) -> Evaluate:
-    """Of an array of series: one series with the largest value at each timestamp."""
+    """Return one series with the largest value of all series at each timestamp."""
     return lambda values: max((value for part in parts if (value := part(values)) is not None), default=None)
 
 

@@ -14,7 +14,7 @@ class Found:
 
     #: By the names in `Expected.settings`. A setting that is not set may be absent.
     settings: Mapping[str, Any]
-    #: As its AWS API names it.
+    #: The name of the state in its AWS API.
     state: str = "present"
     #: Whether a mapping or schedule calls its function.
     enabled: bool = True

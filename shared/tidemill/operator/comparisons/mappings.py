@@ -39,7 +39,7 @@ class Mappings(OwnSettings):
         match properties.get(STREAM):
             case {"Fn::GetAtt": [_, "StreamArn"]} as source:
                 return {**found, STREAM: source}
-            # Of an adopted table.
+            # The stream belongs to an adopted table.
             case str(arn) if "/stream/" in arn:
                 return {**found, STREAM: LatestStream(arn.split("/")[1])}
         return found
