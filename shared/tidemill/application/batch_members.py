@@ -61,7 +61,7 @@ class BatchMembers:
         return look
 
     def brief_look(self, batch: Job, *, most: int) -> Look | None:
-        """As `look`. None if the documents of more than `most` members would be read."""
+        """Look at the members. None if that would read the documents of more than `most` of them."""
         pages = self._batches.pages(batch)
         return self._look(batch, pages) if sum(len(page.unfinished) for page in pages) <= most else None
 
@@ -111,7 +111,7 @@ class BatchMembers:
             if job.group in busy:
                 continue
             asked, now = batch.redrives[-1], self._clock()
-            # As for cancels.
+            # A refusal means that the job has moved on, as for a cancel.
             try:
                 self._store.redrive(job, token=asked.token, now=now, by=asked.by, reason=asked.reason)
             except WriteRefusedError:

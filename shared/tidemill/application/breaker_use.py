@@ -26,7 +26,7 @@ class SharedCall:
         self.lock = threading.Lock()
         #: The breakers that have counted it.
         self.counted: set[str] = set()
-        #: Of each of several jobs, what the handler returned, or an exception. Empty before its end.
+        #: What the handler returned for each of several jobs, or an exception. Empty before its end.
         self.outcomes: Sequence[Any] = ()
 
     def error(self, own: BaseException | None, rules: Classify | None) -> BaseException | None:
@@ -44,7 +44,7 @@ class SharedCall:
 
 
 class BreakerUse:
-    """Of one run."""
+    """Counts the calls of one run for the breakers that it uses."""
 
     def __init__(
         self,
@@ -67,13 +67,13 @@ class BreakerUse:
         self._open_calls: dict[str, BreakerPolicy] = {}
         #: Those whose block the handler has left, so its end says nothing more about them.
         self._reported: dict[str, BreakerPolicy] = {}
-        #: That of the handler.
+        #: The call of the handler.
         self._handler_call = SharedCall()
         #: Those that worked, while the store did not respond.
         self._unsaved: set[str] = set()
         #: Those that were open when they admitted the run: it is their probe.
         self._probed: set[str] = set()
-        #: Of the run, so that each failure of it counts.
+        #: Numbers the calls of the run, so that each failure counts.
         self._calls = 0
         self._over = False
 

@@ -119,7 +119,9 @@ class Breakers:
         return (self.forced(name) or self.look(name).state) is not BreakerState.CLOSED
 
     def holds_line(self, name: str) -> bool:
-        """As `blocks`, of a state that is known. Raises `StoreUnavailableError`, and `ValueError` for a newer state.
+        """Whether the breaker blocks, by a known state.
+
+        Raises `StoreUnavailableError`, and `ValueError` for a newer state.
 
         A worker that cannot read a breaker lets its job call. A whole line is not released on a guess.
         """

@@ -37,7 +37,7 @@ class Busy:
 
 
 def carry_out(documents: NodeDocuments, number: int, due: NodeVerdict, busy: Busy) -> Job | None:
-    """As `NodeDocuments.carry_out`, unless the group of the node is busy."""
+    """Carry the verdict out with `NodeDocuments.carry_out`, unless the group of the node is busy."""
     # A mark takes part in no group.
     group = documents.group(number) if due is NodeVerdict.START else None
     if busy.leaves(number, group):
@@ -46,7 +46,7 @@ def carry_out(documents: NodeDocuments, number: int, due: NodeVerdict, busy: Bus
 
 
 def by_group(numbers: Sequence[int], group_of: Callable[[int], str | None]) -> list[list[int]]:
-    """Those of one group together: at once, they would keep each other busy."""
+    """Put the nodes of one group together: at the same time, they would keep each other busy."""
     together: dict[str | int, list[int]] = {}
     for number in numbers:
         together.setdefault(group_of(number) or number, []).append(number)

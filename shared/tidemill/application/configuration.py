@@ -77,7 +77,7 @@ class CachedConfiguration:
         self._known = NOTHING_SET
         #: The begin of the last read, or its end if it failed.
         self._read_at: datetime | None = None
-        #: Of the last successful read.
+        #: The time of the last successful read.
         self._known_at: datetime | None = None
 
     def current(self) -> RuntimeConfiguration:

@@ -74,7 +74,7 @@ class Control:
         return self._signal(tenant, job_id, name, data, of_whole=False)
 
     def signal_whole(self, tenant: str, job_id: str, name: str, *, kept_dead: bool = False) -> Job | None:
-        """As `signal`, for a batch or a flow: with the name, it is closed or cancelled.
+        """Signal a batch or a flow: the name says whether it is closed or cancelled.
 
         `kept_dead`: a dead one keeps it for the run after a redrive.
         """
@@ -101,7 +101,7 @@ class Control:
         return None
 
     def cancel_found(self, job: Job, wanted: JobFilter, *, by: str, reason: str = "") -> bool:
-        """As `cancel`, for a job that was found by a filter. False if the filter does not match it any more."""
+        """Cancel a job that a filter found. False if the filter does not match it any more."""
         while job in wanted:
             try:
                 self._store.cancel(job, now=self._clock(), by=by, reason=reason, as_read=True)

@@ -16,7 +16,7 @@ _LONGEST: Final = 120
 
 
 def fingerprint(error_class: str, message: str) -> str:
-    """Of the first line of the message: the rest is often a dump."""
+    """Return the fingerprint of the first line of the message: the rest is often a dump."""
     text = message.strip().splitlines()[0] if message.strip() else ""
     for pattern, name in _VARIABLE:
         text = pattern.sub(name, text)
@@ -25,6 +25,6 @@ def fingerprint(error_class: str, message: str) -> str:
 
 
 def job_fingerprint(job: Job) -> str:
-    """Of the error that explains its state; without one, the reason of its death. Empty for a job that has neither."""
+    """Return the fingerprint of the error that explains the state; else the reason of death, or an empty text."""
     error = job.causing_error
     return fingerprint(error.error_class, error.message) if error else str(job.death or "")

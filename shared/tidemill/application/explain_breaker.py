@@ -8,7 +8,7 @@ from tidemill.domain.setting import Setting
 
 
 def parked_by_breaker(facts: Facts, name: str, *, place: str, wake_stopped: str) -> Answer:
-    """Of a parked job, in the line of this breaker. `place` says how many are before it."""
+    """Explain a job that is parked in the line of this breaker. `place` says how many are before it."""
     breaker, job, now = facts.breaker, facts.job, facts.now
     if facts.forced:
         return _forced(facts, facts.forced, name, place=place)

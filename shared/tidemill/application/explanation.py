@@ -87,16 +87,16 @@ class Facts:
 
     job: Job
     now: datetime
-    #: Of a waiting job.
+    #: The head of the group of a waiting job.
     head: GroupHead | None = None
-    #: Of a paused job: the pause in force, which its line waits for.
+    #: The pause in force that the line of a paused job waits for.
     pause: Pause | None = None
-    #: Those of its type in force.
+    #: The overrides of its type that are in force.
     overrides: Sequence[Override] = ()
-    #: Of a parked job: the use of its limit, with these overrides, and the jobs that are before it in its line.
+    #: For a parked job: the use of its limit with these overrides, and the jobs before it in its line.
     limit: LimitState | None = None
     before_it: int | None = None
-    #: Of a parked job that waits for it.
+    #: The breaker that a parked job waits for.
     breaker: Breaker | None = None
     #: The setting that forces this breaker open or closed.
     forced: Setting | None = None

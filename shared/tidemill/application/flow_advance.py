@@ -18,7 +18,7 @@ from tidemill.domain.job import Job
 MOST_FOLLOWING: Final = 200
 MOST_READ: Final = 1_000
 _AT_ONCE: Final = 8
-#: Of those in one group, which start one after the other. The others wait behind these in any case.
+#: At most so many nodes of one group start in an advance. The others wait behind these in any case.
 MOST_OF_GROUP: Final = 25
 #: After so many groups that others kept busy, for a second each, one call tries no further group.
 MOST_BUSY: Final = 8
@@ -31,7 +31,7 @@ class FlowAdvance:
         self._parts = parts
 
     def ask_to_look(self, tenant: str, flow_id: str) -> None:
-        """As `FlowParts.ask_to_look`."""
+        """Ask the flow to look at its nodes."""
         self._parts.ask_to_look(tenant, flow_id)
 
     def advance(self, tenant: str, flow_id: str, ended: Collection[str], *, redriven: bool = False) -> list[Job]:

@@ -18,7 +18,7 @@ from tidemill.domain.flow_graph import Graph
 from tidemill.domain.flows import Edge, OnFailure
 from tidemill.domain.job import Job
 
-#: Of the graphs that a process keeps, all together, and of the texts. The graph of 10,000 nodes takes 4 to 9 MB, and
+#: The bounds of all graphs that a process keeps, and of their texts. The graph of 10,000 nodes takes 4 to 9 MB, and
 #: their text at most 8 MiB.
 _GRAPH_BYTES: Final = 48 * 1024 * 1024
 _TEXT_BYTES: Final = 24 * 1024 * 1024
@@ -36,7 +36,7 @@ class FlowNodes:
 
     graph: Graph = field(default_factory=lambda: Graph([]))
     job_types: Sequence[str] = ()
-    #: Of the nodes that have one.
+    #: The groups of the nodes that have one.
     groups: Mapping[int, str] = field(default_factory=dict)
     #: Where each node is stored: the number of the addition, 0 for the start of the flow, and its place in the text.
     places: Sequence[tuple[int, int, int]] = ()
@@ -44,7 +44,7 @@ class FlowNodes:
     types: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     #: How often nodes had been added.
     additions: int = 0
-    #: Of the JSON text in which they are stored.
+    #: The size of the JSON text in which the nodes are stored.
     size_bytes: int = 0
 
     @property

@@ -167,7 +167,7 @@ class FlowLook:
                 busy.nodes.add(number)
                 continue
             if due is not NodeVerdict.SKIP and len(graph.parents[number]) > 1:
-                # As an advance does it: the parents may be redriven at this moment.
+                # Move the cursor as an advance does: the parents may be redriven at this moment.
                 due = mover.due(number, self._parts.flows.cursors(documents.flow, [number])[number], ended=None)
             if due is not NodeVerdict.WAIT:
                 carry_out(documents, number, due, busy)
@@ -219,7 +219,7 @@ class FlowLook:
         return any(documents.resolution(number) is not Resolution.PENDING for number in pending)
 
     def _behind(self, documents: NodeDocuments, waiting: Sequence[int]) -> list[int]:
-        """Those of the nodes whose cursor stands at a parent that has ended: an advance was lost, or was left to us."""
+        """Return the nodes whose cursor stands at an ended parent: an advance was lost, or was left to the look."""
         parents = documents.nodes.graph.parents
         cursors = self._parts.flows.cursors(documents.flow, waiting)
 

@@ -93,7 +93,7 @@ def _node(documents: NodeDocuments, number: int) -> dict[str, Any]:
 
 
 def _state(document: Job) -> str:
-    """That of its job, unless the document says that it has none."""
+    """Return the state of the job of the node, unless the document says that it has none."""
     return _mark(document) or document.state
 
 

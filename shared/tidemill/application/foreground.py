@@ -39,7 +39,10 @@ class GovernorStore(Protocol):
 
 
 class Governor:
-    """Of one process; its threads share it. Nothing is read or written while an operator has it switched off."""
+    """Governs the strain for one process; its threads share it.
+
+    Nothing is read or written while an operator has it switched off.
+    """
 
     def __init__(
         self, store: GovernorStore, *, clock: Clock, configuration: CurrentConfiguration, changed: Changed

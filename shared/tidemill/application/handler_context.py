@@ -13,7 +13,7 @@ class HandlerContext:
 
     #: The fields of its log lines.
     fields: Mapping[str, object]
-    #: As `Job.trace`. With tracing, its parent is the span of the run.
+    #: The trace of the job. With tracing, its parent is the span of the run.
     trace: str
 
 

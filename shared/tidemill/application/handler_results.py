@@ -59,7 +59,7 @@ def _later(value: Snooze | Continue | WaitFor) -> Outcome:
 
 
 def outcome_of_error(error: BaseException) -> Outcome:
-    """As `outcome_of`, with the traceback of a failure."""
+    """Return the outcome of an error, with the traceback of a failure."""
     outcome = outcome_of(error)
     if isinstance(outcome, Failed):
         return replace(outcome, traceback=handler_traceback(error, longest=LONGEST_TRACEBACK))
@@ -67,7 +67,7 @@ def outcome_of_error(error: BaseException) -> Outcome:
 
 
 def checkpoint_text(state: Any) -> str:
-    """As `stored_json`. Raises `CheckpointTooLargeError` as well."""
+    """Return the checkpoint as stored JSON. Raises the errors of `stored_json`, and `CheckpointTooLargeError`."""
     text = stored_json(state)
     if len(text) > LARGEST_CHECKPOINT_BYTES:
         raise CheckpointTooLargeError(

@@ -22,7 +22,7 @@ class Check:
 
     name: str
     ok: bool
-    #: Of what it saw: how long ago the canary was submitted. None if the check sees the present, or saw nothing.
+    #: How long ago the canary that it saw was submitted. None if the check sees the present, or saw nothing.
     age: timedelta | None = None
     #: Whether the service is unhealthy without it.
     required: bool = True

@@ -26,7 +26,7 @@ class JobFilter:
     deaths: Collection[DeathReason] = ()
     #: The class of `Job.causing_error`.
     error: str | None = None
-    #: As `job_fingerprint`.
+    #: The fingerprint of the error, as `job_fingerprint` returns it.
     fingerprint: str | None = None
     #: One of the tags.
     tag: str | None = None

@@ -31,7 +31,7 @@ def keyed_job_id(tenant: str, key: str) -> str:
 
 
 def submitted_job_id(tenant: str, key: str) -> str:
-    """As `keyed_job_id`, for a key that a caller has chosen: it may look like one that the engine derives."""
+    """Return the id for a key that a caller chose. The key may look like one that the engine derives."""
     # A type and a time begin the key of a periodic job. Its handler chooses the keys of its follow-up jobs.
     reserved = key.startswith(RESERVED_KEYS) or (tenant == SCHEDULE_TENANT and " " in key)
     if not reserved:

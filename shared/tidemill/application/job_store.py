@@ -202,7 +202,7 @@ class NudgeStore(ReleaseStore, _Wake, Protocol):
         """
 
     def cancel(self, job: Job, *, now: datetime, by: str = OPERATOR, reason: str = "", as_read: bool = False) -> Job:
-        """As `ControlStore.cancel`."""
+        """Request a cancel, or cancel the job, as `ControlStore.cancel` does."""
 
 
 class OwedStore(NudgeStore, GroupStore, Protocol):
@@ -278,7 +278,7 @@ class SupersedeStore(UndoStore, _Read, Protocol):
         """
 
     def cancel(self, job: Job, *, now: datetime, by: str = OPERATOR, reason: str = "", as_read: bool = False) -> Job:
-        """As `ControlStore.cancel`."""
+        """Request a cancel, or cancel the job, as `ControlStore.cancel` does."""
 
 
 class BurstStore(_Read, Protocol):

@@ -58,7 +58,7 @@ _HELD: Final[Mapping[str, str]] = {
     HoldCause.UNDO: "the job that it supersedes still ran, or was not undone",
     HoldCause.CALL: "a call that it shared failed, and it is to run alone",
 }
-#: Of the errors that are final: their jobs died right after a claim, instead of a run.
+#: Final errors of jobs that died right after a claim, instead of a run.
 _INSTEAD_OF_A_RUN: Final = frozenset({CRASHED, DEADLINE_PASSED, NO_ATTEMPT_LEFT, TOO_MANY_HOPS})
 _REQUEST: Final = "a cancel was requested while it ran"
 

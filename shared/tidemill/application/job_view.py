@@ -62,7 +62,7 @@ def view(job: Job, *, payload: str | None) -> dict[str, Any]:
 
 
 def operator_view(job: Job, *, payload: str | None) -> dict[str, Any]:
-    """As `view`, with everything else that the document keeps for operators."""
+    """Return the JSON of `view`, with everything else that the document keeps for operators."""
     shown = view(job, payload=payload)
     for error, kept in zip(shown["errors"], job.known_errors, strict=True):
         error["traceback"] = kept.traceback or None
@@ -83,7 +83,7 @@ def operator_view(job: Job, *, payload: str | None) -> dict[str, Any]:
 
 
 def record(job: Job) -> dict[str, Any]:
-    """As `operator_view`, without the `CONTENTS`, and without the payload of the undo."""
+    """Return the JSON of `operator_view` without the `CONTENTS` and the payload of the undo."""
     shown = operator_view(job, payload=None)
     if shown["undo"]:
         del shown["undo"]["payload"]

@@ -37,7 +37,7 @@ class MeasuredRun:
             self._seconds = max((self._clock() - self._began).total_seconds(), 0.0)
 
     def observed(self, seconds: float | None, throttled: bool) -> None:  # noqa: FBT001 - the handler names it
-        """As `Run.observed`. The slowest call counts, instead of the time of the handler."""
+        """Note a call that the handler observed. The slowest call counts, instead of the time of the handler."""
         if seconds is not None:
             given: object = seconds
             if not isinstance(given, int | float) or isinstance(given, bool) or not 0 <= given < math.inf:

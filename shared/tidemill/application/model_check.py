@@ -76,7 +76,10 @@ class ModelCheck:
             self.lines.add(line)
 
     def limit_of(self, line: Line) -> Limit | None:
-        """That of the new code. None if it has none, or if the name of the line does not say whose it is."""
+        """Return the limit of the new code.
+
+        None if it has none, or if the name of the line does not say whose it is.
+        """
         key = line.limit_key
         if key is None:
             return None

@@ -74,7 +74,7 @@ class Owed:
     error: str
     #: The message was sent again. Publish clears it if it fails once more.
     resent: bool
-    #: As it was read: a fresh token for each write.
+    #: The version that was read: a fresh token for each write.
     version: str
     #: How often publish failed to do it, as it was read.
     failures: int

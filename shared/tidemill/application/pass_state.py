@@ -69,7 +69,7 @@ class Segment:
     items: int = 0
     #: How often the work on the next page failed.
     tries: int = 0
-    #: As `TablePass.version`, of the stored item. None for an item that was never written.
+    #: The version of the stored item. None for an item that was never written.
     version: str | None = None
 
     def past(self, cursor: str | None, items: int) -> "Segment":

@@ -12,7 +12,7 @@ from tidemill.domain.submission import DerivedKey
 #: Lambda tries a failed call again after one minute, and once more two minutes later.
 #: https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html
 _LAST_TRY_AFTER: Final = timedelta(minutes=2, seconds=30)
-#: Of a job that an operator asked for. It says nothing of the times of the schedule.
+#: The tag of a job that an operator asked for. It says nothing of the times of the schedule.
 REQUESTED_TAG: Final = "requested"
 
 
@@ -20,7 +20,7 @@ REQUESTED_TAG: Final = "requested"
 class Call:
     """One call for a periodic type. It may arrive more than once, with the same time."""
 
-    #: As the scheduler writes it, or as the operator's command does.
+    #: The time as the scheduler or the command of an operator writes it.
     scheduled_at: str
     #: An operator asked for this run. It happens although the schedule is disabled.
     requested: bool = False

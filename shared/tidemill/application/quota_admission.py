@@ -39,7 +39,7 @@ class _Count:
     """What one environment knows of the submissions of one tenant."""
 
     period: Period
-    #: As the last write returned it, and what was not added to it.
+    #: The shared count that the last write returned, and the jobs that were not added to it.
     shared: int = 0
     own: int = 0
     #: No write before this time.

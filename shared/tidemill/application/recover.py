@@ -97,7 +97,7 @@ class Recovered:
     tenant: str
     job_id: str
     type: str
-    #: As restored. Of a missing job, as in the former table.
+    #: The state as restored; for a missing job, the state in the former table.
     state: str
     fate: Fate
     #: It has run after the restore point, or that is unknown, and it will run.

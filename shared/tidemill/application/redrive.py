@@ -62,7 +62,7 @@ class Redriver:
         reason: str = "",
         refused: Refused = lambda _job, _current: None,
     ) -> bool:
-        """As `redrive`, with another payload: JSON in ASCII, which the caller has compared with the model of the type.
+        """Redrive with another payload: JSON in ASCII, which the caller has compared with the model of the type.
 
         The idempotency key still stands for the submission, so a replay of that finds this job.
         """

@@ -104,7 +104,7 @@ class Probes:
                 self.pause(_LOOK_EVERY_SECONDS)
 
     def approved(self, jobs: Iterable[Job]) -> Iterator[Job]:
-        """Those of these jobs whose probe succeeded. Counts the others in `held`.
+        """Yield the jobs whose probe succeeded. Counts the others in `held`.
 
         A job of a group that stays dead keeps the later ones of its group dead, so that they do not overtake it.
         """

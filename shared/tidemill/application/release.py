@@ -61,7 +61,7 @@ class Released:
     left: int = 0
     #: One for each line that this code cannot release.
     failed: tuple[Exception, ...] = ()
-    #: Of the breaker with a line that has been open longest: see `Breakers.open_for`.
+    #: How long the breaker that has been open longest, and has a line, is open: see `Breakers.open_for`.
     breaker_open: timedelta = timedelta(0)
 
 
@@ -148,7 +148,7 @@ class Releaser:
                 )
 
     def _handed_over(self, slot: LimitSlot, lowered: Lowered) -> bool:
-        """As `Limits.release`. The change counts with what the run knew when it entered."""
+        """Release the slot in the limit item. The change counts with what the run knew when it entered."""
         sample, bounds = slot.sample, slot.limit.adaptive
         change = change_after(bounds, sample.entered, sample, now=self._clock()) if bounds and sample else None
         try:

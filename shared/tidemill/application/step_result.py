@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class StepResult:
-    """Of the step `name`. Without an annotation, or with `Any`, the result is plain JSON. Raises `StepError`."""
+    """The result type of the step `name`. Without annotation, or with `Any`, it is plain JSON. Raises `StepError`."""
 
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
         self._name = name
@@ -61,7 +61,7 @@ class StepResult:
         return read
 
     def value(self, text: str) -> Any:
-        """Of a step that an earlier run recorded, perhaps in another version of the code."""
+        """Return the value of a step that an earlier run recorded, perhaps in another version of the code."""
         try:
             return self._decoded(text)
         except ValueError as error:

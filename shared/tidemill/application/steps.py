@@ -25,7 +25,7 @@ from tidemill.domain.steps import LARGEST_STEPS_BYTES, MOST_STEPS, Step, require
 
 
 class Steps:
-    """Of the run that claimed `job`."""
+    """Takes and records the steps of the run that claimed `job`."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Steps:
         self._one_at_a_time = Lock()
 
     def take(self, name: str, call: "partial[Any]") -> Any:
-        """As `Run.step`."""
+        """Take a step for `Run.step`."""
         if not self._one_at_a_time.acquire(blocking=False):
             self._fault = StepError(
                 f"the step {name!r} was asked for within another: take one after another, in one thread"

@@ -90,7 +90,7 @@ def _block(error: BaseException, longest: int) -> str:
 
 
 def _frames(error: BaseException) -> tuple[str, list[str]]:
-    """That of the handler, empty if no handler raised the error; and the innermost others. Each ends with a newline."""
+    """Return the frame of the handler, or an empty text, and the innermost others. Each ends with a newline."""
     raised_at = list(traceback.walk_tb(error.__traceback__))
     calls = [index for index, (frame, _) in enumerate(raised_at) if _is_caller(frame)]
     if not calls:
