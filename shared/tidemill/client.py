@@ -12,18 +12,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from tidemill.application.batches import cancel_batch, close_batch, open_batch
-from tidemill.application.control import Control
-from tidemill.application.debouncing import Debouncer
 from tidemill.application.events import publish
-from tidemill.application.flow_graphs import FlowGraphs
-from tidemill.application.flow_nodes import FlowParts
-from tidemill.application.flows import FlowControl, start_flow
+from tidemill.application.flows import start_flow
 from tidemill.application.job_types import JobTypes
-from tidemill.application.owing_payloads import OwingPayloads
-from tidemill.application.submit import Accepted, Submit
+from tidemill.application.submit import Accepted
 from tidemill.application.submit_batch import Answer, submit_all
-from tidemill.application.superseding import Superseder
-from tidemill.application.undo import Undoer
 from tidemill.aws import clients
 from tidemill.domain import option_values
 from tidemill.domain.batches import Batch
@@ -47,24 +40,21 @@ from tidemill.domain.tenants import LONGEST_TENANT, is_tenant
 from tidemill.domain.time_constants import EPOCH, JOB_RETENTION_DAYS
 from tidemill.domain.trace_context import from_traceparent, trace_of, traceparent_of
 from tidemill.dynamodb import job_writes
-from tidemill.dynamodb.batch_pages import DynamoBatchPages
 from tidemill.dynamodb.document import split_key
-from tidemill.dynamodb.flow_items import DynamoFlows
 from tidemill.dynamodb.indexes import Indexes
-from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.listing import Wanted
-from tidemill.dynamodb.member_listing import MemberListing, has_members
-from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
+from tidemill.dynamodb.member_listing import has_members
+from tidemill.dynamodb.payloads import Bucket
 from tidemill.dynamodb.transactions import own
 from tidemill.names import BATCH_PACKAGE, EVENT_PACKAGE, FLOW_PACKAGE, INDEX_SHARDS, Env, Lane
+from tidemill.parts import Parts
 from tidemill.settings import setting
-from tidemill.system import clock, ids, job_type_loader, random_draw
+from tidemill.system import clock, ids, job_type_loader
 from tidemill.system.open_telemetry import current_traceparent
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from tidemill.application.owed import OwedWork
 
 __all__ = [
     "Accepted",
@@ -97,6 +87,28 @@ class NoBucketError(TidemillError):
     """The payload is so large that it must be a file, and this client has no files bucket."""
 
 
+class _ClientParts(Parts):
+    def __init__(
+        self,
+        client: "DynamoDBClient",
+        *,
+        table: str,
+        retention: timedelta,
+        indexes: Indexes,
+        job_types: JobTypes,
+        bucket: Callable[[], Bucket],
+    ) -> None:
+        self.client = client
+        self.table = table
+        self.retention = retention
+        self.indexes = indexes
+        self.job_types = job_types
+        self._bucket = bucket
+
+    def bucket(self) -> Bucket:
+        return self._bucket()
+
+
 class Tidemill:
     """Submits jobs for one tenant, with the same checks as the HTTP API. Threads may share one.
 
@@ -119,36 +131,15 @@ class Tidemill:
         if not is_tenant(tenant):
             rule = f"use 1 to {LONGEST_TENANT} visible ASCII characters, and do not start with '!'"
             raise TenantError(f"invalid tenant {tenant!r}: {rule}")
-        self._payloads = OwingPayloads(
-            DynamoPayloads(client, table=table, bucket=bucket, new_token=ids.new_token),
-            owed=lambda: _owed_work(client, table=table),
-            clock=clock.now,
-        )
-        store = DynamoJobStore(client, table=table, retention=retention, indexes=indexes)
-        self._control = Control(store=store, clock=clock.now, new_token=ids.new_token)
-        self._members = MemberListing(DynamoBatchPages(client, table=table), read=store.get_many)
-        self._undo = Undoer(store=store, payloads=self._payloads, clock=clock.now, find=self._control.find)
-        self._submit = Submit(
-            store=store,
-            payloads=self._payloads,
+        self._parts = _ClientParts(
+            client,
+            table=table,
+            retention=retention,
+            indexes=indexes,
             job_types=_sound_job_types(job_packages),
-            clock=clock.now,
-            new_id=ids.new_job_id,
-            supersede=Superseder(store=store, payloads=self._payloads, clock=clock.now).accept,
-            debounce=Debouncer(store=store, payloads=self._payloads, clock=clock.now).accept,
+            bucket=bucket,
         )
-        flows = DynamoFlows(client, table=table)
-        parts = FlowParts(
-            flows=flows,
-            jobs=store,
-            submit=self._submit,
-            graphs=FlowGraphs(store=flows, payloads=self._payloads),
-            clock=clock.now,
-        )
-        self._flows = FlowControl(self._control, parts, pause_below=random_draw.pause_below)
         self._tenant = tenant
-        self._table = table
-        self._indexes = indexes
         self._overlap: int = client.meta.config.max_pool_connections  # type: ignore[attr-defined]  # not in the stubs
 
     @classmethod
@@ -222,7 +213,7 @@ class Tidemill:
         A debounced submission that became part of the job of an earlier one is `replayed`, and `Accepted.job` says when
         that begins now.
         """
-        return self._submit(submission, tenant=self._tenant, trace=_trace(trace, traceparent))
+        return self._parts.submit(submission, tenant=self._tenant, trace=_trace(trace, traceparent))
 
     def signal(self, job_id: str, name: str, data: Any = None) -> bool:
         """Give a job of this tenant the data (JSON) that it waits for. False if this tenant has no such job.
@@ -234,7 +225,7 @@ class Tidemill:
         `InvalidPayloadError` for an invalid name or data, `PayloadTooLargeError` above 4,096 bytes of compact ASCII
         JSON, and `StoreUnavailableError`: signal the same again then.
         """
-        return self._control.signal(self._tenant, job_id, name, data) is not None
+        return self._parts.control.signal(self._tenant, job_id, name, data) is not None
 
     def undo(self, job_id: str) -> Accepted | None:
         """Submit the job that undoes this job of the tenant; `replayed` if an earlier call did. None without the job.
@@ -244,7 +235,7 @@ class Tidemill:
         Raises `UndoRefusedError` if the job has not succeeded or recorded no undo. After `StoreUnavailableError` or
         `TransactionConflictError`, call it again: it submits no second job.
         """
-        return self._undo(self._tenant, job_id)
+        return self._parts.undoer(self._tenant, job_id)
 
     def publish(self, event: Event, *, trace: str | None = None, traceparent: str | None = None) -> Accepted:
         """Make the job of an event with one conditional write; `replayed` if an earlier publication made it.
@@ -252,7 +243,7 @@ class Tidemill:
         Its run makes a job for each consumer that this program's code knows now and whose filter matches. Raises as
         `submit`; `InvalidPayloadError` also for an unknown event type or version. Options are those of `submit`.
         """
-        return publish(event, self._submit, tenant=self._tenant, trace=_trace(trace, traceparent))
+        return publish(event, self._parts.submit, tenant=self._tenant, trace=_trace(trace, traceparent))
 
     def open_batch(self, batch: Batch, *, trace: str | None = None, traceparent: str | None = None) -> Accepted:
         """Make the job of a batch with one conditional write; `replayed` if an earlier opening made it.
@@ -260,7 +251,7 @@ class Tidemill:
         Jobs join it by `Submission.batch`, the id of this job, until `close_batch`; they need `dynamodb:UpdateItem` as
         well. A job that comes too late raises `BatchRefusedError`. Raises as `submit`, with the path of each fault.
         """
-        return open_batch(batch, self._submit, tenant=self._tenant, trace=_trace(trace, traceparent))
+        return open_batch(batch, self._parts.submit, tenant=self._tenant, trace=_trace(trace, traceparent))
 
     def close_batch(self, batch_id: str) -> bool:
         """Let no more jobs join. The callbacks are submitted once all jobs are at rest. False without such a batch.
@@ -268,24 +259,25 @@ class Tidemill:
         May be repeated, also after `StoreUnavailableError`: a closed batch stays as it is. The program needs
         `dynamodb:UpdateItem` as well. Raises `SignalRefusedError` if its job was cancelled while it was open.
         """
-        return close_batch(self._control, self._tenant, batch_id, now=clock.now()) is not None
+        return close_batch(self._parts.control, self._tenant, batch_id, now=clock.now()) is not None
 
     def cancel_batch(self, batch_id: str) -> bool:
         """Let no more jobs join, and cancel those that have not ended; no callback comes. False without such a batch.
 
         May be repeated. The program needs `dynamodb:UpdateItem` as well. Raises `SignalRefusedError` if it has ended.
         """
-        return cancel_batch(self._control, self._tenant, batch_id) is not None
+        return cancel_batch(self._parts.control, self._tenant, batch_id) is not None
 
     def jobs_of(self, job_id: str, *, state: State | None = None) -> Iterator[Job] | None:
         """The jobs of a batch, or those of an event's consumers, in the order of their ids. None without such a job.
 
         It reads as it goes, so that 10,000 jobs need not fit into memory. A job that cannot be read is left out.
         """
-        whole = self._control.find(self._tenant, job_id)
+        whole = self._parts.control.find(self._tenant, job_id)
         if whole is None or not has_members(whole):
             return None
-        return self._members.all(whole, Wanted(tenant=self._tenant, since=EPOCH, state=state), now=clock.now())
+        wanted = Wanted(tenant=self._tenant, since=EPOCH, state=state)
+        return self._parts.member_listing.all(whole, wanted, now=clock.now())
 
     def start_flow(self, flow: Flow, *, trace: str | None = None, traceparent: str | None = None) -> Accepted:
         """Make the job of a flow with one conditional write, or none; `replayed` if an earlier start with the key did.
@@ -293,7 +285,7 @@ class Tidemill:
         Its jobs start once their parents have ended. Raises as `submit`; `InvalidPayloadError` with the path of each
         fault also for a cycle and for an unknown parent.
         """
-        return start_flow(flow, self._submit, tenant=self._tenant, trace=_trace(trace, traceparent))
+        return start_flow(flow, self._parts.submit, tenant=self._tenant, trace=_trace(trace, traceparent))
 
     def add_nodes(self, flow_id: str, nodes: Sequence[Node]) -> bool:
         """Add up to 100 nodes to a flow that has not ended: all or none. False without such a flow.
@@ -304,14 +296,14 @@ class Tidemill:
         Raises `FlowRefusedError` if the flow has ended or was cancelled, `InvalidPayloadError` with the path of each
         fault, `PayloadTooLargeError`, and `TransactionConflictError` while too many others add nodes.
         """
-        return self._flows.add_nodes(self._tenant, flow_id, nodes) is not None
+        return self._parts.flow_growth.add_nodes(self._tenant, flow_id, nodes) is not None
 
     def cancel_flow(self, flow_id: str) -> bool:
         """Start no more nodes, and cancel those that have not ended. False without such a flow. May be repeated.
 
         The program needs `dynamodb:UpdateItem` as well. Raises `SignalRefusedError` if the flow has ended.
         """
-        return self._flows.cancel(self._tenant, flow_id) is not None
+        return self._parts.flow_growth.cancel(self._tenant, flow_id) is not None
 
     def submit_many(self, submissions: Iterable[Submission], *, traceparent: str | None = None) -> list[Answer]:
         """One answer each, in their order: the value that `submit` returns, or the error that it raises.
@@ -320,7 +312,7 @@ class Tidemill:
         order.
         """
         trace = _trace(None, traceparent)
-        return submit_all(self._submit, submissions, tenant=self._tenant, trace=trace, overlap=self._overlap)
+        return submit_all(self._parts.submit, submissions, tenant=self._tenant, trace=trace, overlap=self._overlap)
 
     def submission_item(self, submission: Submission, *, traceparent: str | None = None) -> TransactWrite:
         """An entry for a `TransactWriteItems` of your own: your writes and the job commit together or not at all.
@@ -340,17 +332,11 @@ class Tidemill:
         if submission.debounce is not None:
             message = "the job of an earlier submission may have to be changed in its place; use submit"
             raise InvalidPayloadError([Fault("/debounce_seconds", message)])
-        job = self._submit.prepare(submission, tenant=self._tenant, trace=_trace(None, traceparent))
+        job = self._parts.submit.prepare(submission, tenant=self._tenant, trace=_trace(None, traceparent))
         # Store the payload before the transaction. Without the transaction it belongs to no job, and reconcile deletes
         # it.
-        stored = self._payloads.put_away(job)
-        return own("Put", job_writes.insert(stored, indexes=self._indexes), table=self._table).write
-
-
-def _owed_work(client: "DynamoDBClient", *, table: str) -> "OwedWork":
-    from tidemill.dynamodb.owed_items import DynamoOwedWork  # noqa: PLC0415 - only after a failed deletion
-
-    return DynamoOwedWork(client, table=table)
+        stored = self._parts.payloads.put_away(job)
+        return own("Put", job_writes.insert(stored, indexes=self._parts.indexes), table=self._parts.table).write
 
 
 def _sound_job_types(packages: Sequence[str]) -> JobTypes:

@@ -1,4 +1,4 @@
-"""The composition root: reads the environment and builds each object that the functions need, on first use.
+"""The composition root: the parts that the functions take, from the settings in their environment.
 
 What most functions do not need is imported where it is built: imports are most of a cold start.
 """
@@ -8,29 +8,20 @@ import os
 import time
 from collections.abc import Collection, Mapping
 from datetime import timedelta
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from tidemill.application.breakers import Breakers
 from tidemill.application.configuration import CachedConfiguration
-from tidemill.application.control import Control
-from tidemill.application.debouncing import Debouncer
-from tidemill.application.foreground import Governor
 from tidemill.application.job_types import JobTypes
-from tidemill.application.owing_payloads import OwingPayloads
-from tidemill.application.release import Releaser
-from tidemill.application.submit import Admit, Submit, admit_all
-from tidemill.application.superseding import Superseder
-from tidemill.application.undo import Undoer
+from tidemill.application.submit import Admit, Submit
 from tidemill.aws import clients
 from tidemill.dynamodb.breaker_item import DynamoBreakers
 from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.dynamodb.indexes import Indexes
-from tidemill.dynamodb.job_store import DynamoJobStore
-from tidemill.dynamodb.limits import DynamoLimits
 from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
-from tidemill.dynamodb.strain_item import DynamoGovernor
 from tidemill.names import PAYLOAD_ITEM_BYTES, Env, Lane
+from tidemill.parts import Parts
 from tidemill.powertools import idempotency
 from tidemill.settings import setting
 from tidemill.sqs.lanes import LaneUrls, SqsLanes
@@ -41,65 +32,32 @@ from tidemill.telemetry.outcome_log import (
     breaker_moved,
     configuration_not_read,
     job_files_broken,
+    joint_insert_failed,
     strain_changed,
 )
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from tidemill.application.batch_members import BatchMembers
     from tidemill.application.first_messages import FirstMessages
-    from tidemill.application.flow_advance import FlowAdvance
-    from tidemill.application.flow_graphs import FlowGraphs
-    from tidemill.application.flow_nodes import FlowParts
+    from tidemill.application.flows import FlowControl
+    from tidemill.application.foreground import Governor
+    from tidemill.application.health import HealthChecks
     from tidemill.application.migration import Migrator
-    from tidemill.application.owed import OwedRunner
     from tidemill.application.publish import Publisher
+    from tidemill.application.release import Releaser
     from tidemill.application.replay import Replayer
     from tidemill.application.wake import Waker
+    from tidemill.aws.secret_keys import RotatingKey
     from tidemill.dynamodb.archive_files import BucketArchive
-    from tidemill.dynamodb.flow_items import DynamoFlows
-    from tidemill.dynamodb.owed_items import DynamoOwedWork
-
-
-def indexes() -> Indexes:
-    return Indexes(listed=bool(setting(Env.LISTING)), shards=int(setting(Env.INDEX_SHARDS)))
+    from tidemill.dynamodb.joint_inserts import JointInserts
+    from tidemill.http.cursors import Cursors
 
 
 @cache
-def dynamodb() -> "DynamoDBClient":
-    client = clients.dynamodb()
-    throttled_writes.watch(client, stage=setting(Env.STAGE))
-    return client
-
-
-@cache
-def store() -> DynamoJobStore:
-    return DynamoJobStore(
-        dynamodb(),
-        table=setting(Env.JOBS_TABLE),
-        retention=timedelta(days=int(setting(Env.RETENTION_DAYS))),
-        indexes=indexes(),
-    )
-
-
-@cache
-def payloads() -> OwingPayloads:
-    return OwingPayloads(payloads_alone(), owed=owed_work, clock=clock.now)
-
-
-@cache
-def payloads_alone() -> DynamoPayloads:
-    """For publish and the runner of owed work, which see to a failed deletion themselves."""
-    return DynamoPayloads(
-        dynamodb(),
-        table=setting(Env.JOBS_TABLE),
-        # Called for the first large payload: a function that handles none needs no bucket.
-        bucket=lambda: Bucket(clients.s3(), setting(Env.FILES_BUCKET)),
-        new_token=ids.new_token,
-        largest_item_bytes=int(os.environ.get(Env.PAYLOAD_ITEM_BYTES) or PAYLOAD_ITEM_BYTES),
-        compresses=os.environ.get(Env.COMPRESS_PAYLOADS) == "true",
-    )
+def parts() -> "FunctionParts":
+    """The parts of this execution environment."""
+    return FunctionParts()
 
 
 @cache
@@ -110,289 +68,253 @@ def known_job_types() -> JobTypes:
     return job_types
 
 
-@cache
-def configuration() -> CachedConfiguration:
-    table = setting(Env.JOBS_TABLE)
-    record = DynamoConfiguration(dynamodb(), table=table)
-    place = os.environ.get(Env.APP_CONFIG)
-    if not place:
-        return CachedConfiguration(record.read, clock=clock.now, failed=configuration_not_read)
-    from tidemill.powertools import app_config
-
-    copy = app_config.over(record, place=place, table=table)
-    return CachedConfiguration(
-        copy.read, clock=clock.now, failed=configuration_not_read, lasts=app_config.POLL_INTERVAL
-    )
-
-
-@cache
-def submit() -> Submit:
-    """For tick and for workers: the jobs that they make are accepted also while they are paused."""
-    return _submit(admit_all)
-
-
-@cache
-def api_submit() -> Submit:
-    """For callers over HTTP."""
-    from tidemill.application.shed_submissions import shed_or_defer
-
-    paused, over_quota = pause_admission(), quota_admission()
-    current = configuration().current
-    shed = shed_or_defer(known_job_types(), current, clock.now, draw=random_draw.draw, governor=governor())
-    return _submit(lambda job: over_quota(shed(paused(job))))
-
-
-@cache
-def pause_admission() -> Admit:
-    """For what callers over HTTP submit in any way."""
-    from tidemill.application.paused_submissions import refuse_paused
-
-    return refuse_paused(configuration().current, clock.now)
-
-
-@cache
-def quota_admission() -> Admit:
-    """Return the one quota admission of the execution environment, which holds its count."""
-    from tidemill.application.quota_admission import QuotaCounter, refuse_over_quota
-    from tidemill.dynamodb.quota_items import DynamoSubmissionCounts
-
-    counts = DynamoSubmissionCounts(dynamodb(), table=setting(Env.JOBS_TABLE), new_token=ids.new_token)
-    canary = os.environ.get(Env.CANARY)
-    return refuse_over_quota(configuration().current, QuotaCounter(counts), clock.now, exempt=canary)
-
-
-def _submit(admit: Admit) -> Submit:
-    return Submit(
-        store=store(),
-        payloads=payloads(),
-        job_types=known_job_types(),
-        clock=clock.now,
-        new_id=ids.new_job_id,
-        insert_once=idempotency.insert_once,
-        admit=admit,
-        supersede=superseder().accept,
-        debounce=debouncer().accept,
-    )
-
-
-@cache
-def governor() -> Governor | None:
-    """None in a stage without a target."""
-    if not os.environ.get(Env.FOREGROUND_TARGET):
-        return None
-    return Governor(
-        DynamoGovernor(dynamodb(), table=setting(Env.JOBS_TABLE)),
-        clock=clock.now,
-        configuration=configuration().current,
-        changed=strain_changed,
-    )
-
-
-@cache
-def control() -> Control:
-    return Control(store=store(), clock=clock.now, new_token=ids.new_token)
-
-
-@cache
-def batch_members() -> "BatchMembers":
-    from tidemill.application.batch_members import BatchMembers
-    from tidemill.dynamodb.batch_pages import DynamoBatchPages
-
-    batches = DynamoBatchPages(dynamodb(), table=setting(Env.JOBS_TABLE))
-    return BatchMembers(store=store(), batches=batches, clock=clock.now, new_token=ids.new_token)
-
-
-@cache
-def flow_items() -> "DynamoFlows":
-    from tidemill.dynamodb.flow_items import DynamoFlows
-
-    return DynamoFlows(dynamodb(), table=setting(Env.JOBS_TABLE))
-
-
-@cache
-def flow_graphs() -> "FlowGraphs":
-    from tidemill.application.flow_graphs import FlowGraphs
-
-    return FlowGraphs(store=flow_items(), payloads=payloads())
-
-
-def flow_parts(submit: Submit) -> "FlowParts":
-    from tidemill.application.flow_nodes import FlowParts
-
-    return FlowParts(flows=flow_items(), jobs=store(), submit=submit, graphs=flow_graphs(), clock=clock.now)
-
-
-def node_submit() -> Submit:
-    return Submit(store=store(), payloads=payloads(), job_types=JobTypes({}), clock=clock.now, new_id=ids.new_job_id)
-
-
-@cache
-def flow_advance() -> "FlowAdvance":
-    from tidemill.application.flow_advance import FlowAdvance
-
-    return FlowAdvance(flow_parts(node_submit()))
-
-
-@cache
-def superseder() -> Superseder:
-    return Superseder(store=store(), payloads=payloads(), clock=clock.now)
-
-
-@cache
-def debouncer() -> Debouncer:
-    return Debouncer(store=store(), payloads=payloads(), clock=clock.now)
-
-
-@cache
-def undoer() -> Undoer:
-    return Undoer(store=store(), payloads=payloads(), clock=clock.now, find=control().find)
-
-
-@cache
-def archive_files() -> "BucketArchive":
-    from tidemill.dynamodb.archive_files import BucketArchive
-
-    return BucketArchive(clients.s3(), bucket=setting(Env.ARCHIVE_BUCKET))
-
-
-@cache
-def lane_urls() -> Mapping[Lane, LaneUrls]:
-    return {Lane(name): LaneUrls(**urls) for name, urls in json.loads(setting(Env.LANES)).items()}
-
-
-def epoch() -> int:
-    """Return the epoch of the jobs table, and of all messages about its jobs."""
-    return int(os.environ.get(Env.EPOCH) or 0)
-
-
-@cache
-def lanes() -> SqsLanes:
-    return SqsLanes(clients.sqs(), lane_urls(), epoch=epoch())
-
-
-def _first_message_lanes() -> Collection[Lane]:
-    hinted = os.environ.get(Env.FIRST_MESSAGE_LANES)
-    return [lane for lane in lane_urls() if lane in hinted.split(",")] if hinted else ()
-
-
-@cache
-def first_messages() -> "FirstMessages | None":
-    """For callers over HTTP and workers; None where no lane of the function has them."""
-    from tidemill.application.first_messages import FirstMessages
-
-    if not (of := _first_message_lanes()):
-        return None
-    hasty = SqsLanes(clients.sqs_hints(), lane_urls(), epoch=epoch())
-    return FirstMessages(hasty, of=of, clock=clock.now, configuration=configuration().current)
-
-
-@cache
-def publisher() -> "Publisher":
-    from tidemill.application import publisher_features
-
-    return publisher_features.publisher(
-        store=store(),
-        payloads=payloads_alone(),
-        lanes=lanes(),
-        owed=owed_work(),
-        clock=clock.now,
-        configuration=configuration().current,
-        first_message_lanes=_first_message_lanes(),
-        flows=flow_advance,
-    )
-
-
-@cache
-def owed_work() -> "DynamoOwedWork":
-    from tidemill.dynamodb.owed_items import DynamoOwedWork
-
-    return DynamoOwedWork(dynamodb(), table=setting(Env.JOBS_TABLE))
-
-
-@cache
-def owed_runner() -> "OwedRunner":
-    from tidemill.application.owed import OwedRunner
-
-    alone, ask = payloads_alone(), flow_advance().ask_to_look
-    return OwedRunner(owed=owed_work(), store=store(), payloads=alone, clock=clock.now, ask=ask)
-
-
-def migrator(*, rate: int, read_units: int) -> "Migrator":
-    """For one run of a migration. `rate` is the most jobs per second, and `read_units` those of the scan."""
-    from tidemill.application.migration import Migrator
-    from tidemill.application.pace import Pace
-    from tidemill.dynamodb.job_scan import DynamoJobScan
-
-    return Migrator(
-        store=store(),
-        payloads=payloads(),
-        scan=DynamoJobScan(dynamodb(), table=setting(Env.JOBS_TABLE)),
-        reads=Pace(read_units, clock=clock.steady, pause=time.sleep),
-        jobs=Pace(rate, clock=clock.steady, pause=time.sleep),
-        job_types=known_job_types(),
-        clock=clock.now,
-    )
-
-
-def replayer(*, tenant: str | None, rate: int, read_units: int) -> "Replayer":
-    """For one run of a replay. `rate` is the most events per second, and `read_units` those of a scan."""
-    from tidemill.application.pace import Pace
-    from tidemill.application.replay import Replayer
-    from tidemill.application.scanned_events import ScannedEvents
-    from tidemill.dynamodb.job_scan import DynamoJobScan
-    from tidemill.dynamodb.listed_events import ListedEvents
-
-    table = setting(Env.JOBS_TABLE)
-    events: ListedEvents | ScannedEvents
-    if tenant is not None and indexes().listed:
-        events = ListedEvents(dynamodb(), table=table, tenant=tenant, read=store().get_many)
-    else:
-        scan = DynamoJobScan(dynamodb(), table=table)
-        events = ScannedEvents(scan, Pace(read_units, clock=clock.steady, pause=time.sleep))
-    return Replayer(
-        events=events,
-        store=store(),
-        payloads=payloads(),
-        submit=submit(),
-        jobs=Pace(rate, clock=clock.steady, pause=time.sleep),
-        clock=clock.now,
-        new_token=ids.new_token,
-    )
-
-
-def telemetry() -> Telemetry:
-    """A new one for each invocation."""
-    return Telemetry.here()
-
-
-@cache
-def limits() -> DynamoLimits:
-    return DynamoLimits(dynamodb(), table=setting(Env.JOBS_TABLE))
-
-
-@cache
-def breakers() -> Breakers:
-    store = DynamoBreakers(dynamodb(), table=setting(Env.JOBS_TABLE))
-    return Breakers(
-        store, clock=clock.now, pause=time.sleep, configuration=configuration().current, moved=breaker_moved
-    )
-
-
-@cache
-def releaser() -> Releaser:
-    """It imports the job types only if a line waits for one."""
-    return Releaser(
-        store=store(),
-        limits=limits(),
-        clock=clock.now,
-        configuration=configuration().current,
-        lacks_type=lambda name: known_job_types().lacks(name),
-        breakers=breakers(),
-    )
-
-
-@cache
-def waker() -> "Waker":
-    from tidemill.application.wake import Waker
-
-    return Waker(store=store(), clock=clock.now, pause=time.sleep)
+class FunctionParts(Parts):
+    """Reads a setting when the first part needs it, and raises `SettingError` if it is missing."""
+
+    @cached_property
+    def client(self) -> "DynamoDBClient":
+        client = clients.dynamodb()
+        throttled_writes.watch(client, stage=setting(Env.STAGE))
+        return client
+
+    @cached_property
+    def table(self) -> str:
+        return setting(Env.JOBS_TABLE)
+
+    @cached_property
+    def retention(self) -> timedelta:
+        return timedelta(days=int(setting(Env.RETENTION_DAYS)))
+
+    @cached_property
+    def indexes(self) -> Indexes:
+        return Indexes(listed=bool(setting(Env.LISTING)), shards=int(setting(Env.INDEX_SHARDS)))
+
+    @cached_property
+    def job_types(self) -> JobTypes:
+        return known_job_types()
+
+    def bucket(self) -> Bucket:
+        return Bucket(clients.s3(), setting(Env.FILES_BUCKET))
+
+    @cached_property
+    def payloads_alone(self) -> DynamoPayloads:
+        return self._payloads_alone(
+            largest_item_bytes=int(os.environ.get(Env.PAYLOAD_ITEM_BYTES) or PAYLOAD_ITEM_BYTES),
+            compresses=os.environ.get(Env.COMPRESS_PAYLOADS) == "true",
+        )
+
+    @cached_property
+    def configuration(self) -> CachedConfiguration:
+        record = DynamoConfiguration(self.client, table=self.table)
+        place = os.environ.get(Env.APP_CONFIG)
+        if not place:
+            return CachedConfiguration(record.read, clock=clock.now, failed=configuration_not_read)
+        from tidemill.powertools import app_config
+
+        copy = app_config.over(record, place=place, table=self.table)
+        return CachedConfiguration(
+            copy.read, clock=clock.now, failed=configuration_not_read, lasts=app_config.POLL_INTERVAL
+        )
+
+    @cached_property
+    def submit(self) -> Submit:
+        """For tick and for workers: the jobs that they make are accepted also while they are paused."""
+        return self._submit(insert_once=idempotency.insert_once)
+
+    @cached_property
+    def api_submit(self) -> Submit:
+        """For callers over HTTP."""
+        from tidemill.application.shed_submissions import shed_or_defer
+
+        paused, over_quota = self.pause_admission, self.quota_admission
+        shed = shed_or_defer(
+            known_job_types(), self.configuration.current, clock.now, draw=random_draw.draw, governor=self.governor
+        )
+        return self._submit(lambda job: over_quota(shed(paused(job))), idempotency.insert_once)
+
+    @cached_property
+    def pause_admission(self) -> Admit:
+        """For what callers over HTTP submit in any way."""
+        from tidemill.application.paused_submissions import refuse_paused
+
+        return refuse_paused(self.configuration.current, clock.now)
+
+    @cached_property
+    def quota_admission(self) -> Admit:
+        """Return the one quota admission of the execution environment, which holds its count."""
+        from tidemill.application.quota_admission import QuotaCounter, refuse_over_quota
+        from tidemill.dynamodb.quota_items import DynamoSubmissionCounts
+
+        counts = DynamoSubmissionCounts(self.client, table=self.table, new_token=ids.new_token)
+        canary = os.environ.get(Env.CANARY)
+        return refuse_over_quota(self.configuration.current, QuotaCounter(counts), clock.now, exempt=canary)
+
+    @cached_property
+    def insert_together(self) -> "JointInserts":
+        from tidemill.dynamodb.joint_inserts import JointInserts
+
+        return JointInserts(self.client, table=self.table, indexes=self.indexes, failed=joint_insert_failed)
+
+    @cached_property
+    def health(self) -> "HealthChecks":
+        from tidemill.application.health import HealthChecks
+        from tidemill.dynamodb import canary_marks
+
+        return HealthChecks(
+            canaries=lambda: canary_marks.submitted(self.client, table=self.table),
+            lanes=tuple(Lane) if os.environ.get(Env.CANARY) else (),
+            broken_job_files=len(known_job_types().faults),
+            clock=clock.now,
+        )
+
+    @cached_property
+    def governor(self) -> "Governor | None":
+        """None in a stage without a target."""
+        if not os.environ.get(Env.FOREGROUND_TARGET):
+            return None
+        from tidemill.application.foreground import Governor
+        from tidemill.dynamodb.strain_item import DynamoGovernor
+
+        return Governor(
+            DynamoGovernor(self.client, table=self.table),
+            clock=clock.now,
+            configuration=self.configuration.current,
+            changed=strain_changed,
+        )
+
+    @cached_property
+    def api_flow_growth(self) -> "FlowControl":
+        """As `flow_growth`, over HTTP."""
+        return self._flow_control(self._flow_parts(self.submit), [self.pause_admission, self.quota_admission])
+
+    @cached_property
+    def archive_files(self) -> "BucketArchive":
+        from tidemill.dynamodb.archive_files import BucketArchive
+
+        return BucketArchive(clients.s3(), bucket=setting(Env.ARCHIVE_BUCKET))
+
+    @cached_property
+    def lane_urls(self) -> Mapping[Lane, LaneUrls]:
+        return {Lane(name): LaneUrls(**urls) for name, urls in json.loads(setting(Env.LANES)).items()}
+
+    @property
+    def epoch(self) -> int:
+        """Return the epoch of the jobs table, and of all messages about its jobs."""
+        return int(os.environ.get(Env.EPOCH) or 0)
+
+    @cached_property
+    def lanes(self) -> SqsLanes:
+        return SqsLanes(clients.sqs(), self.lane_urls, epoch=self.epoch)
+
+    def _first_message_lanes(self) -> Collection[Lane]:
+        hinted = os.environ.get(Env.FIRST_MESSAGE_LANES)
+        return [lane for lane in self.lane_urls if lane in hinted.split(",")] if hinted else ()
+
+    @cached_property
+    def first_messages(self) -> "FirstMessages | None":
+        """For callers over HTTP and workers; None where no lane of the function has them."""
+        if not (of := self._first_message_lanes()):
+            return None
+        from tidemill.application.first_messages import FirstMessages
+
+        hasty = SqsLanes(clients.sqs_hints(), self.lane_urls, epoch=self.epoch)
+        return FirstMessages(hasty, of=of, clock=clock.now, configuration=self.configuration.current)
+
+    @cached_property
+    def publisher(self) -> "Publisher":
+        from tidemill.application import publisher_features
+
+        return publisher_features.publisher(
+            store=self.store,
+            payloads=self.payloads_alone,
+            lanes=self.lanes,
+            owed=self.owed_work,
+            clock=clock.now,
+            configuration=self.configuration.current,
+            first_message_lanes=self._first_message_lanes(),
+            flows=lambda: self.flow_advance,
+        )
+
+    @cached_property
+    def breakers(self) -> Breakers:
+        return Breakers(
+            DynamoBreakers(self.client, table=self.table),
+            clock=clock.now,
+            pause=time.sleep,
+            configuration=self.configuration.current,
+            moved=breaker_moved,
+        )
+
+    @cached_property
+    def releaser(self) -> "Releaser":
+        """It imports the job types only if a line waits for one."""
+        from tidemill.application.release import Releaser
+
+        return Releaser(
+            store=self.store,
+            limits=self.limits,
+            clock=clock.now,
+            configuration=self.configuration.current,
+            lacks_type=lambda name: known_job_types().lacks(name),
+            breakers=self.breakers,
+        )
+
+    @cached_property
+    def waker(self) -> "Waker":
+        from tidemill.application.wake import Waker
+
+        return Waker(store=self.store, clock=clock.now, pause=time.sleep)
+
+    @cached_property
+    def _cursor_key(self) -> "RotatingKey":
+        from tidemill.aws.secret_keys import RotatingKey, key_versions
+
+        return RotatingKey(lambda: key_versions(setting(Env.CURSOR_KEY_SECRET)), clock=clock.steady)
+
+    def cursors(self, *, newer: bool = False) -> "Cursors":
+        """Fetches the key of cursors, so call it only for a request that needs a cursor.
+
+        With `newer`, it looks for a key that has replaced the one that this process knows.
+        """
+        from tidemill.http.cursors import Cursors
+
+        return Cursors(*self._cursor_key.versions(newer=newer))
+
+    def migrator(self, *, rate: int, read_units: int) -> "Migrator":
+        """For one run of a migration. `rate` is the most jobs per second, and `read_units` those of the scan."""
+        from tidemill.application.migration import Migrator
+
+        return Migrator(
+            store=self.store,
+            payloads=self.payloads,
+            scan=self.job_scan,
+            reads=self.pace(read_units),
+            jobs=self.pace(rate),
+            job_types=known_job_types(),
+            clock=clock.now,
+        )
+
+    def replayer(self, *, tenant: str | None, rate: int, read_units: int) -> "Replayer":
+        """For one run of a replay. `rate` is the most events per second, and `read_units` those of a scan."""
+        from tidemill.application.replay import Replayer
+        from tidemill.application.scanned_events import ScannedEvents
+        from tidemill.dynamodb.listed_events import ListedEvents
+
+        events: ListedEvents | ScannedEvents
+        if tenant is not None and self.indexes.listed:
+            events = ListedEvents(self.client, table=self.table, tenant=tenant, read=self.store.get_many)
+        else:
+            events = ScannedEvents(self.job_scan, self.pace(read_units))
+        return Replayer(
+            events=events,
+            store=self.store,
+            payloads=self.payloads,
+            submit=self.submit,
+            jobs=self.pace(rate),
+            clock=clock.now,
+            new_token=ids.new_token,
+        )
+
+    def telemetry(self) -> Telemetry:
+        """A new one for each invocation."""
+        return Telemetry.here()

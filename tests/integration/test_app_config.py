@@ -280,9 +280,9 @@ def test_a_late_deployment_of_an_older_version_is_followed_by_the_newer(world: W
 def test_the_functions_of_such_a_stage_read_appconfig(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(Env.APP_CONFIG, json.dumps(dict.fromkeys(PLACE.__slots__, "id")))
     monkeypatch.setattr(clients, "app_config_data", lambda: world.aws)
-    composition.configuration.cache_clear()
+    vars(composition.parts()).pop("configuration", None)
     world.set(world.copied(), "a", 1)
 
-    assert composition.configuration().current().flags(world.mill.now()) == {"a": 1}
+    assert composition.parts().configuration.current().flags(world.mill.now()) == {"a": 1}
     assert world.aws.polls == 1
-    composition.configuration.cache_clear()
+    vars(composition.parts()).pop("configuration", None)

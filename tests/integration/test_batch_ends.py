@@ -66,7 +66,7 @@ def test_a_batch_waits_for_a_member_that_is_submitted_again_after_its_document_h
     batch = an_open_batch()
     member = mill.accepted(batch=batch, key="7")
     mill.run()
-    members = composition.batch_members()
+    members = composition.parts().batch_members
     members.record(mill.job(batch), members.look(mill.job(batch)), last=False)
     mill.table.put(replace(mill.job(member), expires_at=mill.now() - timedelta(seconds=2)))
     late = members.look(mill.job(batch))
@@ -143,7 +143,7 @@ def test_a_cancel_reaches_each_inner_batch_although_each_run_has_time_for_one(
     for inner in inners:
         # It runs on for days.
         member = mill.job(mill.accepted(batch=inner))
-        composition.store().claim(
+        composition.parts().store.claim(
             reference_to(member), token=inner, now=mill.now(), lease_end=mill.now() + timedelta(days=2)
         )
     mill.run()

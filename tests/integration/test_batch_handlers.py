@@ -62,7 +62,7 @@ def test_jobs_of_two_tenants_share_no_call_so_that_neither_sees_what_the_other_r
 
     calls.handler = handler
     own = [mill.accepted({"n": number}, job_type=TYPE) for number in (41111, 41112)]
-    submit = composition.submit()
+    submit = composition.parts().submit
     foreign = [
         submit(Submission(type=TYPE, payload={"n": number}), tenant="another", trace="").job.id
         for number in (52222, 52223)
@@ -75,7 +75,7 @@ def test_jobs_of_two_tenants_share_no_call_so_that_neither_sees_what_the_other_r
     assert sorted(call for call in calls.calls if len(call) > 1) == [[41111, 41112], [52222, 52223]]
     printed = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "the cards" in line]
     for tenant, job_ids, card in ((TENANT, own, "5222"), ("another", foreign, "4111")):
-        documents = [composition.store().get(tenant, job_id) for job_id in job_ids]
+        documents = [composition.parts().store.get(tenant, job_id) for job_id in job_ids]
         lines = [line for line in printed if line["tenant"] == tenant]
         assert lines
         assert card not in f"{documents}{lines}"
@@ -242,7 +242,7 @@ def test_a_breaker_counts_a_call_of_several_jobs_once(mill: Mill, calls: BatchSc
 
     mill.work(event)
 
-    breaker = composition.breakers().look("meter", afresh=True)
+    breaker = composition.parts().breakers.look("meter", afresh=True)
     # After the first call, some of its jobs had another one.
     assert 1 <= breaker.failures < len(calls.calls) < BATCH
     assert (breaker.calls, breaker.closed) == (breaker.failures, True)

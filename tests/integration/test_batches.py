@@ -70,7 +70,7 @@ def an_open_batch() -> str:
 
 def called(mill: Mill, batch_id: str) -> list[str]:
     """The callbacks that have been submitted, in any order."""
-    jobs = (composition.store().get(TENANT, item) for item in _ids(mill))
+    jobs = (composition.parts().store.get(TENANT, item) for item in _ids(mill))
     return sorted(json.loads(job.payload or "{}")["callback"] for job in jobs if job and job.parent == batch_id)
 
 
@@ -159,7 +159,7 @@ def test_a_callback_has_no_hops_and_names_its_batch(mill: Mill) -> None:
     batch = an_open_batch()
     closed(batch)
     mill.run()
-    jobs = [composition.store().get(TENANT, job_id) for job_id in _ids(mill)]
+    jobs = [composition.parts().store.get(TENANT, job_id) for job_id in _ids(mill)]
     callbacks = [job for job in jobs if job and job.parent == batch]
     assert len(callbacks) == 2
     assert {(job.hops, job.batch) for job in callbacks} == {(0, None)}
@@ -191,7 +191,7 @@ def test_no_job_joins_a_closed_batch(mill: Mill) -> None:
 
 def test_a_job_that_joins_while_the_batch_is_closed_is_refused_by_its_page(mill: Mill) -> None:
     batch = mill.job(an_open_batch())
-    composition.batch_members().close(batch)
+    composition.parts().batch_members.close(batch)
 
     late = mill.post(batch=batch.id)
 
@@ -348,7 +348,7 @@ def test_a_member_that_has_expired_still_counts(mill: Mill) -> None:
     member = mill.accepted(batch=batch)
     mill.run()
     document: Job = mill.job(batch)
-    composition.batch_members().record(document, composition.batch_members().look(document), last=False)
+    composition.parts().batch_members.record(document, composition.parts().batch_members.look(document), last=False)
     mill.table.client.delete_item(TableName=mill.table.name, Key={"pk": {"S": f"{TENANT}#{member}"}})
     closed(batch)
     mill.run()

@@ -150,7 +150,7 @@ def test_a_file_that_stays_broken_holds_its_jobs_longer_than_any_other_version(m
     for _ in range(MOST_HOLDS_OF_A_VERSION + 1):
         mill.late += LONGEST_PARKED
         job = mill.job(job_id)
-        composition.store().unpark(job, now=mill.now(), due=mill.now())
+        composition.parts().store.unpark(job, now=mill.now(), due=mill.now())
         mill.run()
 
     job = mill.job(job_id)

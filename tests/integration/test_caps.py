@@ -137,7 +137,7 @@ def test_wake_knows_the_raised_cap_of_a_tenant_whose_hash_names_its_line(mill: M
     jobs = [str(mill.post_text(body, iam=iam).body["id"]) for _ in range(4)]
 
     def states() -> Counter[State]:
-        return Counter(job.state for job_id in jobs if (job := composition.store().get(tenant, job_id)))
+        return Counter(job.state for job_id in jobs if (job := composition.parts().store.get(tenant, job_id)))
 
     mill.publish()
     # One runs until the others are parked, and hands its slot on.

@@ -103,8 +103,8 @@ def test_a_job_that_succeeded_cannot_be_cancelled(mill: Mill) -> None:
 def test_an_owner_sees_no_name_and_no_words_of_an_operator(mill: Mill, dead: str) -> None:
     job = mill.job(dead)
     words: Any = {"by": "arn:aws:sts::111122223333:assumed-role/ops/an-operator", "reason": "an-operator said so"}
-    redriven = composition.store().redrive(job, token="a redrive", now=mill.now(), **words)
-    composition.store().cancel(redriven, now=mill.now(), **words)
+    redriven = composition.parts().store.redrive(job, token="a redrive", now=mill.now(), **words)
+    composition.parts().store.cancel(redriven, now=mill.now(), **words)
 
     answer = mill.get(dead)
 

@@ -114,7 +114,7 @@ def events(mill: Mill) -> list[Job]:
 
 
 def published(mill: Mill) -> list[str]:
-    return sorted(json.loads(composition.payloads().load(job))["data"]["what"] for job in events(mill))
+    return sorted(json.loads(composition.parts().payloads.load(job))["data"]["what"] for job in events(mill))
 
 
 def waiting(url: str) -> list[Any]:

@@ -63,7 +63,7 @@ def deployed(types: JobTypes, monkeypatch: pytest.MonkeyPatch) -> JobTypes:
 
 
 def published(event: Event = PLACED, submit: Submit | None = None) -> Accepted:
-    return publish(event, submit or composition.submit(), tenant=TENANT, trace=f"test {event}")
+    return publish(event, submit or composition.parts().submit, tenant=TENANT, trace=f"test {event}")
 
 
 def jobs(mill: Mill) -> dict[str, Job]:
@@ -155,7 +155,7 @@ def test_the_consumers_of_an_event_take_none_of_its_room(types: JobTypes) -> Non
 
     def prepare(length: int) -> Job:
         event = replace(PLACED, data={"order": "7" * length})
-        return composition.submit().prepare(publication(event, types), tenant=TENANT, trace="test")
+        return composition.parts().submit.prepare(publication(event, types), tenant=TENANT, trace="test")
 
     assert len(prepare(LARGEST_BODY_BYTES - 100).payload or "") > LARGEST_BODY_BYTES
     with pytest.raises(PayloadTooLargeError):

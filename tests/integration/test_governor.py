@@ -31,7 +31,7 @@ def governed(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mill]:
 
 
 def level() -> int:
-    governor = composition.governor()
+    governor = composition.parts().governor
     assert governor is not None
     return governor.settle()
 
@@ -112,5 +112,5 @@ def test_a_stage_without_a_target_reads_and_writes_nothing_for_it(mill: Mill) ->
     mill.run()
     mill.wake()
 
-    assert composition.governor() is None
+    assert composition.parts().governor is None
     assert all("!strain" not in str(item) for item in mill.table.client.scan(TableName=mill.table.name)["Items"])

@@ -155,7 +155,7 @@ def test_a_delayed_job_delays_the_jobs_behind_it(parcels: Parcels) -> None:
 
 
 def test_a_killed_worker_blocks_its_group_until_its_lease_expires(parcels: Parcels) -> None:
-    mill, store = parcels.mill, composition.store()
+    mill, store = parcels.mill, composition.parts().store
     ids = parcels.submit(3)
     mill.publish()
     mill.stop_clock()
@@ -172,7 +172,7 @@ def test_a_killed_worker_blocks_its_group_until_its_lease_expires(parcels: Parce
 
 
 def test_the_stream_advances_a_group_whose_worker_was_killed_after_its_settle(parcels: Parcels) -> None:
-    mill, store = parcels.mill, composition.store()
+    mill, store = parcels.mill, composition.parts().store
     ids = parcels.submit(2)
     mill.publish()
     event, now = mill.receive(), mill.now()
@@ -196,7 +196,7 @@ def test_a_group_skips_a_dead_job_and_a_redriven_one_comes_last(parcels: Parcels
     del parcels.acts["ada", 1]
     more = parcels.submit(2, first=4)
     dead = parcels.mill.job(ids[1])
-    composition.store().redrive(dead, token="a redrive", now=parcels.mill.now(), by="ada")
+    composition.parts().store.redrive(dead, token="a redrive", now=parcels.mill.now(), by="ada")
     assert parcels.mill.job(ids[1]).state is State.WAITING
     parcels.run_until_ended([*ids, *more])
 
@@ -211,7 +211,7 @@ def test_a_blocked_group_waits_until_its_dead_job_is_redriven(parcels: Parcels) 
     assert parcels.states(ids) == [State.SUCCEEDED, State.DEAD, State.WAITING, State.WAITING]
 
     del parcels.acts["ada", 1]
-    composition.store().redrive(parcels.mill.job(ids[1]), token="a redrive", now=parcels.mill.now(), by="ada")
+    composition.parts().store.redrive(parcels.mill.job(ids[1]), token="a redrive", now=parcels.mill.now(), by="ada")
     parcels.run_until_ended(ids)
 
     assert [number for _, number, _ in parcels.begun] == [0, 1, 1, 2, 3]
@@ -222,7 +222,7 @@ def test_a_blocked_group_advances_when_its_dead_job_is_cancelled(parcels: Parcel
     ids = parcels.submit(3, kind="blocking")
     parcels.mill.run()
 
-    composition.store().cancel(parcels.mill.job(ids[0]), now=parcels.mill.now())
+    composition.parts().store.cancel(parcels.mill.job(ids[0]), now=parcels.mill.now())
     parcels.run_until_ended(ids)
 
     assert parcels.states(ids) == [State.CANCELLED, State.SUCCEEDED, State.SUCCEEDED]
@@ -233,7 +233,7 @@ def test_a_group_skips_cancelled_jobs(parcels: Parcels, numbers: list[int]) -> N
     ids = parcels.submit(4)
 
     for number in numbers:
-        composition.store().cancel(parcels.mill.job(ids[number]), now=parcels.mill.now())
+        composition.parts().store.cancel(parcels.mill.job(ids[number]), now=parcels.mill.now())
     parcels.run_until_ended(ids)
     parcels.mill.run()
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.api_gateway import request
 from tests.support.deployed_functions import Mill
-from tidemill import composition, submit_composition
+from tidemill import composition
 from tidemill.application.health import KEPT, LATE_CANARY
 from tidemill.domain.errors import JobFileError, StoreUnavailableError
 from tidemill.dynamodb import canary_marks
@@ -18,7 +18,7 @@ from tidemill.system import clock
 @pytest.fixture(autouse=True)
 def _canaries(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(Env.CANARY, "true")
-    submit_composition.health.cache_clear()
+    vars(composition.parts()).pop("health", None)
 
 
 def _marked(mill: Mill, *, age: timedelta) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.deployed_functions import Mill, forget
 from tests.support.job_tables import client
-from tidemill import composition, worker_composition
+from tidemill import composition
 from tidemill.application.dead_letter_sweep import Swept, sweep
 from tidemill.application.job_filter import ANY_JOB
 from tidemill.application.redrive import Redriver
@@ -15,6 +15,7 @@ from tidemill.domain.errors import PermanentJobError
 from tidemill.domain.job_message import DeadLetter
 from tidemill.domain.return_values import Done
 from tidemill.domain.states import State
+from tidemill.entrypoints import work
 from tidemill.names import Env
 from tidemill.sqs import messages
 from tidemill.sqs.dead_letter_queue import SqsDeadLetterQueue
@@ -77,10 +78,10 @@ def test_a_job_that_always_fails_dies_reaches_the_dlq_and_can_be_redriven(mill: 
     )
 
     mill.script.handler = lambda _payload, _run: "fixed"
-    redriver = Redriver(store=composition.store(), clock=mill.now, new_token=lambda: "a redrive")
+    redriver = Redriver(store=composition.parts().store, clock=mill.now, new_token=lambda: "a redrive")
     assert [redriver.redrive(job, by="ada") for job in redriver.dead_jobs(ANY_JOB)] == [True]
     assert sweep(
-        SqsDeadLetterQueue(client("sqs"), mill.dead_letters), store=composition.store(), clock=mill.now
+        SqsDeadLetterQueue(client("sqs"), mill.dead_letters), store=composition.parts().store, clock=mill.now
     ) == Swept(outdated=1)
     mill.run()
 
@@ -156,7 +157,7 @@ def test_the_history_names_the_request_of_the_worker_and_the_version_of_its_code
     mill: Mill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(Env.CODE_VERSION, "0123abcd")
-    worker_composition.worker.cache_clear()
+    work.worker.cache_clear()
 
     job_id = mill.accepted(job_type="test.noop")
     mill.run()

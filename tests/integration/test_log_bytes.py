@@ -7,7 +7,7 @@ import pytest
 
 from demo.figures import log_bytes
 from tests.support.deployed_functions import Context, Mill
-from tidemill import worker_composition
+from tidemill.entrypoints import work
 from tidemill.names import Env
 from tidemill.telemetry import outcome_log, run_lines
 
@@ -19,7 +19,7 @@ def test_a_successful_job_writes_a_kilobyte_and_a_half_at_most(
     mill: Mill, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     monkeypatch.setenv(Env.CODE_VERSION, "0" * 7)
-    worker_composition.worker.cache_clear()
+    work.worker.cache_clear()
     ids = {mill.accepted(job_type="test.noop") for _ in range(number)}
     mill.publish()
     mill.work(mill.receive(), Context(aws_request_id="0" * 36))

@@ -74,7 +74,7 @@ def test_a_run_that_fails_is_resumed_from_its_last_checkpoint(mill: Mill) -> Non
 def test_a_worker_that_dies_leaves_its_last_checkpoint_to_the_next(mill: Mill) -> None:
     mill.script.handler = stepping(per_run=STEPS)
     job_id = mill.accepted()
-    store = composition.store()
+    store = composition.parts().store
     killed = store.claim(
         reference_to(mill.job(job_id)), token="killed", now=mill.now(), lease_end=mill.now() + timedelta(seconds=1)
     )
@@ -115,7 +115,7 @@ def test_a_cancel_is_learned_at_the_next_checkpoint_and_the_job_may_clean_up(mil
 
     def handler(_payload: Any, run: Run) -> None:
         run.checkpoint(1)
-        composition.store().cancel(mill.job(run.job_id), now=mill.now())
+        composition.parts().store.cancel(mill.job(run.job_id), now=mill.now())
         try:
             run.checkpoint(2)
         except CancelRequestedError:
@@ -131,7 +131,7 @@ def test_a_cancel_is_learned_at_the_next_checkpoint_and_the_job_may_clean_up(mil
 
 def test_a_continuation_that_comes_after_a_cancel_is_the_end(mill: Mill) -> None:
     def handler(_payload: Any, run: Run) -> Continue:
-        composition.store().cancel(mill.job(run.job_id), now=mill.now())
+        composition.parts().store.cancel(mill.job(run.job_id), now=mill.now())
         return Continue(1)
 
     mill.script.handler = handler

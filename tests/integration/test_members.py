@@ -44,12 +44,12 @@ def a_batch(mill: Mill) -> str:
 def an_event(*consumers: str) -> tuple[Job, list[str]]:
     """The job of an event that has succeeded, and the ids of its consumers' jobs."""
     result = json.dumps({"consumers": consumers})
-    event = composition.store().insert_if_absent(a_job(type=EVENT_TYPE, result=result, created_at=clock.now()))
+    event = composition.parts().store.insert_if_absent(a_job(type=EVENT_TYPE, result=result, created_at=clock.now()))
     jobs = [
         a_job(id=follow_up_id(event, index), type=consumer, parent=event.id, created_at=clock.now())
         for index, consumer in enumerate(consumers)
     ]
-    return event, [composition.store().insert_if_absent(job).id for job in jobs]
+    return event, [composition.parts().store.insert_if_absent(job).id for job in jobs]
 
 
 def listed(query: Mapping[str, str], *, iam: Mapping[str, Any] = ROLE) -> Answer:
@@ -106,7 +106,9 @@ def test_a_document_of_a_batch_that_cannot_be_read_is_named_among_the_others(mil
     named: list[tuple[str, str, str]] = []
 
     body = listed({"batch": batch}).body
-    found = MemberListing(DynamoBatchPages(mill.table.client, table=mill.table.name), read=composition.store().get_many)
+    found = MemberListing(
+        DynamoBatchPages(mill.table.client, table=mill.table.name), read=composition.parts().store.get_many
+    )
     parent = mill.job(batch)
     others = found.all(
         parent,
@@ -127,7 +129,7 @@ def test_the_filters_combine_with_the_batch(mill: Mill) -> None:
     mill.run()
     # A look has noted the end.
     document = mill.job(batch)
-    composition.batch_members().record(document, composition.batch_members().look(document), last=False)
+    composition.parts().batch_members.record(document, composition.parts().batch_members.look(document), last=False)
     mill.late += timedelta(minutes=5)
     queued = mill.accepted(batch=batch, tags=["a"])
     late = mill.get(queued).body["created_at"]
@@ -146,7 +148,7 @@ def test_the_documents_of_ended_members_are_not_read_for_another_state(
     mill.accepted(batch=batch)
     mill.run()
     document = mill.job(batch)
-    composition.batch_members().record(document, composition.batch_members().look(document), last=False)
+    composition.parts().batch_members.record(document, composition.parts().batch_members.look(document), last=False)
 
     mill.calls.clear()
     assert ids(listed({"batch": batch, "state": "dead"})) == []
@@ -197,7 +199,7 @@ def test_the_jobs_of_an_event_are_listed(mill: Mill) -> None:
     assert ids(listed({"event": event.id})) == sorted(jobs, reverse=True)
     assert ids(listed({"event": event.id, "type": "test.noop"})) == jobs[:1]
     assert all_pages({"event": event.id, "limit": "1"}) == [[each] for each in sorted(jobs, reverse=True)]
-    waiting = composition.store().insert_if_absent(a_job(type=EVENT_TYPE))
+    waiting = composition.parts().store.insert_if_absent(a_job(type=EVENT_TYPE))
     assert ids(listed({"event": waiting.id})) == []
 
 

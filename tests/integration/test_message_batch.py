@@ -10,7 +10,7 @@ import pytest
 from tests.support.deployed_functions import INVOCATION, JOB_TIMEOUT, Context, Event, Mill, ProcessEndedError
 from tests.support.faulty_client import Fault
 from tests.support.patience import PATIENCE_SECONDS
-from tidemill import composition, worker_composition
+from tidemill import composition
 from tidemill.application.attempt import CLOCK_SKEW_MARGIN
 from tidemill.application.run import Run
 from tidemill.application.settle import SETTLE_TRIES
@@ -19,6 +19,7 @@ from tidemill.domain.job_message import reference_to
 from tidemill.domain.return_values import Done
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
+from tidemill.entrypoints import work
 from tidemill.local.wait import wait_until
 from tidemill.names import SETTLE_RESERVE_SECONDS
 from tidemill.worker.message_run import MessageRun
@@ -32,7 +33,7 @@ def short(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
     """Jobs may take very little time, by a clock that only the test moves."""
     mill.stop_clock()
     monkeypatch.setenv("TIDEMILL_JOB_TIMEOUT_SECONDS", str(SHORT.total_seconds()))
-    worker_composition.worker.cache_clear()
+    work.worker.cache_clear()
 
 
 def _batch(mill: Mill, size: int) -> tuple[list[str], Event]:
@@ -67,7 +68,7 @@ def test_a_job_past_the_timeout_of_its_lane_fails_and_its_batch_is_answered_in_t
 
     mill.script.handler = handler
     (late, quick), event = _batch(mill, 2)
-    store = composition.store()
+    store = composition.parts().store
     settle = store.settle
 
     def settle_and_let_time_pass(*arguments: Any, **keywords: Any) -> None:
@@ -138,7 +139,7 @@ def test_a_store_that_hangs_until_the_deadline_does_not_delay_the_answer_of_the_
 
     mill.script.handler = handler
     (job_id,), event = _batch(mill, 1)
-    store = composition.store()
+    store = composition.parts().store
     real = store.settle
 
     def hanging(*arguments: Any, **keywords: Any) -> None:
@@ -162,7 +163,7 @@ def test_a_claim_that_hangs_until_the_deadline_is_put_back_at_once(
     runs: list[Any] = []
     mill.script.handler = lambda payload, _run: runs.append(payload)
     _, event = _batch(mill, 1)
-    store = composition.store()
+    store = composition.parts().store
     real = store.claim
 
     def hanging(*arguments: Any, **keywords: Any) -> Any:
@@ -300,7 +301,7 @@ def _killed_before(mill: Mill, job_id: str) -> None:
     """Return the job after a worker claimed it and died, once its lease is over."""
     job = mill.job(job_id)
     now = mill.now()
-    composition.store().claim(reference_to(job), token="killed", now=now, lease_end=now)
+    composition.parts().store.claim(reference_to(job), token="killed", now=now, lease_end=now)
 
 
 def test_a_message_that_is_put_back_is_one_line_without_a_traceback(

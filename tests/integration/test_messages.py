@@ -109,7 +109,7 @@ def test_a_message_of_a_leased_job_is_put_back_until_the_lease_ends(mill: Mill, 
     event = _delivered(mill)
     reference = Reference(tenant=TENANT, job_id=job_id, generation=1, trace="")
     now = mill.now()
-    composition.store().claim(reference, token="another", now=now, lease_end=now + INVOCATION)
+    composition.parts().store.claim(reference, token="another", now=now, lease_end=now + INVOCATION)
 
     kept = mill.work(event)
 
@@ -144,8 +144,8 @@ def test_the_response_lists_only_the_messages_that_must_stay(mill: Mill, runs: l
     now = mill.now()
     for job_id in (leased, done):
         reference = Reference(tenant=TENANT, job_id=job_id, generation=1, trace="")
-        job = composition.store().claim(reference, token=job_id, now=now, lease_end=now + INVOCATION)
-    composition.store().release(job, now=now, due=now)
+        job = composition.parts().store.claim(reference, token=job_id, now=now, lease_end=now + INVOCATION)
+    composition.parts().store.release(job, now=now, due=now)
 
     assert mill.work(event) == [event["Records"][1]["messageId"]]
     assert runs == [1]
@@ -157,7 +157,7 @@ def test_a_batch_that_must_stay_as_a_whole_is_returned_and_does_not_raise(mill: 
     now = mill.now()
     for job_id in job_ids:
         reference = Reference(tenant=TENANT, job_id=job_id, generation=1, trace="")
-        composition.store().claim(reference, token=job_id, now=now, lease_end=now + INVOCATION)
+        composition.parts().store.claim(reference, token=job_id, now=now, lease_end=now + INVOCATION)
 
     assert sorted(mill.work(event)) == sorted(record["messageId"] for record in event["Records"])
 
@@ -213,7 +213,7 @@ def test_a_message_that_cannot_be_hidden_stays_and_the_batch_succeeds(mill: Mill
     event = _delivered(mill)
     reference = Reference(tenant=TENANT, job_id=leased, generation=1, trace="")
     now = mill.now()
-    composition.store().claim(reference, token="another", now=now, lease_end=now + INVOCATION)
+    composition.parts().store.claim(reference, token="another", now=now, lease_end=now + INVOCATION)
     client("sqs").delete_queue(QueueUrl=mill.queue)
 
     answer = work.handle(event, Context())

@@ -29,15 +29,15 @@ _MIGRATION: Final = Migration(type=_TYPE, ended=False, dry_run=False)
 
 
 def _put(mill: Mill, payload: str = '{"n":1}', **changes: Any) -> Job:
-    job = composition.payloads().put_away(a_job(type=_TYPE, payload=payload, **changes))
+    job = composition.parts().payloads.put_away(a_job(type=_TYPE, payload=payload, **changes))
     mill.table.put(job)
     return job
 
 
 def _payload(job: Job) -> Any:
-    found = composition.store().get(job.tenant, job.id)
+    found = composition.parts().store.get(job.tenant, job.id)
     assert found
-    return json.loads(composition.payloads().load(found))
+    return json.loads(composition.parts().payloads.load(found))
 
 
 def _run(
@@ -51,13 +51,17 @@ def _run(
 ) -> Progress:
     """A run of a migration whose time ends after so many jobs, and that has `page_time` left after their page."""
     left = iter([*[timedelta(seconds=10)] * jobs, page_time])
-    return composition.migrator(rate=1_000, read_units=read_units).run(
-        _MIGRATION,
-        change,
-        progress or Progress(),
-        time_left=lambda: next(left, timedelta(seconds=-1)),
-        save=(saved if saved is not None else []).append,
-        failed=lambda *_: None,
+    return (
+        composition.parts()
+        .migrator(rate=1_000, read_units=read_units)
+        .run(
+            _MIGRATION,
+            change,
+            progress or Progress(),
+            time_left=lambda: next(left, timedelta(seconds=-1)),
+            save=(saved if saved is not None else []).append,
+            failed=lambda *_: None,
+        )
     )
 
 
@@ -66,10 +70,10 @@ def test_a_job_that_is_claimed_meanwhile_is_left_with_its_payload(mill: Mill) ->
     items = mill.stored()
 
     def change(payload: dict[str, Any]) -> dict[str, Any]:
-        found = composition.store().get(job.tenant, job.id)
+        found = composition.parts().store.get(job.tenant, job.id)
         assert found
         if found.state is State.QUEUED:
-            claimed(composition.store(), job)
+            claimed(composition.parts().store, job)
         return add_unit(payload)
 
     progress = _run(change=change)
@@ -93,7 +97,7 @@ def test_a_new_payload_is_young_for_reconcile_though_its_job_is_old(mill: Mill) 
 
 def test_a_job_that_runs_is_taken_up_in_the_next_pass(mill: Mill) -> None:
     queued, waits = _put(mill), _put(mill)
-    running = claimed(composition.store(), queued)
+    running = claimed(composition.parts().store, queued)
     request = MigrationRequest(type=_TYPE, function="tests.support.migrations:add_unit", rate=1_000)
 
     first = migrate(request, _a_run())
@@ -101,7 +105,7 @@ def test_a_job_that_runs_is_taken_up_in_the_next_pass(mill: Mill) -> None:
     assert isinstance(first, Continue)
     assert (_payload(waits), _payload(queued)) == ({"n": 1, "unit": "m"}, {"n": 1})
     assert first.after == timedelta(minutes=1)
-    composition.store().release(running, now=clock.now(), due=clock.now())
+    composition.parts().store.release(running, now=clock.now(), due=clock.now())
 
     second = migrate(request, _a_run(resumed_from=first.checkpoint))
 

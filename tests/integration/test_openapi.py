@@ -62,7 +62,7 @@ def jobs(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
     """One job in each state, and three for the listing."""
     sign_cursors(monkeypatch)
     monkeypatch.setenv(Env.JOB_PACKAGES, f"tests.support.jobs,{BATCH_PACKAGE},{FLOW_PACKAGE}")
-    store = composition.store()
+    store = composition.parts().store
     for state in State:
         brought_to(store, state, id=job_in(state), deadline=NOW + SECOND, parent=job_in(State.SUCCEEDED))
     running = store.get(TENANT, job_in(State.RUNNING))

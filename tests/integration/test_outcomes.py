@@ -166,4 +166,4 @@ def _count(mill: Mill, name: str) -> dict[str, Any]:
 
 def _all(mill: Mill) -> list[Any]:
     keys = [item["pk"]["S"].rpartition("#") for item in mill.table.client.scan(TableName=mill.table.name)["Items"]]
-    return composition.store().get_many([(tenant, job_id) for tenant, _, job_id in keys])
+    return composition.parts().store.get_many([(tenant, job_id) for tenant, _, job_id in keys])

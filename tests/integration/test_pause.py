@@ -193,7 +193,7 @@ def test_a_pause_of_days_keeps_its_jobs_and_its_line(mill: Mill, ran: list[str])
     mill.run()
     mill.late += 3 * LONGEST_PARKED
     # Reconcile does this with a job that is overdue.
-    composition.store().unpark(mill.job(job_id), now=mill.now(), due=mill.now())
+    composition.parts().store.unpark(mill.job(job_id), now=mill.now(), due=mill.now())
     mill.run()
     assert (mill.job(job_id).state, ran) == (State.PARKED, [])
 
@@ -221,12 +221,12 @@ def test_a_job_that_is_parked_by_a_stale_configuration_runs_all_the_same(
     pause(mill)
     mill.wake()
     with monkeypatch.context() as unreadable:
-        unreadable.setattr(composition.configuration(), "_read", _denied)
+        unreadable.setattr(composition.parts().configuration, "_read", _denied)
         resume(mill)
         mill.late += timedelta(minutes=21)
         line = Line.for_pause(TYPE)
         # Wake does this, because its configuration is not stale.
-        composition.limits().clear(line, composition.limits().look(line))
+        composition.parts().limits.clear(line, composition.parts().limits.look(line))
         job_id = mill.accepted()
         mill.run()
         assert (mill.job(job_id).state, ran) == (State.PARKED, [])
@@ -243,9 +243,9 @@ def test_a_wake_that_has_not_read_the_configuration_leaves_the_jobs_of_a_pause_p
     job_id = mill.accepted()
     mill.run()
     parked = mill.job(job_id)
-    composition.configuration()._known_at = None
-    monkeypatch.setattr(composition.configuration(), "_read", _denied)
-    monkeypatch.setattr(composition.configuration(), "_known", NOTHING_SET)
+    composition.parts().configuration._known_at = None
+    monkeypatch.setattr(composition.parts().configuration, "_read", _denied)
+    monkeypatch.setattr(composition.parts().configuration, "_known", NOTHING_SET)
     mill.late += CACHED_FOR
 
     mill.wake()

@@ -32,7 +32,7 @@ def send(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> Any:
         queues: Any = Sqs()
         queues.send_message_batch = lambda **request: call(real, **request)
         monkeypatch.setattr(clients, "sqs", lambda: queues)
-        composition.lanes.cache_clear()
+        vars(composition.parts()).pop("lanes", None)
 
     return replace
 

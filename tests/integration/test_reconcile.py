@@ -82,7 +82,7 @@ def test_a_job_whose_record_the_stream_has_lost_runs_after_a_reconcile(mill: Mil
 
 def test_the_function_repairs_at_most_a_thousand_jobs_a_second(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr("tidemill.reconcile_composition.time.sleep", pauses.append)
+    monkeypatch.setattr("tidemill.parts.time.sleep", pauses.append)
     for _ in range(3):
         lost(mill)
     mill.late = LIMIT
@@ -189,7 +189,7 @@ def test_without_a_metric_the_delay_of_a_lane_is_its_retention_time(
 
 def test_a_scheduled_job_that_the_scheduler_missed_is_woken(mill: Mill) -> None:
     submission = Submission(type="test.scripted", delay=timedelta(hours=1))
-    job = composition.submit()(submission, tenant=TENANT, trace="a test").job
+    job = composition.parts().submit(submission, tenant=TENANT, trace="a test").job
     mill.late = timedelta(hours=1) + LIMIT
 
     reconcile.handle({}, INVOCATION)
@@ -200,7 +200,7 @@ def test_a_scheduled_job_that_the_scheduler_missed_is_woken(mill: Mill) -> None:
 
 def test_an_orphaned_payload_is_deleted_after_a_day(mill: Mill) -> None:
     large = json.dumps({"text": "x" * 5_000})
-    composition.payloads().put_away(a_job(payload=large, created_at=mill.now()))
+    composition.parts().payloads.put_away(a_job(payload=large, created_at=mill.now()))
     used = mill.accepted({"text": "x" * 5_000})
 
     mill.late = timedelta(hours=25)
@@ -301,7 +301,7 @@ def test_a_call_writes_at_once_how_many_resources_differ_from_the_template(
 ) -> None:
     monkeypatch.setenv(Env.STACK, "a stack")
     monkeypatch.setattr("tidemill.operator.drift.drifted", {"a stack": differences}.__getitem__)
-    monkeypatch.setattr("tidemill.reconcile_composition.reconciler", _fail)
+    monkeypatch.setattr("tidemill.entrypoints.reconcile.reconciler", _fail)
     with pytest.raises(StoreUnavailableError):
         reconcile.handle(SCHEDULED, INVOCATION)
 
@@ -321,6 +321,6 @@ def test_an_operator_who_asks_for_the_differences_gets_them_and_begins_no_pass(
 ) -> None:
     monkeypatch.setenv(Env.STACK, "a stack")
     monkeypatch.setattr("tidemill.operator.drift.drifted", lambda _: {"schedule Wake": "its state is DISABLED"})
-    monkeypatch.setattr("tidemill.reconcile_composition.table_passes", _fail)
+    monkeypatch.setattr("tidemill.entrypoints.reconcile.table_passes", _fail)
     assert reconcile.handle({COMPARE: "true"}, INVOCATION) == {"schedule Wake": "its state is DISABLED"}
     assert capsys.readouterr().out == ""

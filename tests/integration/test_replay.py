@@ -70,7 +70,7 @@ def deploy(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> Deploy:
 
 
 def published(mill: Mill, *events: Event, tenant: str = TENANT) -> list[Job]:
-    made = [publish(event, composition.submit(), tenant=tenant, trace=f"t {event}").job for event in events]
+    made = [publish(event, composition.parts().submit, tenant=tenant, trace=f"t {event}").job for event in events]
     mill.run()
     return made
 
@@ -89,11 +89,15 @@ def replayed(progress: Progress | None = None, *, events: int = 1_000, **options
     """A run whose time ends after so many events."""
     left = iter([timedelta(seconds=10)] * events)
     asked = wanted(**options)
-    return composition.replayer(tenant=asked.tenant, rate=10_000, read_units=10_000).run(
-        asked,
-        progress or Progress(),
-        time_left=lambda: next(left, timedelta(seconds=-1)),
-        save=lambda _: None,
+    return (
+        composition.parts()
+        .replayer(tenant=asked.tenant, rate=10_000, read_units=10_000)
+        .run(
+            asked,
+            progress or Progress(),
+            time_left=lambda: next(left, timedelta(seconds=-1)),
+            save=lambda _: None,
+        )
     )
 
 
@@ -114,7 +118,7 @@ def test_only_the_consumer_gets_the_events_and_it_gets_each_once(mill: Mill, dep
     assert len(stored(mill, "stock.reserve")) == 2, "those of the publications"
     (made,) = [job for job in stored(mill) if job.parent == first.id]
     assert (made.lane, made.tags, made.useful_until, made.hops) == (Lane.BULK, ("replay",), None, first.hops + 1)
-    assert composition.payloads().load(made) == '{"order":"1"}'
+    assert composition.parts().payloads.load(made) == '{"order":"1"}'
 
 
 def test_the_same_event_makes_no_second_job_in_another_replay_of_the_name(mill: Mill, deploy: Deploy) -> None:
@@ -230,7 +234,7 @@ def test_without_a_listing_the_events_of_a_tenant_are_found(
 
 
 def test_an_event_that_has_not_reached_its_consumers_is_left_to_its_publication(mill: Mill, deploy: Deploy) -> None:
-    publish(an_event("1"), composition.submit(), tenant=TENANT, trace="t")
+    publish(an_event("1"), composition.parts().submit, tenant=TENANT, trace="t")
     deploy(a_consumer(_CONSUMER))
 
     assert dict(replayed().counts) == {ReplayVerdict.UNFINISHED: 1}

@@ -9,13 +9,12 @@ import pytest
 
 from tests.support.deployed_functions import TENANT, Mill
 from tests.support.http_events import call
-from tidemill import worker_composition
 from tidemill.application.configuration import CACHED_FOR, Configurator
 from tidemill.application.run import Run
 from tidemill.domain.states import State
 from tidemill.domain.strain import LEVEL_SETTING
 from tidemill.dynamodb.configuration_item import DynamoConfiguration
-from tidemill.entrypoints import submit
+from tidemill.entrypoints import submit, work
 
 
 @pytest.fixture(autouse=True)
@@ -150,7 +149,7 @@ def test_under_strain_the_worker_of_a_slowed_lane_rests_after_its_batch(
 ) -> None:
     rests: list[float] = []
     monkeypatch.setattr(time, "sleep", rests.append)
-    worker_composition.worker.cache_clear()
+    work.worker.cache_clear()
 
     def take_a_second(_payload: Any, _run: Run) -> None:
         mill.late += timedelta(seconds=1)

@@ -69,7 +69,7 @@ def test_the_rest_of_the_batch_ends_as_if_the_process_lived(
     done, leased = mill.accepted({"n": 1}), mill.accepted({"n": 2})
     event = scenario.received()
     now = mill.now()
-    composition.store().claim(
+    composition.parts().store.claim(
         reference_to(mill.job(leased)), token="another", now=now, lease_end=now + timedelta(seconds=90)
     )
 
@@ -104,9 +104,9 @@ def test_a_handler_that_returns_before_its_batch_has_ended_costs_no_process(mill
 def test_the_next_job_of_a_group_starts_in_another_process(mill: Mill, gate: threading.Event) -> None:
     scenario = Scenario(mill, gate)
     first, second = (
-        composition.submit()(
-            Submission(type="test.scripted", payload={"n": n}, group="orders"), tenant=TENANT, trace=""
-        ).job.id
+        composition.parts()
+        .submit(Submission(type="test.scripted", payload={"n": n}, group="orders"), tenant=TENANT, trace="")
+        .job.id
         for n in (1, 2)
     )
 
@@ -121,7 +121,7 @@ def test_a_job_that_is_claimed_but_not_started_runs_in_another_process(
 ) -> None:
     scenario = Scenario(mill, gate)
     slow = mill.accepted({"n": 1})
-    payloads = composition.payloads()
+    payloads = composition.parts().payloads
     load = payloads.load
 
     def load_slowly(job: Any) -> str:
@@ -144,7 +144,7 @@ def test_a_claim_without_an_answer_yet_is_given_back_before_the_process_ends(
     slow = mill.accepted({"n": 1})
     event = scenario.received()
     deleting = threading.Event()
-    store, queues = composition.store(), clients.sqs()
+    store, queues = composition.parts().store, clients.sqs()
     claim, delete = store.claim, queues.delete_message_batch
 
     def claim_slowly(reference: Any, **named: Any) -> Any:

@@ -92,7 +92,7 @@ def test_the_throttled_entry_of_a_transaction_is_named_and_the_others_are_not(
     codes = [{"Code": "None"}, {"Code": "ThrottlingError", "Message": "slower"}]
     cancelled = {"__type": "x#TransactionCanceledException", "message": "cancelled", "CancellationReasons": codes}
     throttle("TransactWriteItems", cancelled)
-    composition.submit()(Submission(type="test.scripted", group="parcels"), tenant="ada", trace="a request")
+    composition.parts().submit(Submission(type="test.scripted", group="parcels"), tenant="ada", trace="a request")
 
     (line,) = _lines(capsys)
     assert len(line["keys"]) == 1
@@ -115,7 +115,7 @@ def test_a_stage_that_withholds_text_names_a_limit_by_a_digest(
     monkeypatch.setenv(Env.WITHHOLD_EXCEPTION_TEXT, withheld)
     monkeypatch.setattr("tidemill.telemetry.throttled_writes.logger", outcome_log.new_logger)
     throttle("UpdateItem", _throttled())
-    enter(composition.limits(), a_job(), line=Line.for_limit("test.job#c4n4ry"))
+    enter(composition.parts().limits, a_job(), line=Line.for_limit("test.job#c4n4ry"))
 
     (line,) = _lines(capsys)
     assert ("c4n4ry" in str(line)) is not bool(withheld)

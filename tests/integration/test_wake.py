@@ -45,7 +45,7 @@ def delays() -> Iterator[list[int]]:
 
 
 def submitted(mill: Mill, **when: Any) -> Job:
-    return composition.submit()(Submission(type="test.scripted", **when), tenant=TENANT, trace="a test").job
+    return composition.parts().submit(Submission(type="test.scripted", **when), tenant=TENANT, trace="a test").job
 
 
 def test_a_job_far_ahead_is_dispatched_only_shortly_before_it_is_due(mill: Mill, delays: list[int]) -> None:
@@ -117,7 +117,7 @@ def test_a_call_by_hand_needs_no_event(mill: Mill) -> None:
 
 def test_a_cancelled_job_is_not_woken(mill: Mill, delays: list[int]) -> None:
     job = submitted(mill, delay=timedelta(hours=3))
-    composition.store().cancel(job, now=mill.now())
+    composition.parts().store.cancel(job, now=mill.now())
     mill.late = timedelta(hours=4)
 
     wake.handle({}, TICK)
@@ -168,7 +168,7 @@ def test_each_parallel_call_takes_its_part_of_the_owed_work(mill: Mill) -> None:
     mill.stop_clock()
     for number in range(20):
         work = Work(kind=Kind.ADVANCE, tenant=TENANT, name=str(number))
-        composition.owed_work().owe(work, now=mill.now(), error="busy")
+        composition.parts().owed_work.owe(work, now=mill.now(), error="busy")
 
     left = []
     for part in range(2):

@@ -70,7 +70,7 @@ def simulated(submitted: Sequence[float]) -> list[float]:
 
         def submit(number: int) -> None:
             submission = Submission(type="sim.effect", payload={"seconds": HANDLER_SECONDS}, key=f"job-{number}")
-            ids[number] = composition.submit()(submission, tenant=TENANT, trace="request").job.id
+            ids[number] = composition.parts().submit(submission, tenant=TENANT, trace="request").job.id
 
         def call(number: int) -> None:
             scheduler.spawn(world.process(f"caller {number}"), partial(submit, number))

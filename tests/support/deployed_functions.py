@@ -17,7 +17,7 @@ from tests.support.http_events import ROLE, Answer, call
 from tests.support.job_tables import Table, client
 from tests.support.jobs.scripted import Script, script
 from tests.support.statements import statements_over
-from tidemill import composition, flow_composition, query_composition, submit_composition, worker_composition
+from tidemill import composition
 from tidemill.aws import clients
 from tidemill.domain.job import Job
 from tidemill.entrypoints import publish, query, submit, wake, work
@@ -85,7 +85,7 @@ class Mill:
     def read_configuration(self) -> None:
         """The functions read it now, and no later call counts a read: one serves all calls of five seconds."""
         self.stop_clock()
-        composition.configuration().current()
+        composition.parts().configuration.current()
         self.calls.clear()
 
     def post(
@@ -119,7 +119,7 @@ class Mill:
         return str(answer.body["id"])
 
     def job(self, job_id: str) -> Job:
-        found = composition.store().get(TENANT, job_id)
+        found = composition.parts().store.get(TENANT, job_id)
         assert found is not None
         return found
 
@@ -287,8 +287,8 @@ def mill_on(table: Table, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mill]:
 
 
 def forget() -> None:
-    """Empty the caches of the composition roots, as in a new execution environment."""
-    for root in (composition, flow_composition, query_composition, submit_composition, worker_composition):
+    """Empty the caches of the composition root and of work, as in a new execution environment."""
+    for root in (composition, work):
         for built in vars(root).values():
             if hasattr(built, "cache_clear"):
                 built.cache_clear()

@@ -12,10 +12,11 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError
 
 from tests.support.deployed_functions import forget
-from tidemill import composition, worker_composition
+from tidemill import composition
 from tidemill.aws import clients
 from tidemill.aws.clients import translated
 from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError
+from tidemill.entrypoints import work
 from tidemill.names import Env, Lane
 from tidemill.settings import SettingError
 
@@ -38,13 +39,27 @@ SETTINGS: dict[Env, str] = {
     Env.INDEX_SHARDS: "4",
     Env.FILES_BUCKET: "files",
 }
+
+
+def store() -> object:
+    return composition.parts().store
+
+
+def submit() -> object:
+    return composition.parts().submit
+
+
+def lanes() -> object:
+    return composition.parts().lanes
+
+
 STORING = {Env.JOBS_TABLE, Env.RETENTION_DAYS, Env.LISTING, Env.INDEX_SHARDS}
 BUILT: dict[Callable[[], Any], set[Env]] = {
-    composition.store: STORING,
+    store: STORING,
     composition.known_job_types: {Env.JOB_PACKAGES},
-    composition.submit: STORING | {Env.JOB_PACKAGES},
-    composition.lanes: {Env.LANES},
-    worker_composition.worker: set(SETTINGS) - {Env.FILES_BUCKET, Env.STAGE},
+    submit: STORING | {Env.JOB_PACKAGES},
+    lanes: {Env.LANES},
+    work.worker: set(SETTINGS) - {Env.FILES_BUCKET, Env.STAGE},
 }
 
 
@@ -81,11 +96,35 @@ def test_only_a_worker_imports_the_worker(function: str) -> None:
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, env={"PYTHONPATH": str(ROOT / "shared")}, check=True)
 
 
-def test_a_worker_does_not_import_what_only_other_functions_need() -> None:
-    others = ("migration", "owed", "publish", "quota_admission", "reconcile", "table_pass", "wake")
-    foreign = {*(f"tidemill.application.{name}" for name in others), "tidemill.dynamodb.listing", "tidemill.http"}
-    foreign |= {"tidemill.application.grouped_commit", "tidemill.dynamodb.joint_settle"}
-    code = f"import sys, tidemill.entrypoints.work; sys.exit(sorted({foreign} & set(sys.modules)) or 0)"
+#: Modules of the engine that most invocations of these functions do not need. They are imported at their first use.
+FEATURES = {
+    "application.flow_advance",
+    "application.flow_look",
+    "application.grouped_commit",
+    "application.health",
+    "application.migration",
+    "application.owed",
+    "application.publish",
+    "application.quota_admission",
+    "application.reconcile",
+    "application.replay",
+    "application.shed_submissions",
+    "application.table_pass",
+    "application.wake",
+    "aws.secret_keys",
+    "dynamodb.flow_items",
+    "dynamodb.joint_settle",
+    "dynamodb.listing",
+    "dynamodb.strain_item",
+    "http.openapi",
+}
+
+
+@pytest.mark.parametrize(("function", "needed"), [("work", {"application.flows", "http"}), ("submit", {"worker"})])
+def test_a_cold_start_imports_no_module_of_a_feature(function: str, needed: set[str]) -> None:
+    """`needed` are those that only other functions need."""
+    unneeded = {f"tidemill.{name}" for name in FEATURES | needed}
+    code = f"import sys, tidemill.entrypoints.{function}; sys.exit(sorted({unneeded} & set(sys.modules)) or 0)"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, env={"PYTHONPATH": str(ROOT / "shared")}, check=True)
 
 
@@ -107,7 +146,7 @@ def test_a_missing_setting_is_named(build: Callable[[], Any], missing: Env, monk
 
 
 def test_a_worker_knows_its_own_lane_alone() -> None:
-    worker = worker_composition.worker()
+    worker = work.worker()
 
     assert (worker.settings.lane, worker.messages.queue_url) == (Lane.DEFAULT, "https://queue.invalid")
     assert worker.new_telemetry().stage == "test"
@@ -115,11 +154,11 @@ def test_a_worker_knows_its_own_lane_alone() -> None:
 
 
 def test_types_have_metrics_of_their_own_up_to_the_number_of_the_stage(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert worker_composition.worker().measured_types is None
+    assert work.worker().measured_types is None
     forget()
     monkeypatch.setenv(Env.METRICS_BY_TYPE, "2")
 
-    assert worker_composition.worker().measured_types == set(composition.known_job_types().names()[:2])
+    assert work.worker().measured_types == set(composition.known_job_types().names()[:2])
 
 
 def _answer(code: str, status: int = 400) -> ClientError:

@@ -44,7 +44,7 @@ def _deployed(monkeypatch: pytest.MonkeyPatch, table: Table) -> Iterator[None]:
 
 
 def _of_functions(_table: Table) -> Payloads:
-    return composition.payloads()
+    return composition.parts().payloads
 
 
 def _of_the_command_line(table: Table) -> Payloads:
@@ -93,7 +93,7 @@ def test_publish_and_the_runner_of_owed_work_see_to_a_failed_deletion_themselves
         monkeypatch.setenv(variable, value)
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
 
-    alone = composition.payloads_alone()
+    alone = composition.parts().payloads_alone
 
-    [reaction] = [each for each in composition.publisher()._reactions if isinstance(each, PayloadReaction)]
-    assert reaction._payloads is composition.owed_runner()._payloads is alone
+    [reaction] = [each for each in composition.parts().publisher._reactions if isinstance(each, PayloadReaction)]
+    assert reaction._payloads is composition.parts().owed_runner._payloads is alone

@@ -87,7 +87,7 @@ def run_batch(opened: OpenedBatch, run: Run) -> WaitFor | Continue | Done | Give
     """Its result is the counts of the members by state."""
     from tidemill import composition  # noqa: PLC0415 - clients read the declaration without Powertools
 
-    members, waited = composition.batch_members(), Waited.model_validate(run.resumed_from or {})
+    members, waited = composition.parts().batch_members, Waited.model_validate(run.resumed_from or {})
     batch = members.batch(run.tenant, run.job_id)
     closed = closed_at(batch, now=clock.now())
     if closed and not waited.sealed_at and members.close(batch):

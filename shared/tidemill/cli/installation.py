@@ -1,31 +1,18 @@
 """The deployed Tidemill that the commands work on. Located on first use, with the usual AWS credentials."""
 
 import os
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import cache, cached_property
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from tidemill.application.audit import Auditor
-from tidemill.application.batch_members import BatchMembers
 from tidemill.application.configuration import Configurator
-from tidemill.application.control import Control
 from tidemill.application.explanation import Facts
-from tidemill.application.flow_graphs import FlowGraphs
-from tidemill.application.flow_look import FlowLook
-from tidemill.application.flow_nodes import FlowParts
 from tidemill.application.job_search import JobSearch
-from tidemill.application.job_types import JobTypes
-from tidemill.application.owed import OwedRunner
-from tidemill.application.owing_payloads import OwingPayloads
-from tidemill.application.pace import MOST_WRITES_PER_SECOND, Pace
 from tidemill.application.purge import Purger
-from tidemill.application.reconcile import Reconciler
 from tidemill.application.redrive import Redriver
-from tidemill.application.submit import Submit
-from tidemill.application.table_pass import TablePasses
-from tidemill.application.undo import Undoer
 from tidemill.aws import clients
 from tidemill.aws.clients import AWS_ERRORS, translated
 from tidemill.aws.http_client import HttpApi, by_signature, by_token
@@ -37,18 +24,9 @@ from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause, Line
 from tidemill.dynamodb.attention_counts import AttentionCounts, Counted
 from tidemill.dynamodb.audit_items import DynamoAuditLog
-from tidemill.dynamodb.batch_pages import DynamoBatchPages
-from tidemill.dynamodb.flow_items import DynamoFlows
 from tidemill.dynamodb.indexes import Indexes
-from tidemill.dynamodb.job_scan import DynamoJobScan
 from tidemill.dynamodb.job_store import DynamoJobStore
-from tidemill.dynamodb.limits import DynamoLimits
-from tidemill.dynamodb.listing import DynamoListing
-from tidemill.dynamodb.member_listing import MemberListing
-from tidemill.dynamodb.owed_items import DynamoOwedWork
-from tidemill.dynamodb.passes import DynamoPasses
-from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
-from tidemill.dynamodb.table_scan import DynamoTableScan
+from tidemill.dynamodb.payloads import Bucket
 from tidemill.names import (
     EVENT_PACKAGE,
     INDEX_SHARDS,
@@ -56,7 +34,6 @@ from tidemill.names import (
     MIGRATION_PACKAGE,
     MIGRATION_TENANT,
     REPLAY_TENANT,
-    Lane,
 )
 from tidemill.operator import alias_moves, deployment, function_versions, held_lines, system_status
 from tidemill.operator.configuration_source import configuration_store
@@ -69,16 +46,20 @@ from tidemill.operator.job_logs import JobLogs
 from tidemill.operator.rollback_plan import Move
 from tidemill.operator.system_status import SystemStatus
 from tidemill.operator.verified_caller import UNVERIFIED, verified_caller
+from tidemill.parts import Parts
 from tidemill.sqs.dead_letter_queue import SqsDeadLetterQueue
-from tidemill.sqs.queue_depth import backlog, delay
-from tidemill.system import clock, ids, random_draw
+from tidemill.sqs.queue_depth import backlog
+from tidemill.system import clock, ids
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
 
 #: A progress bar counts at most so many jobs of each partition of the index: about 1,500 read units.
 _MOST_COUNTED = 100_000
 
 
 @dataclass(frozen=True)
-class Installation:
+class Installation(Parts):
     """The installation that the global options select."""
 
     stack: str | None = None
@@ -89,6 +70,27 @@ class Installation:
     def deployment(self) -> Deployment:
         clients.choose(profile=self.profile, region=self.region)
         return deployment.find(clients.cloudformation(), self.stack)
+
+    @cached_property
+    def client(self) -> "DynamoDBClient":
+        clients.choose(profile=self.profile, region=self.region)
+        return clients.dynamodb()
+
+    @cached_property
+    def table(self) -> str:
+        return self.deployment.jobs_table
+
+    @cached_property
+    def retention(self) -> timedelta:
+        return self.deployment.retention
+
+    @cached_property
+    def indexes(self) -> Indexes:
+        """For stores that insert no job: `inserting_store` asks whether the stage keeps a listing."""
+        return Indexes()
+
+    def bucket(self) -> Bucket:
+        return Bucket(clients.s3(), self.deployment.files_bucket)
 
     @cached_property
     def api(self) -> HttpApi:
@@ -107,17 +109,12 @@ class Installation:
         return name
 
     @cached_property
-    def store(self) -> DynamoJobStore:
-        deployment = self.deployment
-        return DynamoJobStore(clients.dynamodb(), table=deployment.jobs_table, retention=deployment.retention)
-
-    @cached_property
     def configurator(self) -> Configurator:
         return Configurator(store=configuration_store(self.deployment), clock=clock.now)
 
     def waiting(self, line: Line) -> Counted:
         """The parked jobs of this line."""
-        return AttentionCounts(clients.dynamodb(), table=self.deployment.jobs_table).in_line(line)
+        return AttentionCounts(self.client, table=self.table).in_line(line)
 
     def breakers(self, names: Sequence[str]) -> tuple[BreakerStatus, ...]:
         """Those with these names; all that have a line or are forced without one."""
@@ -167,102 +164,14 @@ class Installation:
             listed=False,
         )
 
-    def table_passes(self, read_units: int) -> TablePasses:
-        """`read_units` are those that the passes may take per second."""
-        return TablePasses(
-            store=DynamoPasses(clients.dynamodb(), table=self.deployment.jobs_table, new_token=ids.new_token),
-            scan=DynamoTableScan(clients.dynamodb(), table=self.deployment.jobs_table),
-            pace=Pace(read_units, clock=clock.steady, pause=time.sleep),
-            clock=clock.now,
-            new_token=ids.new_token,
-            draw=random_draw.draw,
-        )
-
     @cached_property
-    def payloads(self) -> OwingPayloads:
-        return OwingPayloads(self._payloads_alone, owed=lambda: self._owed, clock=clock.now)
-
-    @cached_property
-    def _payloads_alone(self) -> DynamoPayloads:
-        return DynamoPayloads(
-            clients.dynamodb(),
-            table=self.deployment.jobs_table,
-            bucket=lambda: Bucket(clients.s3(), self.deployment.files_bucket),
-            new_token=ids.new_token,
-        )
-
-    @cached_property
-    def limits(self) -> DynamoLimits:
-        return DynamoLimits(clients.dynamodb(), table=self.deployment.jobs_table)
-
-    @property
-    def _owed(self) -> DynamoOwedWork:
-        return DynamoOwedWork(clients.dynamodb(), table=self.deployment.jobs_table)
-
-    @property
-    def owed_runner(self) -> OwedRunner:
-        return OwedRunner(owed=self._owed, store=self.store, payloads=self._payloads_alone, clock=clock.now)
-
-    def reconciler(self, limit: timedelta) -> Reconciler:
-        """`limit` is the time that a job may be overdue. The delay of each lane is read once."""
-
-        @cache
-        def lane_delay(lane: Lane) -> timedelta:
-            urls = self.deployment.lanes.get(lane)
-            if urls is None:
-                return timedelta(0)  # a lane that is not deployed delays no job
-            return delay(clients.sqs(), clients.cloudwatch(), urls.queue, now=clock.now())
-
-        writes = Pace(MOST_WRITES_PER_SECOND, clock=clock.steady, pause=time.sleep)
-        return Reconciler(store=self.store, clock=clock.now, limit=limit, lane_delay=lane_delay, writes=writes)
-
-    @cached_property
-    def control(self) -> Control:
-        """For jobs of any tenant."""
-        return Control(store=self.store, clock=clock.now, new_token=ids.new_token)
-
-    @cached_property
-    def undoer(self) -> Undoer:
-        """For jobs of any tenant."""
-        return Undoer(store=self._submitting_store, payloads=self.payloads, clock=clock.now, find=self.control.find)
-
-    @cached_property
-    def _submitting_store(self) -> DynamoJobStore:
-        """The jobs that it inserts are in the listing, if the stage keeps one."""
+    def inserting_store(self) -> DynamoJobStore:
         indexes = Indexes(listed=self.keeps_listing, shards=INDEX_SHARDS)
-        found = self.deployment
-        return DynamoJobStore(clients.dynamodb(), table=found.jobs_table, retention=found.retention, indexes=indexes)
-
-    @cached_property
-    def flow_look(self) -> FlowLook:
-        """To read the flows of any tenant."""
-        store = self._submitting_store
-        flows = DynamoFlows(clients.dynamodb(), table=self.deployment.jobs_table)
-        submit = Submit(
-            store=store, payloads=self.payloads, job_types=JobTypes({}), clock=clock.now, new_id=ids.new_job_id
-        )
-        graphs = FlowGraphs(store=flows, payloads=self.payloads)
-        parts = FlowParts(flows=flows, jobs=store, submit=submit, graphs=graphs, clock=clock.now)
-        return FlowLook(parts)
-
-    @cached_property
-    def batch_members(self) -> BatchMembers:
-        """To read the batches of any tenant."""
-        pages = DynamoBatchPages(clients.dynamodb(), table=self.deployment.jobs_table)
-        return BatchMembers(store=self.store, batches=pages, clock=clock.now, new_token=ids.new_token)
+        return DynamoJobStore(self.client, table=self.table, retention=self.retention, indexes=indexes)
 
     @cached_property
     def finder(self) -> JobFinder:
-        return JobFinder(clients.dynamodb(), table=self.deployment.jobs_table)
-
-    @cached_property
-    def listing(self) -> DynamoListing:
-        return DynamoListing(clients.dynamodb(), table=self.deployment.jobs_table, read=self.store.get_many)
-
-    @cached_property
-    def member_listing(self) -> MemberListing:
-        batches = DynamoBatchPages(clients.dynamodb(), table=self.deployment.jobs_table)
-        return MemberListing(batches, read=self.store.get_many)
+        return JobFinder(self.client, table=self.table)
 
     @property
     def keeps_listing(self) -> bool:
@@ -273,8 +182,7 @@ class Installation:
 
     def search(self, read_units: int) -> JobSearch:
         """`read_units` are those that the search may take per second."""
-        scan = DynamoJobScan(clients.dynamodb(), table=self.deployment.jobs_table)
-        return JobSearch(scan, Pace(read_units, clock=clock.steady, pause=time.sleep))
+        return JobSearch(self.job_scan, self.pace(read_units))
 
     def own_tenants(self) -> list[str]:
         """The tenant that the API would see in a signed request of this caller. Empty if STS does not say."""
@@ -325,7 +233,7 @@ class Installation:
 
     def dead_entries(self) -> int | None:
         """How many dead jobs the index holds at most. None if they are too many to count."""
-        counts = AttentionCounts(clients.dynamodb(), table=self.deployment.jobs_table)
+        counts = AttentionCounts(self.client, table=self.table)
         counted = counts.jobs(State.DEAD, most=_MOST_COUNTED)
         return counted.number if counted.exact else None
 

@@ -68,7 +68,7 @@ def reconcile(
     function, continues the pass. If the function is working on it, this command waits for it. `tidemill audit` shows
     who ran it.
     """
-    reconciler = installation.reconciler(timedelta(minutes=minutes))
+    reconciler = installation.reconciler(timedelta(minutes=minutes), installation.deployment.lanes.get)
     if dry_run:
         if not _show_overdue(reconciler, Pace(read_units, clock=clock.steady, pause=time.sleep), as_json=as_json):
             _say_skipped(minutes)

@@ -13,9 +13,9 @@ from functools import cache
 from http import HTTPStatus
 from typing import Any, Final
 
-from tidemill import composition
 from tidemill.aws import clients
 from tidemill.aws.http_client import HttpApi, api_address, by_signature
+from tidemill.composition import parts
 from tidemill.domain.errors import StoreUnavailableError, TidemillError
 from tidemill.domain.submission import Submission
 from tidemill.names import CANARY_TENANT, CANARY_TYPE, Env, Lane
@@ -52,7 +52,7 @@ def _over_http(lane: Lane, trace: str) -> None:
 
 
 def _in_python() -> Callable[[Lane, str], None]:
-    accept, telemetry = composition.submit(), composition.telemetry()
+    accept, telemetry = parts().submit, parts().telemetry()
 
     def submit(lane: Lane, trace: str) -> None:
         canary = Submission(type=CANARY_TYPE, payload={"lane": lane}, lane=lane, key=_key(lane, trace))

@@ -11,9 +11,9 @@ from typing import Any
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
-from tidemill import composition, flow_composition
 from tidemill.application.batches import cancel_batch, close_batch
 from tidemill.application.flow_view import flow_view
+from tidemill.composition import parts
 from tidemill.domain.errors import NotAllowedNowError, SignalRefusedError, UndoRefusedError
 from tidemill.domain.job import Job
 from tidemill.http.caller_identity import tenant
@@ -27,12 +27,12 @@ Show = Callable[[Job | None], Response[str]]
 
 
 def _shown(job: Job | None) -> Response[str]:
-    return answer(job, composition.payloads())
+    return answer(job, parts().payloads)
 
 
 def _flow(job: Job | None) -> Response[str]:
     flow = require_flow(job)
-    return json_response(HTTPStatus.OK, flow_view(flow, flow_composition.flow_control().size(flow)))
+    return json_response(HTTPStatus.OK, flow_view(flow, parts().flow_control.size(flow)))
 
 
 @cache
@@ -41,11 +41,11 @@ def _app() -> APIGatewayHttpResolver:
 
     @serve(app, "cancelJob")
     def cancel(job_id: str) -> Response[str]:
-        return controlled("cancelled", lambda owner: composition.control().cancel(owner, job_id))
+        return controlled("cancelled", lambda owner: parts().control.cancel(owner, job_id))
 
     @serve(app, "redriveJob", "retryJob")
     def redrive(job_id: str) -> Response[str]:
-        return controlled("redriven", lambda owner: composition.control().redrive(owner, job_id))
+        return controlled("redriven", lambda owner: parts().control.redrive(owner, job_id))
 
     @serve(app, "undoJob")
     def undo(job_id: str) -> Response[str]:
@@ -57,19 +57,17 @@ def _app() -> APIGatewayHttpResolver:
 
     @serve(app, "cancelBatch")
     def cancel_whole(job_id: str) -> Response[str]:
-        return controlled(
-            "cancelled", lambda owner: cancel_batch(composition.control(), owner, job_id), show=batch_answer
-        )
+        return controlled("cancelled", lambda owner: cancel_batch(parts().control, owner, job_id), show=batch_answer)
 
     @serve(app, "cancelFlow")
     def cancel_flow(job_id: str) -> Response[str]:
-        return controlled("cancelled", lambda owner: flow_composition.flow_control().cancel(owner, job_id), show=_flow)
+        return controlled("cancelled", lambda owner: parts().flow_control.cancel(owner, job_id), show=_flow)
 
     @serve(app, "signalJob")
     def signal(job_id: str, name: str) -> Response[str]:
         owner = tenant(app.current_event)
         data = read_value(app.current_event)
-        return _answered("signalled", lambda: composition.control().signal(owner, job_id, name, data))
+        return _answered("signalled", lambda: parts().control.signal(owner, job_id, name, data))
 
     def controlled(what: str, act: Callable[[str], Job | None], show: Show = _shown) -> Response[str]:
         owner = tenant(app.current_event)
@@ -86,16 +84,16 @@ def _answered(what: str, act: Callable[[], Job | None], show: Show = _shown) -> 
     except (NotAllowedNowError, SignalRefusedError, UndoRefusedError) as error:
         raise ProblemError(HTTPStatus.CONFLICT, "not-allowed-now", str(error)) from error
     if job is not None:
-        composition.telemetry().controlled(what, job)
+        parts().telemetry().controlled(what, job)
     return show(job)
 
 
 def _closed(owner: str, batch_id: str) -> Job | None:
-    return close_batch(composition.control(), owner, batch_id, now=clock.now())
+    return close_batch(parts().control, owner, batch_id, now=clock.now())
 
 
 def _undoing(owner: str, job_id: str) -> Job | None:
-    accepted = composition.undoer()(owner, job_id, admit=composition.pause_admission())
+    accepted = parts().undoer(owner, job_id, admit=parts().pause_admission)
     return accepted.job if accepted else None
 
 

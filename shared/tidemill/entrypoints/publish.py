@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tidemill import composition
+from tidemill.composition import parts
 from tidemill.dynamodb import stream
 from tidemill.names import Env
 from tidemill.settings import setting
@@ -24,9 +24,9 @@ def _published(event: Mapping[str, Any]) -> Mapping[str, Any]:
         # own function is back: a record that was dropped here would be lost to that function.
         logger().warning("records of another table", extra={"records": len(event["Records"])})
         return _failed(record["dynamodb"]["SequenceNumber"] for record in event["Records"])
-    batch = stream.read(event, lanes=composition.lane_urls().keys())
-    published = composition.publisher().publish(batch.changes, batch.unreadable)
-    telemetry = composition.telemetry()
+    batch = stream.read(event, lanes=parts().lane_urls.keys())
+    published = parts().publisher.publish(batch.changes, batch.unreadable)
+    telemetry = parts().telemetry()
     telemetry.published(published)
     telemetry.flush()
     tracing().published(published.sent, began_ns=began_ns)

@@ -10,9 +10,10 @@ from typing import Any, Final
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
-from tidemill import composition, flow_composition, query_composition
+from tidemill.application.flow_nodes import NodeDocuments
 from tidemill.application.flow_view import page_view
 from tidemill.application.job_view import summary
+from tidemill.composition import parts
 from tidemill.domain.batches import is_batch
 from tidemill.dynamodb.listing import Page
 from tidemill.dynamodb.member_listing import KINDS
@@ -41,9 +42,9 @@ def _app() -> APIGatewayHttpResolver:
             raise ProblemError(HTTPStatus.NOT_FOUND, "listing-off", detail)
         now = clock.now()
         parameters = app.current_event.query_string_parameters
-        asked = read_query(parameters, tenant=owner, now=now, cursors=query_composition.cursors)
+        asked = read_query(parameters, tenant=owner, now=now, cursors=parts().cursors)
         page = _page(asked, now)
-        cursor = query_composition.cursors().write(page.end, bound_to=asked.bound_to) if page.end else None
+        cursor = parts().cursors().write(page.end, bound_to=asked.bound_to) if page.end else None
         unreadable = [{"id": job_id, "error": str(error)} for job_id, error in page.unreadable.items()]
         body = {"jobs": [summary(job) for job in page.jobs], "unreadable": unreadable, "cursor": cursor}
         return json_response(HTTPStatus.OK, body)
@@ -51,20 +52,20 @@ def _app() -> APIGatewayHttpResolver:
     @serve(app, "getJob")
     def job(job_id: str) -> Response[str]:
         owner = tenant(app.current_event)
-        return answer(composition.control().find(owner, job_id), composition.payloads())
+        return answer(parts().control.find(owner, job_id), parts().payloads)
 
     @serve(app, "getBatch")
     def batch(job_id: str) -> Response[str]:
-        found = composition.control().find(tenant(app.current_event), job_id)
+        found = parts().control.find(tenant(app.current_event), job_id)
         if found is None or not is_batch(found):
             return batch_answer(None)
-        return batch_answer(found, composition.batch_members().brief_look(found, most=_COUNTED_NOW))
+        return batch_answer(found, parts().batch_members.brief_look(found, most=_COUNTED_NOW))
 
     @serve(app, "getFlow")
     def flow(job_id: str) -> Response[str]:
         owner, first = tenant(app.current_event), read_first_node(app.current_event.query_string_parameters)
-        found = require_flow(composition.control().find(owner, job_id))
-        return json_response(HTTPStatus.OK, page_view(flow_composition.node_documents(found), first))
+        found = require_flow(parts().control.find(owner, job_id))
+        return json_response(HTTPStatus.OK, page_view(NodeDocuments(found, parts().node_parts), first))
 
     @serve(app, "describe")
     def description() -> Response[str]:
@@ -78,12 +79,12 @@ def _app() -> APIGatewayHttpResolver:
 
 def _page(asked: Asked, now: datetime) -> Page:
     if asked.whole is None:
-        return query_composition.listing().page(asked.wanted, below=asked.below, limit=asked.limit, now=now)
+        return parts().listing.page(asked.wanted, below=asked.below, limit=asked.limit, now=now)
     kind, job_id = asked.whole
-    whole = composition.control().find(asked.wanted.tenant, job_id)
+    whole = parts().control.find(asked.wanted.tenant, job_id)
     if whole is None or not KINDS[kind](whole):
         raise whole_missing(kind)
-    return query_composition.member_listing().page(whole, asked.wanted, below=asked.below, limit=asked.limit, now=now)
+    return parts().member_listing.page(whole, asked.wanted, below=asked.below, limit=asked.limit, now=now)
 
 
 def handle(event: dict[str, Any], context: Any) -> dict[str, Any]:

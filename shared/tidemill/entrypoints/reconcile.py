@@ -6,12 +6,20 @@ call raises if it cannot ask, so that Lambda retries it; after the last retry it
 fails later is left to the next call.
 """
 
+import os
+from collections.abc import Mapping
 from datetime import timedelta
 from functools import partial
 from typing import Final
 
-from tidemill import composition, reconcile_composition
-from tidemill.names import COMPARE, CONTINUE
+from tidemill.application.reconcile import Reconciler
+from tidemill.application.table_pass import TablePasses
+from tidemill.aws import clients
+from tidemill.composition import parts
+from tidemill.names import COMPARE, CONTINUE, Env, Lane
+from tidemill.operator import drift
+from tidemill.settings import setting
+from tidemill.sqs.dead_letter_queue import SqsDeadLetterQueue
 from tidemill.worker.message_run import Invocation, time_left
 
 #: The time that owed work leaves to the sweep and the pass.
@@ -21,24 +29,48 @@ OWED_RESERVE: Final = timedelta(seconds=30)
 def handle(event: object, context: Invocation) -> dict[str, str] | None:
     """`tidemill smoke` asks only for the resources that differ from the template, and how, as this role sees them."""
     if isinstance(event, dict) and COMPARE in event:
-        return dict(reconcile_composition.drifted())
+        return dict(drifted())
     left = partial(time_left, context)
-    passes = reconcile_composition.table_passes()
+    passes = table_passes()
     if not (isinstance(event, dict) and CONTINUE in event):
         passes.ask()
-    telemetry = composition.telemetry()
-    telemetry.compared(reconcile_composition.drifted())
+    telemetry = parts().telemetry()
+    telemetry.compared(drifted())
     telemetry.flush()
-    reconciler = reconcile_composition.reconciler()
-    telemetry.owed_result(composition.owed_runner().run_pending(lambda: left() > OWED_RESERVE))
-    telemetry.reconciled(reconciler.sweep(reconcile_composition.dead_letter_queues(), time_left=left))
+    reconciling = reconciler()
+    telemetry.owed_result(parts().owed_runner.run_pending(lambda: left() > OWED_RESERVE))
+    telemetry.reconciled(reconciling.sweep(dead_letter_queues(), time_left=left))
     # The pass may take all the time that is left, and Lambda may end the process in it.
     telemetry.flush()
     asked = True
     while asked:
-        reconciled = reconciler.run(passes, time_left=left)
+        reconciled = reconciling.run(passes, time_left=left)
         telemetry.reconciled(reconciled)
         # Another call asked for a pass while this one held the pass that has ended now.
         asked = bool(reconciled.progress and reconciled.progress.completed and reconciled.progress.table_pass.asked)
     telemetry.flush()
     return None
+
+
+def reconciler() -> Reconciler:
+    """A new one for each invocation."""
+    limit = timedelta(seconds=float(setting(Env.RECONCILE_LIMIT_SECONDS)))
+    return parts().reconciler(limit, parts().lane_urls.get)
+
+
+def table_passes() -> TablePasses:
+    """New ones for each invocation."""
+    return parts().table_passes(float(setting(Env.RECONCILE_READ_UNITS)))
+
+
+def drifted() -> Mapping[str, str]:
+    """Where the stack names itself; elsewhere nothing is compared."""
+    stack = os.environ.get(Env.STACK)
+    return drift.drifted(stack) if stack else {}
+
+
+def dead_letter_queues() -> Mapping[Lane, SqsDeadLetterQueue]:
+    return {
+        lane: SqsDeadLetterQueue(clients.sqs(), urls.dead_letters, epoch=parts().epoch)
+        for lane, urls in parts().lane_urls.items()
+    }

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
-from tidemill import composition, flow_composition, submit_composition
 from tidemill.application.batches import open_batch
 from tidemill.application.events import publication, publish
 from tidemill.application.flow_view import flow_view
@@ -22,6 +21,7 @@ from tidemill.application.job_view import batch_view, payload_of, summary, view
 from tidemill.application.submit import Accepted
 from tidemill.application.submit_batch import submit_all
 from tidemill.aws import clients
+from tidemill.composition import parts
 from tidemill.domain.errors import (
     Fault,
     InvalidPayloadError,
@@ -65,10 +65,10 @@ def _add_flows(app: APIGatewayHttpResolver) -> None:
         key = idempotency_key(event)
         body = read_form(FlowForm, read_object(event, limit_bytes=LARGEST_BATCH_BODY_BYTES), lambda _form: [])
         with tracing().submit(caller_trace(event)) as trace:
-            accepted = start_flow(body.flow(key=key), composition.api_submit(), tenant=owner, trace=trace)
+            accepted = start_flow(body.flow(key=key), parts().api_submit, tenant=owner, trace=trace)
         _write_telemetry([accepted])
         # Others may have been added since it was accepted.
-        size = flow_composition.api_flow_growth().size(accepted.job) if accepted.replayed else len(body.nodes)
+        size = parts().api_flow_growth.size(accepted.job) if accepted.replayed else len(body.nodes)
         headers = {"Location": f"/flows/{accepted.job.id}", **(REPLAYED if accepted.replayed else {})}
         return json_response(_status(accepted), flow_view(accepted.job, size), headers=headers)
 
@@ -77,9 +77,9 @@ def _add_flows(app: APIGatewayHttpResolver) -> None:
         event = app.current_event
         owner = tenant(event)
         body = read_form(NodesForm, read_object(event), lambda _form: [])
-        flows = flow_composition.api_flow_growth()
+        flows = parts().api_flow_growth
         flow = require_flow(flows.add_nodes(owner, job_id, [form.node() for form in body.nodes]))
-        composition.telemetry().controlled("extended", flow)
+        parts().telemetry().controlled("extended", flow)
         return json_response(HTTPStatus.OK, flow_view(flow, flows.size(flow)))
 
 
@@ -92,11 +92,11 @@ def _add_jobs(app: APIGatewayHttpResolver) -> None:
         body = read_form(SubmissionForm, read_object(event), lambda form: _faults_of(form.submission(key=key)))
         submission = body.submission(key=key)
         with tracing().submit(caller_trace(event)) as trace:
-            accepted = composition.api_submit()(submission, tenant=owner, trace=trace)
+            accepted = parts().api_submit(submission, tenant=owner, trace=trace)
         _write_telemetry([accepted])
         _send_first([accepted])
         # This request holds the payload of a new job. Only a replayed job needs a read.
-        payload = payload_of(accepted.job, composition.payloads()) if accepted.replayed else json.dumps(body.payload)
+        payload = payload_of(accepted.job, parts().payloads) if accepted.replayed else json.dumps(body.payload)
         return _shown(accepted, payload)
 
     @serve(app, "submitJobs")
@@ -109,13 +109,13 @@ def _add_jobs(app: APIGatewayHttpResolver) -> None:
         body = read_body(event, BatchForm, limit_bytes=LARGEST_BATCH_BODY_BYTES)
         with tracing().submit(caller_trace(event)) as trace:
             answers = submit_all(
-                composition.api_submit(),
+                parts().api_submit,
                 [_submission_of(job) for job in body.jobs],
                 tenant=owner,
                 trace=trace,
                 overlap=clients.POOL_SIZE,
                 seconds=_LAST_START_SECONDS,
-                together=submit_composition.insert_together(),
+                together=parts().insert_together,
             )
         accepted = [answer for answer in answers if isinstance(answer, Accepted)]
         problems = {
@@ -143,12 +143,12 @@ def _add_events(app: APIGatewayHttpResolver) -> None:
         key = idempotency_key(event)
         body = read_form(EventForm, read_object(event), lambda form: _faults_of_event(form.event(key=key)))
         with tracing().submit(caller_trace(event)) as trace:
-            accepted = publish(body.event(key=key), composition.api_submit(), tenant=owner, trace=trace)
+            accepted = publish(body.event(key=key), parts().api_submit, tenant=owner, trace=trace)
         _write_telemetry([accepted])
         # Its payload names the consumers, which the request does not. The event is accepted, even if it cannot be read.
         payload = None
         with nullcontext() if accepted.replayed else suppress(StoreUnavailableError):
-            payload = payload_of(accepted.job, composition.payloads())
+            payload = payload_of(accepted.job, parts().payloads)
         return _shown(accepted, payload)
 
 
@@ -160,7 +160,7 @@ def _add_batches(app: APIGatewayHttpResolver) -> None:
         key = idempotency_key(event)
         body = read_form(OpeningForm, read_object(event), lambda _form: [])
         with tracing().submit(caller_trace(event)) as trace:
-            accepted = open_batch(body.opened(key=key), composition.api_submit(), tenant=owner, trace=trace)
+            accepted = open_batch(body.opened(key=key), parts().api_submit, tenant=owner, trace=trace)
         _write_telemetry([accepted])
         headers = {"Location": f"/batches/{accepted.job.id}", **(REPLAYED if accepted.replayed else {})}
         return json_response(_status(accepted), batch_view(accepted.job), headers=headers)
@@ -169,7 +169,7 @@ def _add_batches(app: APIGatewayHttpResolver) -> None:
 def _add_health(app: APIGatewayHttpResolver) -> None:
     @serve(app, "health")
     def health() -> Response[str]:
-        found = submit_composition.health().read()
+        found = parts().health.read()
         body = {
             "ok": found.ok,
             "checked_at": found.checked_at.isoformat(timespec="milliseconds"),
@@ -209,7 +209,7 @@ def _faults_of(submission: Submission) -> Sequence[Fault]:
     """The faults that the checks of `Submit` add to those of the form."""
     try:
         # Nothing is written, so the tenant does not matter.
-        composition.api_submit().prepare(submission, tenant="", trace="")
+        parts().api_submit.prepare(submission, tenant="", trace="")
     except InvalidPayloadError as refused:
         return refused.faults
     except UnloadedJobTypeError:
@@ -225,7 +225,7 @@ def _faults_of(submission: Submission) -> Sequence[Fault]:
 def _faults_of_event(event: Event) -> Sequence[Fault]:
     """The faults that the checks of the event add to those of the form."""
     try:
-        publication(event, composition.api_submit().job_types)
+        publication(event, parts().api_submit.job_types)
     except InvalidPayloadError as refused:
         return refused.faults
     except UnloadedJobTypeError:
@@ -250,13 +250,13 @@ def _status(accepted: Accepted) -> HTTPStatus:
 
 def _send_first(accepted: Sequence[Accepted]) -> None:
     new = [each.job for each in accepted if not each.replayed]
-    if (first_messages := composition.first_messages()) and (error := first_messages.send(new)):
+    if (first_messages := parts().first_messages) and (error := first_messages.send(new)):
         first_message_not_sent(error)
 
 
 def _write_telemetry(accepted: Sequence[Accepted], problems: Collection[ProblemError] = ()) -> None:
     """Call it in the thread of the invocation: telemetry is not thread-safe."""
-    telemetry = composition.telemetry()
+    telemetry = parts().telemetry()
     telemetry.accepted(*accepted, over_http=True)
     for each in accepted:
         if each.deferred:

@@ -31,12 +31,12 @@ def handle(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
     if scheduled_at == SCHEDULED_TIME:
         # The scheduler of the emulator does not fill in the time. Schedules have a precision of one minute.
         scheduled_at = f"{now.astimezone(UTC):%Y-%m-%dT%H:%MZ}"
-    telemetry = composition.telemetry()
+    telemetry = composition.parts().telemetry()
     job_type = composition.known_job_types().get(event[TICK_TYPE])
     if TICK_PAYLOAD in event:
         return {"faults": payload_faults(job_type, event[TICK_PAYLOAD])}
     call = Call(scheduled_at=scheduled_at, requested=TICK_REQUESTED in event)
-    settings = composition.configuration()
+    settings = composition.parts().configuration
     wanted = submission(call, job_type, settings.current(), now=now)
     if not settings.confirmed and not may_act_unconfirmed(call, now=now):
         raise StoreUnavailableError(
@@ -46,7 +46,7 @@ def handle(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
         telemetry.time_skipped(job_type, scheduled_at, wanted)
         return {}
     with tracing().invocation("tick", context), tracing().submit(context.aws_request_id) as trace:
-        accepted = composition.submit()(wanted, tenant=SCHEDULE_TENANT, trace=trace)
+        accepted = composition.parts().submit(wanted, tenant=SCHEDULE_TENANT, trace=trace)
         telemetry.accepted(accepted)
     telemetry.flush()
     return {"id": accepted.job.id, "state": accepted.job.state}

@@ -55,7 +55,8 @@ def replay(request: ReplayRequest, run: Run) -> Continue | dict[str, Any]:
         # It makes jobs of any tenant.
         raise PermanentJobError("only `tidemill replay` may submit this type")
     whole = run.deadline - clock.now()
-    progress = composition.replayer(tenant=request.tenant, rate=request.rate, read_units=request.read_units).run(
+    parts = composition.parts()
+    progress = parts.replayer(tenant=request.tenant, rate=request.rate, read_units=request.read_units).run(
         request.wanted,
         Progress.of_json(run.resumed_from or {}),
         time_left=lambda: run.deadline - clock.now() - whole * _RESERVE,

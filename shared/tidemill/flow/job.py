@@ -46,9 +46,9 @@ class StartedFlow(BaseModel):
 )
 def run_flow(_flow: StartedFlow | None, run: Run) -> WaitFor | Continue | Done | GiveUp | Cancelled:
     """Its result is the number of nodes by what became of them."""
-    from tidemill import flow_composition  # noqa: PLC0415 - clients read the declaration without Powertools
+    from tidemill import composition  # noqa: PLC0415 - clients read the declaration without Powertools
 
-    look = flow_composition.flow_look()
+    look = composition.parts().flow_look
     flow = look.flow(run.tenant, run.job_id)
     if not is_cancelled(flow) and over_age(flow, now=clock.now()):
         # A node whose document is gone would start once more.

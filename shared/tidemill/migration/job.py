@@ -48,7 +48,7 @@ def migrate(payload: MigrationRequest, run: Run) -> Continue | dict[str, Any]:
         # The function may be any of the code, so only operators choose it: those who can write the table.
         raise PermanentJobError("only `tidemill migrate` may submit this type")
     change = _function(payload.function)
-    migrator = composition.migrator(rate=payload.rate, read_units=payload.read_units)
+    migrator = composition.parts().migrator(rate=payload.rate, read_units=payload.read_units)
     whole = run.deadline - clock.now()
 
     def time_left() -> timedelta:

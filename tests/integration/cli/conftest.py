@@ -19,7 +19,7 @@ from tests.support.builders import brought_to, letter_for
 from tests.support.deployed_functions import Mill
 from tests.support.fake_app_config import FakeAppConfig
 from tests.support.job_tables import REGION, Table, client, create_table
-from tidemill import query_composition
+from tidemill import composition
 from tidemill.aws import clients
 from tidemill.cli.main import tidemill
 from tidemill.domain.job import Job
@@ -86,7 +86,7 @@ def behind(server: Loopback, mill: Mill, environment: pytest.MonkeyPatch) -> Mil
     """The functions, behind the API that the command line calls."""
     server.respond = from_the_functions
     server.stacks[0] = pipeline(mill.table.name, "{}")
-    environment.setattr(query_composition, "cursors", lambda **_: Cursors(b"key"))
+    environment.setattr(composition.FunctionParts, "cursors", lambda *_, **__: Cursors(b"key"))
     return mill
 
 

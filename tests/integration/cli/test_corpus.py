@@ -62,7 +62,7 @@ def test_each_input_has_its_answer_at_each_entry(
     assert isinstance(submitted, str)
     for payload, answer in row.repeats.items():
         assert submit(behind, row.job_type, payload) == {SAME: submitted, REUSED: None}[answer]
-    assert json.loads(composition.payloads().load(behind.job(submitted))) == json.loads(row.payload)
+    assert json.loads(composition.parts().payloads.load(behind.job(submitted))) == json.loads(row.payload)
     behind.run()
     _require_ended(behind.job(submitted), row)
 
@@ -82,7 +82,7 @@ def test_each_input_has_its_answer_in_a_test_of_a_job_type(row: Row) -> None:
 @pytest.mark.parametrize("row", CORPUS, ids=lambda row: row.name)
 def test_each_input_has_its_answer_in_a_worker_that_meets_a_stored_job(behind: Mill, row: Row) -> None:
     now = behind.now()
-    stored = composition.store().insert_if_absent(
+    stored = composition.parts().store.insert_if_absent(
         a_job(type=row.job_type, payload=row.payload, created_at=now, due=now)
     )
     behind.publish()

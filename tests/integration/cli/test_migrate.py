@@ -59,7 +59,7 @@ def put(system: Mill) -> Callable[..., Job]:
     def put(payload: str = '{"n":1}', **changes: Any) -> Job:
         times = FRESH[State.SCHEDULED] | {"due": clock.now().replace(year=2090)}
         fields = {"type": _TYPE, "lane": Lane.BULK, "state": State.SCHEDULED, **times, **changes}
-        job = composition.payloads().put_away(a_job(payload=payload, **fields))
+        job = composition.parts().payloads.put_away(a_job(payload=payload, **fields))
         system.table.put(job)
         return job
 
@@ -67,9 +67,9 @@ def put(system: Mill) -> Callable[..., Job]:
 
 
 def payload(job: Job) -> Any:
-    found = composition.store().get(job.tenant, job.id)
+    found = composition.parts().store.get(job.tenant, job.id)
     assert found
-    return json.loads(composition.payloads().load(found))
+    return json.loads(composition.parts().payloads.load(found))
 
 
 def test_each_live_job_gets_the_payload_that_the_function_returns(system: Mill, put: Callable[..., Job]) -> None:
@@ -93,9 +93,9 @@ def test_a_migrated_job_runs_with_its_new_payload(system: Mill, put: Callable[..
     job = put()
     run("migrate", _TYPE, "--with", _ADD, "--yes")
 
-    stored = composition.store().get(job.tenant, job.id)
+    stored = composition.parts().store.get(job.tenant, job.id)
     assert stored
-    composition.store().wake(replace(stored), now=clock.now())
+    composition.parts().store.wake(replace(stored), now=clock.now())
     system.table.put(replace(stored, state=State.QUEUED, due=clock.now(), generation=stored.generation + 1))
     system.run()
 

@@ -43,7 +43,12 @@ def system(server: Loopback, mill: Mill, environment: pytest.MonkeyPatch) -> Any
         forget()
         environment.setattr(composition, "known_job_types", lambda: types)
         for order in "78":
-            publish(Event(type="order.placed", data={"order": order}), composition.submit(), tenant=TENANT, trace=order)
+            publish(
+                Event(type="order.placed", data={"order": order}),
+                composition.parts().submit,
+                tenant=TENANT,
+                trace=order,
+            )
         mill.run()
         urls = {"queue": mill.queue, "dead_letters": mill.dead_letters}
         environment.setenv(Env.LANES, json.dumps({Lane.BULK: urls}))

@@ -25,7 +25,7 @@ from tests.support import job_tables
 from tests.support.builders import reference_to
 from tests.support.deployed_functions import forget as forget_engine
 from tests.support.faulty_client import FaultyClient
-from tidemill import composition, worker_composition
+from tidemill import composition
 from tidemill.application.attempt import Attempt
 from tidemill.application.attempt_report import Report
 from tidemill.aws import clients
@@ -33,6 +33,7 @@ from tidemill.aws.clients import Item
 from tidemill.domain.job import Job
 from tidemill.domain.submission import Submission
 from tidemill.dynamodb.document import SCHEMA_ATTRIBUTE, decode
+from tidemill.entrypoints import work
 from tidemill.names import Env, Lane
 from tidemill.powertools.idempotency import run_once
 from tidemill.system import clock
@@ -118,11 +119,11 @@ class World:
 
     def submit(self, job_type: str, *, user: str = OWNER, **payload: Any) -> Job:
         submission = Submission(type=job_type, payload=payload)
-        return composition.submit()(submission, tenant=f"111122223333:{user}", trace="trace").job
+        return composition.parts().submit(submission, tenant=f"111122223333:{user}", trace="trace").job
 
     def job(self, job: Job) -> Job:
         """The stored job."""
-        found = composition.store().get(job.tenant, job.id)
+        found = composition.parts().store.get(job.tenant, job.id)
         assert found is not None
         return found
 
@@ -144,7 +145,7 @@ class World:
         return [dict(item) for item in self.dynamodb.scan(TableName=table)["Items"]]
 
     def attempt(self, job: Job) -> Attempt:
-        settings = worker_composition.worker().settings
+        settings = work.worker().settings
         tools = replace(settings.context, clock=clock.now, steady_clock=None, pause=lambda _seconds: None)
         return Attempt(reference_to(job), tools, deadline=clock.now() + REMAINING)
 

@@ -77,7 +77,7 @@ def test_a_click_of_an_earlier_version_is_counted_and_its_record_holds_no_more(w
     world.post_link({"url": "https://example.com/a", "code": "spring"})
     old = {"address": ADDRESS, "user_agent": FIREFOX, "referrer": "https://news.example/story?who=me"}
     submission = Submission(type=CLICK, payload={"code": "spring"} | old)
-    world.run(composition.submit()(submission, tenant=VISITORS, trace="trace").job)
+    world.run(composition.parts().submit(submission, tenant=VISITORS, trace="trace").job)
     (record,) = world.clicks()
     assert (record["country"], record["browser"], record["referrer"]) == (
         {"S": "RU"},

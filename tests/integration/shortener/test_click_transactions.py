@@ -14,11 +14,11 @@ from shortener.click import CLICK
 from tests.integration.shortener.conftest import World
 from tests.support.deployed_functions import Context
 from tests.support.patience import PATIENCE_SECONDS
-from tidemill import worker_composition
 from tidemill.application import joint_calls
 from tidemill.application.job_types import JobTypes
 from tidemill.domain.job_message import reference_to
 from tidemill.domain.states import State
+from tidemill.entrypoints import work
 from tidemill.sqs import messages
 from tidemill.worker.lane_worker import Worker
 
@@ -66,7 +66,7 @@ def test_few_transactions_count_the_clicks_of_a_batch(
     world: World, calls: Counter[str], clicks: int, transactions: int
 ) -> None:
     world.post_link({"url": "https://example.com/a", "code": "spring"})
-    worker = worker_composition.worker()
+    worker = work.worker()
 
     made = _work(world, worker, calls, clicks=clicks)
 
@@ -81,7 +81,7 @@ def test_few_transactions_count_the_clicks_of_a_batch(
 
 def test_a_batch_takes_a_fifth_of_the_transactions_of_single_runs_at_most(world: World, calls: Counter[str]) -> None:
     world.post_link({"url": "https://example.com/a", "code": "spring"})
-    worker = worker_composition.worker()
+    worker = work.worker()
     context = worker.settings.context
     types = context.job_types
     alone = JobTypes({name: replace(types.get(name), batch=1) for name in types.names()})

@@ -296,7 +296,7 @@ def test_an_export_that_is_cancelled_while_it_runs_leaves_nothing_behind(
     assert clients.s3().list_multipart_uploads(Bucket=BUCKET)["Uploads"]
     attempt = world.attempt(world.job(job))
     assert attempt.claim(remaining=REMAINING)
-    composition.store().cancel(world.job(job), now=NOON)
+    composition.parts().store.cancel(world.job(job), now=NOON)
     with pytest.raises(Exception, match="the job was asked to end"):
         attempt.run()
     assert world.files() == {}

@@ -287,7 +287,7 @@ def _ended(world: World, job: Job, client: Interrupted, monkeypatch: pytest.Monk
     attempt = world.attempt(job)
     assert attempt.claim(remaining=timedelta(seconds=30))
     with monkeypatch.context() as for_now:
-        for each in (shortener.rollup(), shortener.clicks(), composition.store()):
+        for each in (shortener.rollup(), shortener.clicks(), composition.parts().store):
             for_now.setattr(each, "_client", client)
         try:
             outcome = attempt.run()

@@ -32,7 +32,7 @@ def link(world: World) -> None:
 
 def payload(world: World) -> Any:
     (job,) = world.jobs()
-    return json.loads(composition.payloads().load(job))
+    return json.loads(composition.parts().payloads.load(job))
 
 
 def test_a_visitor_is_redirected_and_the_click_is_a_job(world: World) -> None:
@@ -104,7 +104,7 @@ def test_the_hash_tells_visitors_apart_and_differs_by_link_and_day(
         known = {job.id for job in world.jobs()}
         world.visit(code, x_forwarded_for=address)
         (job,) = [job for job in world.jobs() if job.id not in known]
-        return str(json.loads(composition.payloads().load(job))["visitor"])
+        return str(json.loads(composition.parts().payloads.load(job))["visitor"])
 
     one = visitor("83.149.9.216", "spring", NOW)
     assert visitor("83.149.9.216", "spring", NOW) == one

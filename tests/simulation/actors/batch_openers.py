@@ -200,24 +200,24 @@ class BatchOpeners:
 
     def _opened(self, batch: Batch, tenant: str, name: str) -> str | None:
         try:
-            return open_batch(batch, composition.submit(), tenant=tenant, trace=name).job.id
+            return open_batch(batch, composition.parts().submit, tenant=tenant, trace=name).job.id
         except BatchRefusedError:
             # The outer one was closed before.
             return None
 
     def _suspended(self, ms: int) -> Submit:
-        payloads = _SuspendedPayloads(composition.payloads(), lambda: self._world.scheduler.sleep(ms))
-        submit = copy(composition.submit())
+        payloads = _SuspendedPayloads(composition.parts().payloads, lambda: self._world.scheduler.sleep(ms))
+        submit = copy(composition.parts().submit)
         submit._payloads = payloads
         return submit
 
     def _submit(self, tenant: str, member: Submission, name: str) -> None:
         ms = self._random.randint(0, _SUSPENDED_MS) if self._random.random() < _SUSPENDED else 0
-        submit = partial(self._suspended, ms) if ms else composition.submit
 
         def act() -> None:
             try:
-                accepted = submit()(member, tenant=tenant, trace=name)
+                submit = self._suspended(ms) if ms else composition.parts().submit
+                accepted = submit(member, tenant=tenant, trace=name)
             except (BatchRefusedError, InvalidPayloadError) as refused:
                 self._world.log(name, f"{member.key} came too late: {refused}")
             else:
@@ -229,7 +229,7 @@ class BatchOpeners:
     def _close(self, tenant: str, batch_id: str, name: str, close: _Close) -> None:
         def act() -> None:
             try:
-                close(composition.control(), tenant, batch_id)
+                close(composition.parts().control, tenant, batch_id)
             except SignalRefusedError as refused:
                 self._world.log(name, f"not closed: {refused}")
             else:
@@ -240,14 +240,14 @@ class BatchOpeners:
     def _close_again(self, tenant: str, batch_id: str, name: str, close: _Close) -> None:
         """Close the batch again, as a program that did not get the answer."""
         try:
-            close(composition.control(), tenant, batch_id)
+            close(composition.parts().control, tenant, batch_id)
         except (InvalidPayloadError, SignalRefusedError) as refused:
             require_in_task(self._world.scheduler, False, "a close may be repeated", str(refused), name)
 
     def _redrive(self, tenant: str, name: str) -> None:
         def act() -> None:
             with suppress(NotAllowedNowError):
-                composition.control().redrive(tenant, _id_of(tenant, name))
+                composition.parts().control.redrive(tenant, _id_of(tenant, name))
 
         self._done(name, act)
 

@@ -292,7 +292,7 @@ class Caller:
         item = self._world.jobs.items.get((key,))
         other = self._with_another_body(submission)
         try:
-            composition.submit()(other, tenant=self._planned.tenant, trace=self._name)
+            composition.parts().submit(other, tenant=self._planned.tenant, trace=self._name)
         except TidemillError as error:
             self._world.log(self._name, f"was refused a key used before: {type(error).__name__}")
             return
@@ -339,7 +339,9 @@ class Caller:
     def _in_python(self) -> str | None:
         """Submit from an application of the tenant that uses our Python client."""
         try:
-            accepted = composition.submit()(self._planned.submission, tenant=self._planned.tenant, trace=self._name)
+            accepted = composition.parts().submit(
+                self._planned.submission, tenant=self._planned.tenant, trace=self._name
+            )
         except TidemillError as error:
             self._world.log(self._name, f"could not submit: {error}")
             return None

@@ -112,7 +112,7 @@ class Debouncers:
         while True:
             asked_ms = world.scheduler.now_ms
             try:
-                accepted = composition.submit()(submission, tenant=tenant, trace=f"burst-{number}")
+                accepted = composition.parts().submit(submission, tenant=tenant, trace=f"burst-{number}")
             except TidemillError as error:
                 world.log(tenant, f"submits burst-{number} again: {error}")
                 world.scheduler.sleep(self._random.randint(*_PAUSE_MS))

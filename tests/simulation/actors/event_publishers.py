@@ -82,12 +82,12 @@ class EventPublishers:
     def _accepted(self, event: Event, tenant: str, name: str) -> Accepted:
         """An event without group comes from a topic: SNS delivers a message until it is taken, and perhaps again."""
         if event.group is not None:
-            return publish(event, composition.submit(), tenant=tenant, trace=name)
+            return publish(event, composition.parts().submit, tenant=tenant, trace=name)
         # An envelope of this delivery, with the id and the text of each other one.
         record = SnsRecord(
             id=str(event.key), topic="arn", at=clock.now(), subject=None, message=json.dumps(dict(event.data))
         )
-        accepted = publish_record(record, topic, composition.submit(), tenant=tenant, trace=name)
+        accepted = publish_record(record, topic, composition.parts().submit, tenant=tenant, trace=name)
         assert accepted, "the message never changes"
         return accepted
 
@@ -99,7 +99,7 @@ class EventPublishers:
         def act() -> None:
             for _ in range(_MOST_TRIES):
                 try:
-                    composition.submit()(submission, tenant=tenant, trace=name)
+                    composition.parts().submit(submission, tenant=tenant, trace=name)
                 except TidemillError as error:
                     self._world.log(name, f"could not submit: {error}")
                     self._world.scheduler.sleep(self._random.randint(*_PAUSE_MS))

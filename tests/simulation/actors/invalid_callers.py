@@ -109,7 +109,7 @@ class InvalidCallers:
         for paths, members in self._random.sample(invalid_submissions(clock.now()), _SUBMISSIONS):
             submission = Submission(**{"type": "sim.effect", "payload": _NEVER, **members})
             try:
-                accepted = composition.submit()(submission, tenant=_TENANT, trace="eve")
+                accepted = composition.parts().submit(submission, tenant=_TENANT, trace="eve")
             except StoreUnavailableError:
                 continue  # It asked for an earlier job of the key.
             except TidemillError as error:

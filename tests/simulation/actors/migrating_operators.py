@@ -71,13 +71,17 @@ class MigratingOperators:
         def save(progress: Progress) -> None:
             state.progress, state.began_ms = progress, began_ms
 
-        progress = composition.migrator(rate=state.rate, read_units=_READ_UNITS).run(
-            Migration(type=MIGRATED_TYPE, ended=state.ended, dry_run=False),
-            migrated,
-            progress,
-            time_left=lambda: deadline - clock.now(),
-            save=save,
-            failed=lambda tenant, job_id, _error: state.failed.add(f"{tenant}#{job_id}" if tenant else job_id),
+        progress = (
+            composition.parts()
+            .migrator(rate=state.rate, read_units=_READ_UNITS)
+            .run(
+                Migration(type=MIGRATED_TYPE, ended=state.ended, dry_run=False),
+                migrated,
+                progress,
+                time_left=lambda: deadline - clock.now(),
+                save=save,
+                failed=lambda tenant, job_id, _error: state.failed.add(f"{tenant}#{job_id}" if tenant else job_id),
+            )
         )
         self._world.log(who, f"migrates: {progress.rewritten} rewritten, {progress.left} left, {progress.complete}")
         save(progress)

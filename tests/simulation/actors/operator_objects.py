@@ -17,8 +17,8 @@ def configurator() -> Configurator:
 
 
 def purger() -> Purger:
-    return Purger(store=composition.store(), clock=clock.now)
+    return Purger(store=composition.parts().store, clock=clock.now)
 
 
 def redriver() -> Redriver:
-    return Redriver(store=composition.store(), clock=clock.now, new_token=ids.new_token)
+    return Redriver(store=composition.parts().store, clock=clock.now, new_token=ids.new_token)

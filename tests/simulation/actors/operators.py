@@ -146,7 +146,7 @@ class Operators:
             if seen is not None:
                 world.log("ada", f"cancels {key.rpartition('#')[2]}")
                 try:
-                    composition.store().cancel(document.decode(dict(seen)), now=clock.now(), reason=_REASON)
+                    composition.parts().store.cancel(document.decode(dict(seen)), now=clock.now(), reason=_REASON)
                 except WriteRefusedError as refused:
                     ended = refused.current is None or refused.current.state in {State.SUCCEEDED, State.EXPIRED}
                     self._require(ended or bool(world.rollout.planned), f"cancel: {refused}", key)
@@ -165,9 +165,11 @@ class Operators:
         tenant, _, job_id = key.rpartition("#")
 
         def act(_process: Process) -> None:
-            if (job := composition.store().get(tenant, job_id)) is not None:
+            if (job := composition.parts().store.get(tenant, job_id)) is not None:
                 try:
-                    composition.store().redrive(job, token=ids.new_token(), now=clock.now(), by="bob", reason=_REASON)
+                    composition.parts().store.redrive(
+                        job, token=ids.new_token(), now=clock.now(), by="bob", reason=_REASON
+                    )
                 except WriteRefusedError as refused:
                     found = refused.current
                     same = found and (found.state, found.generation) == (State.DEAD, job.generation)
@@ -192,8 +194,10 @@ class Operators:
         redrive = redriver()
         for job in list(redrive.dead_jobs(ANY_JOB)):
             redrive.redrive(job, by=name)
-        for urls in composition.lane_urls().values():
-            sweep(SqsDeadLetterQueue(clients.sqs(), urls.dead_letters), store=composition.store(), clock=clock.now)
+        for urls in composition.parts().lane_urls.values():
+            sweep(
+                SqsDeadLetterQueue(clients.sqs(), urls.dead_letters), store=composition.parts().store, clock=clock.now
+            )
 
     def move_dlq_messages(self) -> None:
         """The redrive of the SQS console: it moves DLQ messages back to the lane as new messages."""
@@ -219,7 +223,7 @@ class Operators:
         self._world.scheduler.after(_RELEASE_MS, self.release_groups)
 
     def _release(self, _process: Process) -> None:
-        store = composition.store()
+        store = composition.parts().store
         for job in list(store.dead()):
             if job.blocks and not job.retention_over(clock.now()):
                 with suppress(WriteRefusedError):

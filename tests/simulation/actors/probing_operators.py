@@ -79,7 +79,7 @@ class ProbingOperators:
         job = next((job for job in redrive.dead_jobs(wanted, began=clock.now()) if job.type in EDITABLE), None)
         if job is None:
             return
-        payloads = composition.payloads()
+        payloads = composition.parts().payloads
         text, _ = read_payload(edited(json.loads(payloads.load(job))))
         composition.known_job_types().get(job.type).parse(text)
         self._world.log("eve", f"edits the payload of {job.id}")
@@ -87,7 +87,7 @@ class ProbingOperators:
             redrive.redrive_with(job, text, payloads, by="eve")
 
     def _redrive(self, _process: Process) -> None:
-        store, began = composition.store(), clock.now()
+        store, began = composition.parts().store, clock.now()
         redrive = redriver()
         probes = Probes(store=store, clock=clock.now, pause=time.sleep, timeout=_TIMEOUT)
         succeeded: set[Cause] = set()

@@ -96,8 +96,10 @@ class ReplayingOperators:
             state.progress, state.began_ms = Progress.of_json(progress.as_json()), began_ms
 
         try:
-            progress = composition.replayer(tenant=state.asked.tenant, rate=state.rate, read_units=_READ_UNITS).run(
-                state.asked, progress, time_left=lambda: deadline - clock.now(), save=save
+            progress = (
+                composition.parts()
+                .replayer(tenant=state.asked.tenant, rate=state.rate, read_units=_READ_UNITS)
+                .run(state.asked, progress, time_left=lambda: deadline - clock.now(), save=save)
             )
         except PermanentJobError as error:
             # A job file of this version is broken.

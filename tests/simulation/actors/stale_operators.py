@@ -87,7 +87,7 @@ class StaleOperators:
         run_tool(self._world, "cleo", partial(self._act, seen))
 
     def _act(self, seen: Item, _process: Process) -> None:
-        world, store, job = self._world, composition.store(), document.decode(dict(seen))
+        world, store, job = self._world, composition.parts().store, document.decode(dict(seen))
         world.log("cleo", f"acts on {job.id}, {job.state} as they saw it at generation {job.generation}")
         with suppress(WriteRefusedError):
             if _may_be_purged(job, clock.now()) and world.faults.occurs(Fault.PURGED):

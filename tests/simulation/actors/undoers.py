@@ -95,7 +95,7 @@ class Undoers:
             key, now_ms = _key(planned), self._world.scheduler.now_ms
             before = self._world.jobs.items.get((key,))
             try:
-                accepted = composition.undoer()(planned.tenant, planned.ids[-1], by="eve", reason="a typo")
+                accepted = composition.parts().undoer(planned.tenant, planned.ids[-1], by="eve", reason="a typo")
             except UndoRefusedError as refused:
                 versions = self._versions(key, before, now_ms)
                 self._require(self._refuses(key, versions), f"an operator: {refused}", key)

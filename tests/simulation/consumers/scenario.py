@@ -122,7 +122,7 @@ def _publish(world: World, number: int) -> None:
         while True:
             # A caller repeats what the table has refused for the moment.
             with suppress(StoreUnavailableError):
-                publish(event, composition.submit(), tenant=_TENANT, trace="request")
+                publish(event, composition.parts().submit, tenant=_TENANT, trace="request")
                 return
             world.scheduler.sleep(_REPEATED_AFTER_MS)
 

@@ -6,7 +6,7 @@ from typing import Any
 from tests.simulation.jobs.handler_runs import BrokenError, effect, running
 from tests.simulation.jobs.job_types import Plan
 from tests.simulation.world.installed_patches import world
-from tidemill import Done, Run, flow_composition, job_type
+from tidemill import Done, Run, composition, job_type
 from tidemill.domain.errors import FlowRefusedError, TidemillError
 from tidemill.domain.flows import Node
 from tidemill.domain.submission import Submission
@@ -33,7 +33,7 @@ def _add(plan: Plan, run: Run) -> None:
     added: dict[str, Any] = {"key": ADDED.format(node=plan.key)} | plan.secret
     child = Node(added["key"], Submission(type=NODE, payload=added), after=[plan.key])
     try:
-        flow_composition.flow_growth().add_nodes(run.tenant, str(run.flow), [child])
+        composition.parts().flow_growth.add_nodes(run.tenant, str(run.flow), [child])
     except FlowRefusedError:
         # It was cancelled, or is over since its time ended.
         return

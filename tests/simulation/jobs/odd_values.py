@@ -104,7 +104,7 @@ def _checks(count: int) -> list[Any]:
 def _accepted_before(run: Run, submission: Submission) -> None:
     """Another job of the tenant has this submission's key. A handler that cannot submit it is tried again."""
     try:
-        composition.submit()(submission, tenant=run.tenant, trace=run.job_id)
+        composition.parts().submit(submission, tenant=run.tenant, trace=run.job_id)
     except TidemillError as error:
         raise BrokenError(f"attempt {run.attempt}") from error
 

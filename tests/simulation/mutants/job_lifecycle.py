@@ -220,8 +220,8 @@ PROTOCOL: Final = (
         "the worker answers nothing",
         modules.WORK,
         "handle",
-        "worker_composition.worker().work(event, context)",
-        "(worker_composition.worker().work(event, context), {})[1]",
+        "worker().work(event, context)",
+        "(worker().work(event, context), {})[1]",
     ),
     Mutant(
         "put-backs are acknowledged",

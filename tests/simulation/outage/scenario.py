@@ -219,7 +219,7 @@ def _submit(world: World, type_: str, number: int) -> None:
         while True:
             # A caller repeats what the table has refused for the moment.
             with suppress(StoreUnavailableError):
-                composition.submit()(submission, tenant=_TENANT, trace="request")
+                composition.parts().submit(submission, tenant=_TENANT, trace="request")
                 return
             world.scheduler.sleep(_REPEATED_AFTER_MS)
 

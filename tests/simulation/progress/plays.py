@@ -13,7 +13,7 @@ from tests.simulation.checks.passes import PassChecks
 from tests.simulation.progress.prices import PRICED
 from tests.simulation.progress.scene import TENANT, Scene, pause, scene
 from tests.simulation.world.world import PAYMENTS
-from tidemill import composition, reconcile_composition
+from tidemill import composition
 from tidemill.application import batch_members, release, wake
 from tidemill.application.job_ids import keyed_job_id
 from tidemill.application.migration import Migration, Progress
@@ -29,6 +29,7 @@ from tidemill.domain.whole_cancels import is_cancelled
 from tidemill.dynamodb import document
 from tidemill.dynamodb.group_items import head_key
 from tidemill.dynamodb.owed_items import owed_key
+from tidemill.entrypoints import reconcile
 from tidemill.entrypoints import wake as wake_function
 from tidemill.names import JOB_KEY, WAKE_PART, WAKE_PARTS
 from tidemill.system import clock
@@ -146,7 +147,7 @@ def a_page_of_a_pass() -> Stood:
         def submit() -> None:
             for number in range(40):
                 waits = Submission(type="sim.effect", payload={}, group=f"g{number}", delay=timedelta(hours=5))
-                composition.submit()(waits, tenant=TENANT, trace="request")
+                composition.parts().submit(waits, tenant=TENANT, trace="request")
 
         play.does(submit)
         play.table_is_slow()
@@ -160,8 +161,8 @@ def a_page_of_a_pass() -> Stood:
 
 def _round_of_reconcile() -> Any:
     ends = clock.now() + timedelta(seconds=15) + RESERVE
-    passes = reconcile_composition.table_passes()
-    return reconcile_composition.reconciler().run(passes, time_left=lambda: ends - clock.now()).progress
+    passes = reconcile.table_passes()
+    return reconcile.reconciler().run(passes, time_left=lambda: ends - clock.now()).progress
 
 
 def owed_work_of_another_partition() -> Stood:
@@ -174,7 +175,7 @@ def owed_work_of_another_partition() -> Stood:
 
         def owe() -> None:
             for work in [*failing, other]:
-                composition.owed_work().owe(work, now=clock.now(), error="busy")
+                composition.parts().owed_work.owe(work, now=clock.now(), error="busy")
 
         play.does(owe)
         for _ in range(10):
@@ -246,13 +247,17 @@ def a_migration_that_reads_slowly() -> Stood:
 def _migrate(saved: list[Progress]) -> None:
     """One run, from the last progress that was saved."""
     ends = clock.now() + timedelta(seconds=_RUN_SECONDS - 1)
-    progress = composition.migrator(rate=100, read_units=1).run(
-        Migration(type="sim.effect", ended=False, dry_run=False),
-        lambda payload: {**payload, "key": "new"},
-        saved[-1],
-        time_left=lambda: ends - clock.now(),
-        save=saved.append,
-        failed=lambda *_details: None,
+    progress = (
+        composition.parts()
+        .migrator(rate=100, read_units=1)
+        .run(
+            Migration(type="sim.effect", ended=False, dry_run=False),
+            lambda payload: {**payload, "key": "new"},
+            saved[-1],
+            time_left=lambda: ends - clock.now(),
+            save=saved.append,
+            failed=lambda *_details: None,
+        )
     )
     saved.append(progress)
 
@@ -288,7 +293,7 @@ def _submit_dependents(number: int) -> None:
     for tenant in TENANTS:
         for each in range(10):
             submission = Submission(type="sim.dependent", payload={}, key=f"{number} {each}")
-            composition.submit()(submission, tenant=tenant, trace="request")
+            composition.parts().submit(submission, tenant=tenant, trace="request")
 
 
 def runs_while_the_clock_is_set() -> Stood:

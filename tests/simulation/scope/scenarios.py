@@ -58,7 +58,7 @@ class ScenarioSetup:
         self.world.submissions.append(planned)
 
         def act() -> None:
-            accepted = composition.submit()(submission, tenant=_TENANT, trace=name)
+            accepted = composition.parts().submit(submission, tenant=_TENANT, trace=name)
             planned.ids.append(accepted.job.id)
             self.names[submission.key or name] = accepted.job.id
             self.world.log(name, f"was told that {accepted.job.id} is accepted")
@@ -69,7 +69,7 @@ class ScenarioSetup:
         """Publish it before the schedule begins. Only the calls for its own job are held."""
 
         def act() -> None:
-            job = publish(event, composition.submit(), tenant=_TENANT, trace="setup").job
+            job = publish(event, composition.parts().submit, tenant=_TENANT, trace="setup").job
             self.director.only = frozenset({f"{_TENANT}#{job.id}"})
 
         self._at_first(act)
@@ -82,7 +82,7 @@ class ScenarioSetup:
         self.flow_checks.knows(key, known)
 
         def act() -> None:
-            job = start_flow(flow, composition.submit(), tenant=_TENANT, trace="setup").job
+            job = start_flow(flow, composition.parts().submit, tenant=_TENANT, trace="setup").job
             self.flow_checks.accepted.append(key)
             if only is not None:
                 self.director.only = frozenset(f"{_TENANT}#{node_job_id(job, name)}" for name in only)
@@ -95,17 +95,17 @@ class ScenarioSetup:
 
     def cancel(self, name: str, *, by: str) -> None:
         def act() -> None:
-            job = composition.store().get(_TENANT, self.names[name])
+            job = composition.parts().store.get(_TENANT, self.names[name])
             if job is not None:
-                composition.store().cancel(job, now=clock.now())
+                composition.parts().store.cancel(job, now=clock.now())
 
         self.tool(by, act)
 
     def redrive(self, name: str, *, by: str) -> None:
         def act() -> None:
-            job = composition.store().get(_TENANT, self.names[name])
+            job = composition.parts().store.get(_TENANT, self.names[name])
             if job is not None:
-                composition.store().redrive(job, token=ids.new_token(), now=clock.now(), by=by)
+                composition.parts().store.redrive(job, token=ids.new_token(), now=clock.now(), by=by)
 
         self.tool(by, act)
 

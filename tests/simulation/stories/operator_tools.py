@@ -63,7 +63,7 @@ def explains(stage: Stage, job_id: str, *, tenant: str = TENANT, stopped: bool =
     """As `tidemill explain`. With `stopped`, also as if publish, wake and the workers were not called."""
 
     def act() -> object:
-        queues = {str(lane): urls.queue for lane, urls in composition.lane_urls().items()}
+        queues = {str(lane): urls.queue for lane, urls in composition.parts().lane_urls.items()}
         reader = JobFacts(clients.dynamodb(), clients.sqs(), table=JOBS_TABLE, queues=queues, clock=clock.now)
         facts = reader.read(tenant, job_id)
         if facts is None:
@@ -105,7 +105,7 @@ def breakers(stage: Stage, *names: str) -> None:
 
     def act() -> object:
         client = clients.dynamodb()
-        lines = (line for line in composition.limits().lines() if line.cause is Cause.BREAKER)
+        lines = (line for line in composition.parts().limits.lines() if line.cause is Cause.BREAKER)
         parked = AttentionCounts(client, table=JOBS_TABLE).parked(lambda _: lines)
         forced = configurator().acting().forced_breakers(clock.now())
         return held_lines.breakers(client, table=JOBS_TABLE, parked=parked, forced=forced, names=names)

@@ -33,7 +33,7 @@ def test_jobs_that_were_left_get_ten_passes_with_pauses_of_up_to_an_hour(
     def run(_migration: Any, _change: Any, progress: Progress, **_: Any) -> Progress:
         return replace(progress, left=left, complete=True)
 
-    monkeypatch.setattr(composition, "migrator", lambda **_: SimpleNamespace(run=run))
+    monkeypatch.setattr(composition.FunctionParts, "migrator", lambda _, **__: SimpleNamespace(run=run))
     request = MigrationRequest(type="mail", function="json:loads", rate=1, dry_run=dry_run)
 
     ended = migrate(request, replace(a_run(), tenant=MIGRATION_TENANT, resumed_from={"number": number}))

@@ -24,8 +24,8 @@ def test_a_job_of_a_caller_dies_and_does_nothing(
     def nothing(**_: Any) -> None:
         pytest.fail("it works on the jobs of others")
 
-    monkeypatch.setattr(composition, "migrator", nothing)
-    monkeypatch.setattr(composition, "replayer", nothing)
+    monkeypatch.setattr(composition.FunctionParts, "migrator", nothing)
+    monkeypatch.setattr(composition.FunctionParts, "replayer", nothing)
 
     with pytest.raises(PermanentJobError, match=f"only `tidemill {command}` may submit this type"):
         handler(request_, a_run())

@@ -27,9 +27,7 @@ FOREIGN = (
     "tidemill.http",
     "tidemill.local",
     "tidemill.powertools",
-    "tidemill.query_composition",
     "tidemill.worker",
-    "tidemill.worker_composition",
 )
 
 #: A command that gets a signal while it writes the file of an export.

@@ -2,12 +2,10 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import ModuleType
 from typing import Any
 
 import pytest
 
-from tidemill import worker_composition
 from tidemill.entrypoints import publish, submit, work
 
 
@@ -33,19 +31,19 @@ class Spans:
 
 
 @pytest.mark.parametrize(
-    ("entrypoint", "owner", "made", "name"),
+    ("entrypoint", "made", "name"),
     [
-        (publish, publish, "_published", "publish"),
-        (submit, submit, "_app", "submit"),
-        (work, worker_composition, "worker", "work"),
+        (publish, "_published", "publish"),
+        (submit, "_app", "submit"),
+        (work, "worker", "work"),
     ],
 )
 def test_the_work_of_an_invocation_is_within_its_span(
-    entrypoint: Any, owner: ModuleType, made: str, name: str, monkeypatch: pytest.MonkeyPatch
+    entrypoint: Any, made: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spans, context = Spans(), object()
     monkeypatch.setattr(entrypoint, "tracing", lambda: spans)
-    monkeypatch.setattr(owner, made, spans.works if made == "_published" else lambda: spans)
+    monkeypatch.setattr(entrypoint, made, spans.works if made == "_published" else lambda: spans)
 
     assert entrypoint.handle({}, context) == {"done": True}
 

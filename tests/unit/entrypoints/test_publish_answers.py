@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tidemill import composition
+from tidemill.composition import FunctionParts
 from tidemill.dynamodb import stream
 from tidemill.entrypoints import publish
 from tidemill.names import Env, Lane
@@ -32,10 +32,10 @@ class World:
         self.failed, self.sent = failed, ["message"]
         self.began_ns = time.time_ns()
         monkeypatch.setenv(Env.JOBS_TABLE, "jobs")
-        monkeypatch.setattr(composition, "publisher", lambda: SimpleNamespace(publish=self.publish))
+        monkeypatch.setattr(FunctionParts, "publisher", SimpleNamespace(publish=self.publish))
         telemetry = SimpleNamespace(published=self.published, flush=lambda: self.did.append("flush"))
-        monkeypatch.setattr(composition, "telemetry", lambda: telemetry)
-        monkeypatch.setattr(composition, "lane_urls", lambda: {Lane.BULK: "url"})
+        monkeypatch.setattr(FunctionParts, "telemetry", lambda _: telemetry)
+        monkeypatch.setattr(FunctionParts, "lane_urls", {Lane.BULK: "url"})
         monkeypatch.setattr(stream, "read", self.read)
         log = SimpleNamespace(warning=lambda text, *, extra: self.did.append((text, extra)))
         monkeypatch.setattr(publish, "logger", lambda: log)

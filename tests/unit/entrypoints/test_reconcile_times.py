@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tidemill import composition, reconcile_composition
+from tidemill import composition
 from tidemill.entrypoints import reconcile
 from tidemill.names import CONTINUE
 
@@ -21,14 +21,14 @@ class World:
         self.in_time: bool | None = None
         self.completed = True
         for owner, name in [
-            (composition, "telemetry"),
-            (composition, "owed_runner"),
-            (reconcile_composition, "table_passes"),
-            (reconcile_composition, "reconciler"),
+            (composition.FunctionParts, "telemetry"),
+            (reconcile, "table_passes"),
+            (reconcile, "reconciler"),
         ]:
-            monkeypatch.setattr(owner, name, lambda: self)
-        monkeypatch.setattr(reconcile_composition, "drifted", lambda: 3)
-        monkeypatch.setattr(reconcile_composition, "dead_letter_queues", lambda: ["queue"])
+            monkeypatch.setattr(owner, name, lambda *_: self)
+        monkeypatch.setattr(composition.FunctionParts, "owed_runner", self)
+        monkeypatch.setattr(reconcile, "drifted", lambda: 3)
+        monkeypatch.setattr(reconcile, "dead_letter_queues", lambda: ["queue"])
 
     def get_remaining_time_in_millis(self) -> int:
         return int(self.left * 1000)

@@ -115,7 +115,7 @@ def test_all_times_of_a_pause_make_one_job_for_its_end(mill: Mill, target: str) 
 
     (job,) = _jobs(mill)
     assert list(job.tags) == ["catch-up"]
-    pause = composition.configuration().current().pause_of(job, now=mill.now())
+    pause = composition.parts().configuration.current().pause_of(job, now=mill.now())
     assert pause is not None
     assert str(pause.target) == target
 
@@ -132,7 +132,7 @@ def test_a_time_before_a_pause_keeps_its_job_when_it_is_delivered_again_in_the_p
 
 def test_a_time_that_a_function_may_handle_before_it_knows_of_the_pause_does_not_fall_into_it(mill: Mill) -> None:
     begin = mill.now()
-    composition.configuration().current()
+    composition.parts().configuration.current()
     changes = _changes(mill)
     changes.set(changes.read(), "pauses.schedule=test.noop", {}, by="arn:ops", reason="")
     early = f"{begin + CACHED_FOR / 2:%Y-%m-%dT%H:%M:%S.%fZ}"
@@ -184,7 +184,7 @@ def test_a_pause_after_a_gap_has_a_job_of_its_own(mill: Mill) -> None:
 
 def test_a_time_that_a_function_may_handle_before_it_knows_of_the_end_falls_into_the_pause(mill: Mill) -> None:
     _pause(mill, "schedule=test.noop")
-    composition.configuration().current()
+    composition.parts().configuration.current()
     changes = _changes(mill)
     changes.remove(changes.read(), "pauses.schedule=test.noop", by="arn:ops", reason="")
     mill.late += CACHED_FOR / 2
@@ -211,7 +211,7 @@ def test_a_disabled_schedule_stops_no_job_but_the_one_that_makes_up(mill: Mill) 
     _pause(mill, "schedule=test.noop")
 
     (job,) = _jobs(mill)
-    assert composition.configuration().current().pause_of(job, now=mill.now()) is None
+    assert composition.parts().configuration.current().pause_of(job, now=mill.now()) is None
 
 
 def test_the_job_that_makes_up_for_a_pause_does_not_grow_too_old_in_it(
@@ -219,7 +219,7 @@ def test_the_job_that_makes_up_for_a_pause_does_not_grow_too_old_in_it(
 ) -> None:
     short_lived = replace(composition.known_job_types().get("test.noop"), max_age=timedelta(minutes=5))
     monkeypatch.setattr(composition, "known_job_types", lambda: JobTypes({"test.noop": short_lived}))
-    composition.submit.cache_clear()
+    vars(composition.parts()).pop("submit", None)
     _tick(_time(mill))
     _pause(mill, "schedule=test.noop")
     _tick(_time(mill))
@@ -243,7 +243,7 @@ def test_an_operator_runs_a_disabled_schedule_once_a_second(mill: Mill) -> None:
     (job,) = _jobs(mill)
     assert answers == [{"id": job.id, "state": "queued"}] * 2
     assert job.tags == (REQUESTED_TAG,)
-    assert composition.configuration().current().pause_of(job, now=mill.now()) is None
+    assert composition.parts().configuration.current().pause_of(job, now=mill.now()) is None
     _tick()
     assert len(_jobs(mill)) == 2
 
@@ -307,5 +307,5 @@ def _settings_that_fail(mill: Mill, monkeypatch: pytest.MonkeyPatch, *, reads: i
         return left.pop()
 
     settings = CachedConfiguration(read, clock=mill.now, failed=lambda _error: None)
-    monkeypatch.setattr(composition, "configuration", lambda: settings)
+    monkeypatch.setattr(composition.FunctionParts, "configuration", settings)
     return settings

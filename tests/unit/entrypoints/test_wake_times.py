@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tidemill import composition
 from tidemill.application.ports import WHOLE, Part
+from tidemill.composition import FunctionParts
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.entrypoints import wake
 from tidemill.names import WAKE_PART, WAKE_PARTS
@@ -22,9 +22,10 @@ class World:
         self.did: list[Any] = []
         #: For how many seconds each of the two bounded works may go on.
         self.lasts: list[float] = []
-        for name in ("telemetry", "owed_runner", "releaser", "waker"):
-            monkeypatch.setattr(composition, name, lambda: self)
-        monkeypatch.setattr(composition, "governor", lambda: governor)
+        for name in ("owed_runner", "releaser", "waker"):
+            monkeypatch.setattr(FunctionParts, name, self)
+        monkeypatch.setattr(FunctionParts, "telemetry", lambda _: self)
+        monkeypatch.setattr(FunctionParts, "governor", governor)
 
     def get_remaining_time_in_millis(self) -> int:
         return round(self.left * 1000)

@@ -6,7 +6,8 @@ from typing import Any
 
 from tests.simulation.stories.operator_tools import each, explains, remove_setting, set_setting, spaced
 from tests.simulation.stories.stage import TENANT, Mishap, Stage
-from tidemill import composition, reconcile_composition
+from tidemill import composition
+from tidemill.entrypoints import reconcile
 from tidemill.names import TICK_PAYLOAD, TICK_REQUESTED, TICK_SCHEDULED_AT, TICK_TYPE
 from tidemill.system import clock
 
@@ -85,7 +86,7 @@ def an_operator_nudges_jobs_that_are_late(stage: Stage) -> None:
     stage.passes(_LIMIT_SECONDS)
 
     def act() -> object:
-        reconciler = reconcile_composition.reconciler()
+        reconciler = reconcile.reconciler()
         late = [*reconciler.overdue()]
         first = each(late, reconciler.nudge)
         stage.world.scheduler.sleep(1_000)
@@ -114,8 +115,8 @@ def a_pass_over_the_table_that_another_run_has(stage: Stage) -> None:
     stage.post("/jobs", {"type": "sim.effect", "payload": {}, "delay_seconds": 3_000}, key="1")
 
     def act() -> object:
-        passes, seen = reconcile_composition.table_passes(), list[object]()
-        reconciler, left = reconcile_composition.reconciler(), timedelta(seconds=60)
+        passes, seen = reconcile.table_passes(), list[object]()
+        reconciler, left = reconcile.reconciler(), timedelta(seconds=60)
 
         def work(_job: object) -> bool:
             seen.append(reconciler.run(passes, time_left=lambda: left).progress)
@@ -244,15 +245,19 @@ def dead_letters_that_reconcile_sweeps(stage: Stage) -> None:
     for key in spaced(stage, "12"):
         stage.post("/jobs", {"type": "sim.permanent", "payload": {}}, key=key)
     stage.passes(5)
-    stage.operate("purges one", lambda: composition.store().forget(next(iter(composition.store().dead()))))
+    stage.operate("purges one", lambda: composition.parts().store.forget(next(iter(composition.parts().store.dead()))))
     stage.reconciles()
 
 
 def _orphan(job_id: str) -> object:
-    job = composition.store().get(TENANT, job_id)
+    job = composition.parts().store.get(TENANT, job_id)
     assert job
     payload = '"' + "x" * 400 + '"'
-    return composition.payloads().put_away(replace(job, payload=payload, payload_at=None), now=clock.now()).payload_at
+    return (
+        composition.parts()
+        .payloads.put_away(replace(job, payload=payload, payload_at=None), now=clock.now())
+        .payload_at
+    )
 
 
 def _at(stage: Stage, seconds: int) -> str:

@@ -45,7 +45,7 @@ def an_undo_of_an_operator(stage: Stage) -> None:
     job = _books(stage)
 
     def undo(by: str, job_id: str = job) -> Any:
-        accepted = composition.undoer()(TENANT, job_id, by=by, reason="a typo")
+        accepted = composition.parts().undoer(TENANT, job_id, by=by, reason="a typo")
         return accepted and {"replayed": accepted.replayed, "job": report(accepted.job)["id"]}
 
     stage.operate("undoes too early", lambda: undo("eve"))
@@ -160,5 +160,5 @@ def corrections_of_ended_jobs(stage: Stage) -> None:
 
 
 def _purged(job_id: str) -> object:
-    job = composition.store().get(TENANT, job_id)
+    job = composition.parts().store.get(TENANT, job_id)
     return job and purger().purge(job)

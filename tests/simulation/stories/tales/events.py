@@ -46,7 +46,7 @@ def _replay(stage: Stage, what: str, **more: Any) -> None:
     saved: list[Any] = []
 
     def act() -> Any:
-        replayer = composition.replayer(tenant=asked.tenant, rate=20, read_units=100)
+        replayer = composition.parts().replayer(tenant=asked.tenant, rate=20, read_units=100)
         end = replayer.run(
             asked,
             Progress(),
@@ -84,5 +84,7 @@ def a_replay_by_its_job(stage: Stage) -> None:
     request = ReplayRequest(consumer="sim.hears", event=_EVENT, since=_now(stage), until=_now(stage, hours=1), rate=20)
     submission = Submission(type=REPLAY_TYPE, payload=request.model_dump(mode="json"))
     stage.passes(2.2)
-    stage.operate("replays", lambda: composition.submit()(submission, tenant=REPLAY_TENANT, trace="pia").job.state)
+    stage.operate(
+        "replays", lambda: composition.parts().submit(submission, tenant=REPLAY_TENANT, trace="pia").job.state
+    )
     stage.passes(4)

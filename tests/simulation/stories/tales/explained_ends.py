@@ -19,7 +19,7 @@ def explained_nodes_that_have_no_job(stage: Stage) -> None:
     explains(stage, flow["id"], stopped=True)
 
     def node() -> object:
-        started = composition.store().get(TENANT, flow["id"])
+        started = composition.parts().store.get(TENANT, flow["id"])
         return started and node_job_id(started, "skipped")
 
     explains(stage, stage.operate("asks for the node that is skipped", node))

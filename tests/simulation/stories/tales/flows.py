@@ -111,7 +111,7 @@ def a_cancelled_flow_whose_node_loses_its_worker(stage: Stage) -> None:
     node = stage.get(f"/flows/{flow['id']}")["nodes"][0]["job_id"]
 
     def nudge() -> object:
-        store = composition.store()
+        store = composition.parts().store
         lost = store.get(TENANT, node)
         assert lost
         assert lost.due
@@ -161,7 +161,7 @@ def a_flow_whose_nodes_are_purged(stage: Stage) -> None:
     stage.passes(6)
 
     def purge() -> list[bool]:
-        store = composition.store()
+        store = composition.parts().store
         started = store.get(TENANT, flow["id"])
         assert started
         found = [store.get(TENANT, node_job_id(started, name)) for name in ("blocked", "skipped", "goes-on")]
@@ -179,7 +179,7 @@ def a_blocked_node_that_an_owner_and_an_operator_would_remove(stage: Stage) -> N
     stage.passes(60)
 
     def find() -> str:
-        started = composition.store().get(TENANT, flow["id"])
+        started = composition.parts().store.get(TENANT, flow["id"])
         assert started
         return node_job_id(started, "b")
 
@@ -188,7 +188,7 @@ def a_blocked_node_that_an_owner_and_an_operator_would_remove(stage: Stage) -> N
     stage.post("/jobs", {"type": "sim.plain", "supersedes": blocked})
 
     def purge() -> list[bool]:
-        job = composition.store().get(TENANT, blocked)
+        job = composition.parts().store.get(TENANT, blocked)
         assert job
         jobs = purger()
         return [jobs.purge(each) for each in jobs.without_needed([job], kept=lambda _: None)]

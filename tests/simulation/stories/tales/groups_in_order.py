@@ -28,7 +28,7 @@ def a_dead_job_that_blocks_its_group_is_redriven(stage: Stage) -> None:
     stage.passes(30)
     stage.get(f"/jobs/{first['id']}")
     stage.get(f"/jobs/{second['id']}")
-    stage.operate("redrives the head of the group", lambda: composition.control().redrive(TENANT, first["id"]))
+    stage.operate("redrives the head of the group", lambda: composition.parts().control.redrive(TENANT, first["id"]))
     stage.passes(30)
 
 
@@ -39,7 +39,7 @@ def a_dead_job_that_blocks_its_group_is_purged(stage: Stage) -> None:
     stage.passes(30)
 
     def purge() -> object:
-        store = composition.store()
+        store = composition.parts().store
         job = store.get(TENANT, first["id"])
         assert job
         return purger().purge(job)
@@ -55,7 +55,7 @@ def a_dead_job_is_redriven_behind_the_others_of_its_group(stage: Stage) -> None:
     stage.post("/jobs", _of_group("sim.effect", seconds=8))
 
     def redrive() -> object:
-        job = composition.store().get(TENANT, dead["id"])
+        job = composition.parts().store.get(TENANT, dead["id"])
         assert job
         refused: list[object] = []
         done = redriver().redrive(job, by="ada", reason="repaired", refused=lambda *both: refused.append(both))

@@ -222,8 +222,8 @@ def _breaker(stage: Stage, job_id: str, act: Callable[[Breakers, BreakerPolicy, 
 
     def told() -> object:
         policy = composition.known_job_types().get("sim.dependent").depends_on[0]
-        job = composition.store().get(TENANT, job_id)
+        job = composition.parts().store.get(TENANT, job_id)
         assert job
-        return act(composition.breakers(), policy, job)
+        return act(composition.parts().breakers, policy, job)
 
     stage.operate("acts as a worker", told)

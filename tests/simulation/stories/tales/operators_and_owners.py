@@ -7,6 +7,7 @@ from functools import partial
 from tests.simulation.actors.operator_objects import purger, redriver
 from tests.simulation.stories.stage import TENANT, Stage
 from tidemill import composition
+from tidemill.application.control import Control
 from tidemill.application.dead_letter_sweep import sweep
 from tidemill.application.job_filter import ANY_JOB, JobFilter
 from tidemill.aws import clients
@@ -54,7 +55,7 @@ def a_cancelled_run_succeeds_all_the_same(stage: Stage) -> None:
 
 
 def _cancelled(job_id: str) -> object:
-    return _shown(composition.control().cancel(TENANT, job_id, by="ada", reason="x"))
+    return _shown(composition.parts().control.cancel(TENANT, job_id, by="ada", reason="x"))
 
 
 def an_owner_redrives_a_dead_job(stage: Stage) -> None:
@@ -94,7 +95,7 @@ def an_operator_redrives_a_job_with_another_payload(stage: Stage) -> None:
         redrive = redriver()
         wanted = JobFilter(ids=(job["id"],), tenant=TENANT)
         (dead,) = redrive.dead_jobs(wanted)
-        payloads = composition.payloads()
+        payloads = composition.parts().payloads
         return [
             redrive.redrive_with(dead, text, payloads, by="ada", reason="typo")
             for text in ('{"count":7}', '{"padding":"' + "y" * 3_000 + '"}')
@@ -109,11 +110,16 @@ def an_operator_cancels_with_a_stale_copy(stage: Stage) -> None:
     """As the filter wants queued jobs only, the job that runs by now is left alone."""
     job = stage.post("/jobs", {"type": "sim.effect", "payload": {"seconds": 5}})
     read: list[Job] = []
-    stage.operate("reads the job", lambda: read.extend(filter(None, [composition.store().get(TENANT, job["id"])])))
+    stage.operate(
+        "reads the job", lambda: read.extend(filter(None, [composition.parts().store.get(TENANT, job["id"])]))
+    )
     stage.passes(4)
     queued = replace(ANY_JOB, states=(State.QUEUED,))
     live = replace(ANY_JOB, states=(State.QUEUED, State.RUNNING))
-    control = composition.control
+
+    def control() -> Control:
+        return composition.parts().control
+
     stage.operate("cancels if queued", lambda: control().cancel_found(read[0], queued, by="ada", reason="stop"))
     stage.operate("cancels if live", lambda: control().cancel_found(read[0], live, by="ada", reason="stop"))
     stage.passes(10)
@@ -127,7 +133,7 @@ def an_operator_purges_an_ended_job(stage: Stage) -> None:
     stage.passes(5)
 
     def purge() -> object:
-        found = composition.store().get(TENANT, job["id"])
+        found = composition.parts().store.get(TENANT, job["id"])
         assert found
         return [purger().purge(found), purger().purge(found)]
 
@@ -142,12 +148,14 @@ def stale_copies_are_refused(stage: Stage) -> None:
     job = stage.post("/jobs", {"type": "sim.plain"})
 
     read: list[Job] = []
-    stage.operate("reads the job", lambda: read.extend(filter(None, [composition.store().get(TENANT, job["id"])])))
+    stage.operate(
+        "reads the job", lambda: read.extend(filter(None, [composition.parts().store.get(TENANT, job["id"])]))
+    )
     (queued,) = read
     stage.passes(5)
 
     def refused(write: str) -> object:
-        store, now = composition.store(), clock.now()
+        store, now = composition.parts().store, clock.now()
         try:
             match write:
                 case "wake":
@@ -215,8 +223,8 @@ def the_message_of_a_dead_job_is_moved_back_to_its_lane(stage: Stage) -> None:
 
 
 def _swept(time_left: timedelta = timedelta(minutes=5)) -> object:
-    queue = SqsDeadLetterQueue(clients.sqs(), composition.lane_urls()[Lane.DEFAULT].dead_letters)
-    return sweep(queue, store=composition.store(), clock=clock.now, time_left=lambda: time_left)
+    queue = SqsDeadLetterQueue(clients.sqs(), composition.parts().lane_urls[Lane.DEFAULT].dead_letters)
+    return sweep(queue, store=composition.parts().store, clock=clock.now, time_left=lambda: time_left)
 
 
 def _shown(job: Job | None) -> object:

@@ -59,7 +59,9 @@ def a_redrive_with_probes(stage: Stage) -> None:
 
     def act() -> object:
         redrive, began, verdicts = redriver(), clock.now(), list[object]()
-        probes = Probes(store=composition.store(), clock=clock.now, pause=time.sleep, timeout=timedelta(seconds=7))
+        probes = Probes(
+            store=composition.parts().store, clock=clock.now, pause=time.sleep, timeout=timedelta(seconds=7)
+        )
         for job in probes.choose(in_group_order(redrive.dead_jobs(ANY_JOB, began=began))):
             if redrive.redrive(job, by="eve"):
                 probes.redriven(job)
@@ -85,7 +87,9 @@ def a_redrive_of_groups_with_probes(stage: Stage) -> None:
 
     def act() -> object:
         redrive, began, told = redriver(), clock.now(), list[object]()
-        probes = Probes(store=composition.store(), clock=clock.now, pause=time.sleep, timeout=timedelta(seconds=7))
+        probes = Probes(
+            store=composition.parts().store, clock=clock.now, pause=time.sleep, timeout=timedelta(seconds=7)
+        )
         chosen = probes.choose(in_group_order(redrive.dead_jobs(ANY_JOB, began=began)))
         told.append([job.id for job in chosen])
         for job in chosen:
@@ -107,7 +111,9 @@ def a_dead_job_with_another_payload(stage: Stage) -> None:
         payload = '{"fails":0,"padding":"' + "x" * 400 + '"}'
         return each(
             [*redrive.dead_jobs(ANY_JOB)],
-            lambda job: redrive.redrive_with(job, payload, composition.payloads(), by="eve", reason="wrong count"),
+            lambda job: redrive.redrive_with(
+                job, payload, composition.parts().payloads, by="eve", reason="wrong count"
+            ),
         )
 
     stage.operate("redrives a job with another payload", act)
@@ -130,7 +136,7 @@ def a_search_of_jobs_and_its_cursor(stage: Stage) -> None:
             steps = search.steps(wanted, now=clock.now(), after=after, most_jobs=most, most_units=units)
             return [[[job.id for job in step.jobs], step.cursor, step.items, step.read_units] for step in steps]
 
-        all_jobs = composition.store().get_many([(BOB, "x")])
+        all_jobs = composition.parts().store.get_many([(BOB, "x")])
         at = clock.now()
         return {
             "no such": all_jobs,
@@ -151,7 +157,7 @@ def ended_jobs_that_are_purged(stage: Stage) -> None:
 
     def act() -> object:
         purge = purger().purge
-        dead = [*composition.store().dead()]
+        dead = [*composition.parts().store.dead()]
         fits = JobFilter(ended_until=clock.now(), deaths=[DeathReason.EXHAUSTED])
         return [job in fits for job in dead], each(dead, purge), each(dead, purge)
 
@@ -173,13 +179,17 @@ def payloads_that_are_migrated(stage: Stage) -> None:
         told, failed = list[object](), list[object]()
         for dry in (True, False):
             deadline = clock.now() + timedelta(seconds=60)
-            done = composition.migrator(rate=2, read_units=4).run(
-                Migration(type="sim.effect", ended=False, dry_run=dry),
-                change,
-                Progress(),
-                time_left=partial(_left, deadline),
-                save=told.append,
-                failed=lambda *failure: failed.append(failure),
+            done = (
+                composition.parts()
+                .migrator(rate=2, read_units=4)
+                .run(
+                    Migration(type="sim.effect", ended=False, dry_run=dry),
+                    change,
+                    Progress(),
+                    time_left=partial(_left, deadline),
+                    save=told.append,
+                    failed=lambda *failure: failed.append(failure),
+                )
             )
             told.append(done)
         return told, failed
@@ -192,7 +202,7 @@ def a_migration_that_goes_on(stage: Stage) -> None:
     _submit_late(stage, 2)
 
     def act() -> object:
-        told, progress, migrator = list[object](), Progress(), composition.migrator(rate=1, read_units=4)
+        told, progress, migrator = list[object](), Progress(), composition.parts().migrator(rate=1, read_units=4)
         for seconds in (1.5, 60, 60):
             deadline = clock.now() + timedelta(seconds=seconds)
             done = migrator.run(
@@ -284,7 +294,7 @@ def the_state_of_a_deployment(stage: Stage) -> None:
     stage.world.dynamodb.page_items = 1_000
 
     def act() -> object:
-        client, queues = clients.dynamodb(), composition.lane_urls()
+        client, queues = clients.dynamodb(), composition.parts().lane_urls
         counts = AttentionCounts(client, table=JOBS_TABLE)
         return {
             "dead": counts.newest(State.DEAD, most=1),

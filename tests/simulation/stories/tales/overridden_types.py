@@ -84,9 +84,9 @@ def live_jobs_that_a_new_version_is_compared_with(stage: Stage) -> None:
         item |= changes
 
     def act() -> object:
-        check = ModelCheck(composition.known_job_types(), composition.payloads(), most_of_a_type=3)
+        check = ModelCheck(composition.known_job_types(), composition.parts().payloads, most_of_a_type=3)
         for job in jobs:
-            found = composition.store().get(TENANT, job)
+            found = composition.parts().store.get(TENANT, job)
             assert found
             check.take(found)
         lines = sorted([*check.lines, Line.for_pause("type=x")], key=str)

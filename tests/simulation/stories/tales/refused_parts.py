@@ -37,7 +37,7 @@ def callbacks_that_are_refused(stage: Stage) -> None:
     stage.post("/batches", {"on_success": {"type": "sim.unheard-of"}, "on_complete": {**plain, "group": ""}})
 
     def opened(callback: Submission) -> object:
-        return open_batch(Batch(on_success=callback), composition.submit(), tenant=TENANT, trace="pia")
+        return open_batch(Batch(on_success=callback), composition.parts().submit, tenant=TENANT, trace="pia")
 
     stage.operate("opens batches", lambda: [tried(opened, each) for each in _later_jobs()])
 
@@ -54,7 +54,7 @@ def nodes_that_are_refused(stage: Stage) -> None:
     stage.post(path, {"nodes": [plain, {"name": "b", "type": "sim.plain", "group": "!node", "after": ["b", "c"]}]})
 
     def started(nodes: list[Node]) -> object:
-        return start_flow(Flow(nodes=nodes), composition.submit(), tenant=TENANT, trace="pia")
+        return start_flow(Flow(nodes=nodes), composition.parts().submit, tenant=TENANT, trace="pia")
 
     asked = [[], [Node(name="Bad name", submission=Submission(type="sim.plain"))]]
     asked += [[Node(name="a", submission=each)] for each in _later_jobs()]
@@ -69,7 +69,7 @@ def events_that_are_refused(stage: Stage) -> None:
 
     def published(**more: Any) -> object:
         event = Event(**{"type": "sim.happened", "data": {"count": 1}} | more)
-        return publish(event, composition.submit(), tenant=TENANT, trace="pia").job.group
+        return publish(event, composition.parts().submit, tenant=TENANT, trace="pia").job.group
 
     asked: list[dict[str, Any]] = [{"key": ""}, {"key": 1}, {"group": 1}, {"group": "g" * 64}, {"group": "g" * 63}]
     asked += [{"key": "k" * length} for length in (LONGEST_EVENT_KEY, LONGEST_EVENT_KEY + 1)]

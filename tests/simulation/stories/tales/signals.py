@@ -91,7 +91,7 @@ def a_signal_that_is_refused(stage: Stage) -> None:
     _signal(stage, "none", "answer-0", 1)
 
     def many() -> list[Any]:
-        control = composition.control()
+        control = composition.parts().control
         return [control.signal(TENANT, job, f"{number}", data=number) and number for number in range(17)]
 
     stage.operate("sends too many", many)
@@ -101,7 +101,7 @@ def a_signal_of_a_program_that_is_no_json(stage: Stage) -> None:
     job = stage.post("/jobs", {"type": "sim.waits", "payload": {}, "delay_seconds": 60}, key="one")["id"]
 
     def act() -> object:
-        signal = partial(composition.control().signal, TENANT, job, "answer-0")
+        signal = partial(composition.parts().control.signal, TENANT, job, "answer-0")
         return [tried(signal, data) for data in ({1}, b"1")]
 
     stage.operate("sends what JSON cannot hold", act)

@@ -56,7 +56,7 @@ def a_lost_job_is_nudged(stage: Stage) -> None:
     stage.passes(60)
 
     def nudge() -> object:
-        store = composition.store()
+        store = composition.parts().store
         found = store.get(TENANT, job["id"])
         assert found
         store.resend(found, now=clock.now())

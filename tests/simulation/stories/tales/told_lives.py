@@ -36,7 +36,7 @@ def jobs_that_an_operator_cancelled(stage: Stage) -> None:
     stage.passes(6.5)
 
     def cancel(job: str) -> object:
-        return composition.control().cancel(TENANT, job, by="ada", reason="too late") is not None
+        return composition.parts().control.cancel(TENANT, job, by="ada", reason="too late") is not None
 
     for job in jobs:
         stage.operate("cancels", partial(cancel, job))
@@ -62,7 +62,7 @@ def jobs_that_others_submitted(stage: Stage) -> None:
 def a_booking_its_undo_and_the_correction(stage: Stage) -> None:
     first, second = _submits(stage, "sim.books", "1"), _submits(stage, "sim.books", "2", padding="x")
     stage.passes(4)
-    stage.operate("undoes", lambda: composition.undoer()(TENANT, first, by="ada", reason="a typo") is not None)
+    stage.operate("undoes", lambda: composition.parts().undoer(TENANT, first, by="ada", reason="a typo") is not None)
     correction = stage.post("/jobs", {"type": "sim.rebooks", "payload": {}, "supersedes": "2"}, key="3")["id"]
     stage.passes(8)
     undone_by = stage.get(f"/jobs/{first}")["undone_by"]
@@ -95,9 +95,9 @@ def _reads(stage: Stage, job_id: str) -> None:
     """As `tidemill explain` and `tidemill export` do."""
 
     def act() -> object:
-        job = composition.store().get(TENANT, job_id)
+        job = composition.parts().store.get(TENANT, job_id)
         assert job
-        shown = operator_view(job, payload=payload_of(job, composition.payloads()))
+        shown = operator_view(job, payload=payload_of(job, composition.parts().payloads))
         kept = record(job)
         assert kept.keys() < shown.keys()
         return {"story": [[at, what] for at, what in story(job)], "document": shown}
