@@ -9,7 +9,7 @@ from typing import Final, Protocol
 from tidemill.local.alarms import State
 from tidemill.operator.alarm_states import Severity
 
-#: A line of `tidemill.local.alarm_watch.change_line`: time, state, severity, name.
+#: A line of `tidemill.local.alarm_watch.watch`: time, state, severity, name.
 _CHANGE: Final = re.compile(r"[\d:]{8} (\w+) +(\w+) +(\S+?):(?: |$)")
 #: The first line of the watch.
 _BEGAN: Final = "watching "

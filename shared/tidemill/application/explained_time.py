@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
-from tidemill.application.explained_burst import debounced
 from tidemill.application.explanation import Reason
+from tidemill.application.time_text import moment
+from tidemill.domain.burst import Burst
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
@@ -23,7 +24,6 @@ _HOLDS: Final[Mapping[HoldCause | None, str]] = {
     HoldCause.VERSION: "its worker does not know its type, or refuses its payload; during a deployment this passes",
     None: "another version of the code held it",
 }
-
 #: Of a released job that has a time, by the cause of its wait. The braces stand for the key of its line.
 _RELEASED: Final[Mapping[Cause, tuple[Reason, str]]] = {
     Cause.PAUSE: (Reason.RESUMED, "The pause {} has ended"),
@@ -70,3 +70,17 @@ def _usual_time(job: Job, when: str) -> tuple[Reason, str]:
 
 def times(number: int) -> str:
     return "once" if number == 1 else f"{number} times"
+
+
+def debounced(burst: Burst, when: str, now: datetime) -> str:
+    same = "the same payload" if burst.key is None else f"the debounce key {burst.key}"
+    sentences = [
+        f"It is debounced, and runs {when}.",
+        f"A submission with {same} moves it on, until {moment(burst.until, now)} at the latest.",
+    ]
+    if burst.moves:
+        sentences.append(f"Submissions have moved it: {burst.moves}, the first {moment(burst.first_moved_at, now)}.")
+    if burst.replacements:
+        first = moment(burst.first_replaced_at, now)
+        sentences.append(f"Submissions have replaced its payload: {burst.replacements}, the first {first}.")
+    return " ".join(sentences)

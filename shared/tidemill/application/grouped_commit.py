@@ -13,8 +13,7 @@ from typing import Any, Final, Protocol
 from tidemill.application.combiner import Combiner
 from tidemill.application.configuration import CurrentConfiguration
 from tidemill.application.job_types import JobTypes
-from tidemill.application.joint_statements import FEWEST_TOGETHER, MOST_TOGETHER
-from tidemill.application.ports import Settling
+from tidemill.application.ports import FEWEST_TOGETHER, MOST_TOGETHER, Settling
 from tidemill.domain.errors import UnknownJobTypeError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.job_message import FirstRun, Reference

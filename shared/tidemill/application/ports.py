@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Final, Protocol
 
 from tidemill.application.job_store import (
     WHOLE,
@@ -88,13 +88,17 @@ __all__ = [
     "WakeStore",
     "ignore_unreadable",
 ]
-
 #: The present, as an aware UTC datetime.
 Clock = Callable[[], datetime]
 #: A fresh token of at most 36 characters. Each call returns another one.
 NewToken = Callable[[], str]
 #: A random number from [0, 1).
 Draw = Callable[[], float]
+#: The most statements of one call.
+#: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchExecuteStatement.html
+MOST_TOGETHER: Final = 25
+#: One job has a call of its own: its insert costs the same, and its claim less, since that reads nothing.
+FEWEST_TOGETHER: Final = 2
 
 
 class Payloads(Protocol):

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import chain as chained
 from operator import itemgetter
 
-from tidemill.application.joint_statements import FEWEST_TOGETHER, MOST_TOGETHER
+from tidemill.application.ports import FEWEST_TOGETHER, MOST_TOGETHER
 from tidemill.application.submit import Accepted, PendingSubmission, Submit
 from tidemill.domain.errors import StoreUnavailableError, TidemillError
 from tidemill.domain.job import Job

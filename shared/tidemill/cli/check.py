@@ -1,7 +1,7 @@
 """`tidemill check`: compare an app that is not deployed yet with the jobs and resources of the deployed one."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -10,20 +10,23 @@ from typing import Any, Final
 import click
 
 from tidemill.application.job_filter import JobFilter
+from tidemill.application.job_types import JobTypes
 from tidemill.application.model_check import CheckedType, ModelCheck
 from tidemill.application.ports import UnreadableItem
+from tidemill.application.recover import Recovery
 from tidemill.aws import clients
-from tidemill.cli.check_refusals import Refusal, refusals
 from tidemill.cli.errors import CommandError, report_unreadable_item
 from tidemill.cli.formatting import count, visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.options import read_units_option
 from tidemill.cli.output import say, show, show_json, show_table
 from tidemill.domain.states import TERMINAL, State
-from tidemill.operator import synthesised_app
+from tidemill.dynamodb.restored_table import DynamoRecoveryLog
+from tidemill.operator import restored_table, synthesised_app
 from tidemill.operator.deployed_template import deployed_template
 from tidemill.operator.deployment import stacks_of
-from tidemill.operator.synthesised_app import AssemblyError, SynthesisedApp
+from tidemill.operator.synthesised_app import AssemblyError, SynthesisedApp, needed_exports
+from tidemill.operator.table_change import table_change
 from tidemill.system import clock, job_type_loader
 
 #: About 80 MB of items.
@@ -32,6 +35,14 @@ _MOST_READ_UNITS: Final = 10_000
 _MOST_LINES: Final = 1_000
 _LIVE: Final = JobFilter(states=tuple(state for state in State if state not in TERMINAL))
 _SYNTH: Final = "Synthesise the app of this stage first: `npx cdk synth -q -c stage=STAGE`."
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What forbids the deployment, and what to do about it."""
+
+    text: str
+    remedy: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,3 +235,34 @@ def _as_json(found: _Found, stack: str) -> dict[str, Any]:
         "refusals": [refusal.text for refusal in found.refusals],
         "warnings": list(found.warnings),
     }
+
+
+def refusals(
+    installation: Installation, app: SynthesisedApp, job_types: JobTypes, checked: Iterable[CheckedType]
+) -> Iterator[Refusal]:
+    stack, client = installation.deployment.stack, clients.cloudformation()
+    names = {stack, *stacks_of(client, installation.deployment.stage)} & set(app.templates)
+    deployed = {name: deployed_template(client, name) for name in sorted(names)}
+    if change := table_change(installation.deployment, deployed[stack], app.templates[stack], _recovery_in):
+        yield Refusal(
+            change,
+            "Set jobs_stream and epoch of this stage in stacks/stages.py as `tidemill recover` printed them, or give "
+            "them with -c, and synthesise again.",
+        )
+    for exporter, importer in needed_exports(deployed, app.templates):
+        yield Refusal(
+            f"CloudFormation would refuse it, because {importer} still imports what {exporter} would export no longer",
+            f"Deploy {importer} by itself first, with the same settings: `npx cdk deploy --exclusively {importer} …`.",
+        )
+    for fault in job_types.faults:
+        yield Refusal(str(fault), "Correct the job file, or install what it imports beside the command.")
+    for found in checked:
+        if found.refused:
+            yield Refusal(
+                f"the new model of {found.name} refuses live jobs",
+                "Accept the old payloads too, change them with `tidemill migrate`, or let these jobs end first.",
+            )
+
+
+def _recovery_in(table: str) -> Recovery | None:
+    return DynamoRecoveryLog(clients.dynamodb(), table=table).read() if restored_table.read(table) else None

@@ -12,11 +12,10 @@ from tidemill.aws.http_client import HttpApi
 from tidemill.cli.api_call import ApiError, call
 from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import timestamp, visible_lines
-from tidemill.cli.given_parameters import given
 from tidemill.cli.installation import Installation
 from tidemill.cli.job_table import show_jobs
 from tidemill.cli.list_any_tenant import Request, list_any_tenant
-from tidemill.cli.options import read_units_option
+from tidemill.cli.options import given, read_units_option
 from tidemill.cli.output import say, show_json
 from tidemill.cli.parameter_types import TIMESTAMP_OR_AGE
 from tidemill.domain.states import State

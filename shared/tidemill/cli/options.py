@@ -4,12 +4,12 @@ from collections.abc import Callable
 from typing import Final
 
 import click
+from click.core import ParameterSource
 
 from tidemill.cli.parameter_types import reason_text
 from tidemill.names import RECONCILE_READ_UNITS
 
 Command = Callable[..., None]
-
 #: Passes `yes`.
 yes_option: Final = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 
@@ -31,3 +31,9 @@ def read_units_option(
         metavar="NUMBER",
         help=what,
     )
+
+
+def given() -> set[str]:
+    """The names of the parameters that the command line has. The others have their defaults."""
+    context = click.get_current_context()
+    return {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}

@@ -1,9 +1,10 @@
 """`tidemill recover`: make a table that was restored from a backup ready to replace the table in use."""
 
 import json
+import shlex
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict
 from datetime import timedelta
@@ -22,7 +23,6 @@ from tidemill.cli.formatting import count, readable_time, timestamp, visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.options import read_units_option, reason_option, yes_option
 from tidemill.cli.output import say, show, show_json, show_table
-from tidemill.cli.restore_settings import deploy_commands, restore_settings
 from tidemill.cli.restored_table import RestoredTable
 from tidemill.domain.pauses import Scope
 from tidemill.operator.deployment import Deployment, stacks_of
@@ -189,3 +189,26 @@ class _Report:
             yield "Jobs accepted after the restore point: in the lines `accepted` of the log of submit."
         if found[Fate.UNREADABLE]:
             yield f"{count(found[Fate.UNREADABLE], 'item')} that this version cannot read."
+
+
+def restore_settings(deployment: Deployment, *, jobs_stream: str | None, epoch: int) -> Mapping[str, Any]:
+    """By the name of the setting. Without a stage a deployment is one of `dev`, whichever stage was restored."""
+    stage, _, installation = deployment.stage.partition("-")
+    return {
+        "stage": stage,
+        **({"installation": installation} if installation else {}),
+        # The pauses of a restore set off the alarms that would end a gradual deployment.
+        "gradual_deployment": "off",
+        "jobs_stream": jobs_stream,
+        "epoch": epoch,
+    }
+
+
+def deploy_commands(settings: Mapping[str, Any], further_stacks: Iterable[str]) -> list[str]:
+    """The further stacks of the stage go first: CloudFormation removes no export of the jobs table that they import."""
+    options = " ".join(f"-c {shlex.quote(f'{name}={value}')}" for name, value in settings.items())
+    first = " ".join(sorted(further_stacks))
+    return [
+        *([f"npx cdk deploy --exclusively {first} {options}"] if first else []),
+        f"npx cdk deploy --all {options}",
+    ]

@@ -12,10 +12,9 @@ from tidemill.cli.audit import audited
 from tidemill.cli.confirm import confirmed, require_confirmation
 from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import visible
-from tidemill.cli.given_parameters import given
 from tidemill.cli.installation import Installation
 from tidemill.cli.job_filter_options import as_options, job_filter_options, write_pace_options
-from tidemill.cli.options import reason_option, yes_option
+from tidemill.cli.options import given, reason_option, yes_option
 from tidemill.cli.output import say, show, show_json
 from tidemill.cli.own_jobs import change_own_jobs
 from tidemill.cli.parameter_types import DURATION

@@ -1,13 +1,19 @@
 """`tidemill replay`: give the stored events of a type to one consumer again."""
 
 import re
+import time
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import click
 
-from tidemill.application.replay import ReplayVerdict
+from tidemill.application.job_types import JobType, JobTypes
+from tidemill.application.pace import Pace
+from tidemill.application.replay import Progress, Replayer, ReplayVerdict, StoredEvents
+from tidemill.application.scanned_events import ScannedEvents
+from tidemill.application.submit import Submit
+from tidemill.aws import clients
 from tidemill.cli.audit import audited
 from tidemill.cli.confirm import confirmed, require_confirmation
 from tidemill.cli.errors import CommandError
@@ -17,12 +23,15 @@ from tidemill.cli.operator_job import pace_of, require_success, result_of, watch
 from tidemill.cli.options import reason_option
 from tidemill.cli.output import say, show, show_json
 from tidemill.cli.parameter_types import TIMESTAMP_OR_AGE
-from tidemill.cli.replay_count import COUNTED_FOR, counted
+from tidemill.domain.events import Consumption
 from tidemill.domain.job import Job
+from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.submission import Submission
+from tidemill.dynamodb.job_scan import DynamoJobScan
+from tidemill.dynamodb.listed_events import ListedEvents
 from tidemill.fan_out.replay import NAME_PATTERN, ReplayRequest
-from tidemill.names import REPLAY_TENANT, REPLAY_TYPE
-from tidemill.system import clock
+from tidemill.names import REPLAY_TENANT, REPLAY_TYPE, Lane
+from tidemill.system import clock, ids
 
 #: The job of a plan, which replays nothing.
 _PLAN: Final = "count of the events"
@@ -36,6 +45,7 @@ _TEXTS: Final = {
     ReplayVerdict.REFUSED: "refused by its payload model",
     ReplayVerdict.UNREADABLE: "unreadable",
 }
+COUNTED_FOR: Final = timedelta(minutes=1)
 
 
 def _name(_: click.Context, __: click.Parameter, name: str) -> str:
@@ -207,3 +217,44 @@ def _require_no_faults(result: Mapping[str, Any]) -> None:
             f"{count(faults, 'event')} could not be given to the consumer",
             remedy="Let its payload model accept them, and run the command again: it replays only these.",
         )
+
+
+def counted(installation: Installation, request: ReplayRequest) -> Progress:
+    """Count the events of a replay by reading alone, for `--dry-run`.
+
+    The filter and the payload model of the consumer are in the deployed code, so the true number may be smaller. The
+    count is not complete if it has stopped after `COUNTED_FOR`.
+    """
+    store, payloads = installation.store, installation.payloads
+    job_types = JobTypes({request.consumer: _stand_in(request)})
+    replayer = Replayer(
+        events=_events(installation, request),
+        store=store,
+        payloads=payloads,
+        submit=Submit(store=store, payloads=payloads, job_types=job_types, clock=clock.now, new_id=ids.new_token),
+        jobs=Pace(request.rate, clock=clock.steady, pause=time.sleep),
+        clock=clock.now,
+        new_token=ids.new_token,
+    )
+    ends = clock.now() + COUNTED_FOR
+    return replayer.run(request.wanted, Progress(), time_left=lambda: ends - clock.now(), save=lambda _progress: None)
+
+
+def _events(installation: Installation, request: ReplayRequest) -> StoredEvents:
+    client, table = clients.dynamodb(), installation.deployment.jobs_table
+    if request.tenant is not None and installation.keeps_listing:
+        return ListedEvents(client, table=table, tenant=request.tenant, read=installation.store.get_many)
+    pace = Pace(request.read_units, clock=clock.steady, pause=time.sleep)
+    return ScannedEvents(DynamoJobScan(client, table=table), pace)
+
+
+def _stand_in(request: ReplayRequest) -> JobType:
+    """The consumer, as it would be without a filter and with a model that takes any data."""
+    return JobType(
+        name=request.consumer,
+        lane=Lane.BULK,
+        retry=RetryPolicy(max_attempts=1),
+        parse=lambda data: data,
+        handler=lambda _payload, _run: None,
+        consumes=(Consumption(type=request.event),),
+    )

@@ -3,22 +3,42 @@
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from http import HTTPStatus
 from time import sleep
 from typing import Final
 
 import click
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from tidemill.aws.http_client import HttpApi
+from tidemill.cli.api_call import ApiError, call, job_path
 from tidemill.cli.formatting import JobView, progress_text, state_text, visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.output import console, say, show_json
 from tidemill.cli.parameter_types import JOB_ID
-from tidemill.cli.polling import poll_until_ended
+from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.states import TERMINAL, State
 
 #: Exit codes. A dead job takes precedence over one that ended without a success otherwise.
 DIED: Final = 3
 ENDED_WITHOUT_SUCCESS: Final = 4
+#: The pause starts here, and doubles while nothing changes.
+_MIN_PAUSE_SECONDS: Final = 0.5
+#: The longest pause of a quiet time, so that a job that reports progress again is drawn within seconds; and the longest
+#: pause while rounds fail.
+_MAX_PAUSE_SECONDS: Final = 3.0
+_MAX_FAILED_PAUSE_SECONDS: Final = 15.0
+#: Give up after this many failed rounds in a row, which take about two minutes.
+_MAX_FAILURES: Final = 12
+_TRANSIENT: Final = frozenset(
+    {
+        HTTPStatus.TOO_MANY_REQUESTS,
+        HTTPStatus.INTERNAL_SERVER_ERROR,
+        HTTPStatus.BAD_GATEWAY,
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        HTTPStatus.GATEWAY_TIMEOUT,
+    }
+)
 
 
 @click.command()
@@ -91,3 +111,40 @@ def _display(ids: Sequence[str]) -> Iterator[Callable[[JobView], None]]:
                 say(f"{visible(job['id'])}  {line}")
 
         yield print_line
+
+
+def poll_until_ended(
+    api: HttpApi, ids: Sequence[str], on_change: Callable[[JobView], None], *, pause: Callable[[float], None]
+) -> list[JobView]:
+    """The ended jobs, in the order of `ids`. Calls `on_change` for the first answer and for each change.
+
+    An error in the first round is raised. Later, transient errors are retried: jobs take time, and networks fail.
+    """
+    latest: dict[str, JobView] = {}
+    seconds, failures = _MIN_PAUSE_SECONDS, 0
+    while True:
+        before = dict(latest)
+        try:
+            for job_id in [one for one in ids if not _ended(latest.get(one))]:
+                latest[job_id], _ = call(api, "GET", job_path(job_id))
+                if latest[job_id] != before.get(job_id):
+                    on_change(latest[job_id])
+            failures = 0
+        except (ApiError, StoreUnavailableError) as error:
+            failures += 1
+            if len(latest) < len(ids) or not _transient(error) or failures == _MAX_FAILURES:
+                raise
+            say(f"{error}; retrying")
+        if all(_ended(latest.get(job_id)) for job_id in ids):
+            return [latest[job_id] for job_id in ids]
+        longest = _MAX_FAILED_PAUSE_SECONDS if failures else _MAX_PAUSE_SECONDS
+        seconds = _MIN_PAUSE_SECONDS if latest != before else min(2 * seconds, longest)
+        pause(seconds)
+
+
+def _ended(job: JobView | None) -> bool:
+    return job is not None and job["state"] in TERMINAL
+
+
+def _transient(error: ApiError | StoreUnavailableError) -> bool:
+    return isinstance(error, StoreUnavailableError) or error.status in _TRANSIENT

@@ -5,12 +5,13 @@
 
 import math
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from tidemill.cost import durations, measured
 from tidemill.cost.bill import Usage
 from tidemill.cost.list_prices import GIGABYTE
 from tidemill.cost.profile import Profile
+from tidemill.domain.quotas import LARGEST_COUNT
 from tidemill.dynamodb.history_entries import WRITE_UNIT_BYTES
 
 READ_UNIT_BYTES: Final = 4096
@@ -137,3 +138,8 @@ def _sampled(profile: Profile, line_bytes: int) -> float:
 
 def _invocation(seconds: float, memory_mb: int) -> Usage:
     return Usage(invocations=1, gigabyte_seconds=seconds * memory_mb / 1024, log_bytes=measured.PLATFORM_LINES_BYTES)
+
+
+def daily_quota(dollars_a_day: float, *, dollars_per_job: float) -> dict[str, Any]:
+    """The value of `quotas.TENANT` of the runtime configuration, for jobs like those of the profile."""
+    return {"count": min(int(dollars_a_day / dollars_per_job), LARGEST_COUNT), "period_seconds": DAY_SECONDS}

@@ -150,7 +150,7 @@ def test_a_dry_run_writes_nothing(system: Mill, environment: pytest.MonkeyPatch,
 
 
 def test_a_dry_run_says_when_it_stops_counting(system: Mill, environment: pytest.MonkeyPatch) -> None:
-    environment.setattr("tidemill.cli.replay_count.COUNTED_FOR", timedelta(0))
+    environment.setattr("tidemill.cli.replay.COUNTED_FOR", timedelta(0))
 
     result = run(*command("--dry-run"))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tidemill import names
-from tidemill.application import grouped_commit, handler_results, joint_statements, validation
+from tidemill.application import grouped_commit, handler_results, ports, validation
 from tidemill.domain import (
     adaptive_limit,
     batches,
@@ -58,7 +58,7 @@ _DAY = timedelta(days=1)
         ("nodes of a [flow]", f"all nodes together {flows.LARGEST_FLOW_BYTES // 1024**2} MiB"),
         ("consumers of an [event]", f"{events.MOST_CONSUMERS}"),
         ("jobs of one call of a [batch handler]", f"{joint_call.MOST_JOBS}"),
-        ("jobs claimed or settled in one call", f"{joint_statements.MOST_TOGETHER},"),
+        ("jobs claimed or settled in one call", f"{ports.MOST_TOGETHER},"),
         ("wait of a claim and of a settle", f"{grouped_commit.LONGEST_WAIT_SECONDS} s each"),
         ("hops", f"{retry.RetryPolicy().max_hops:,}, unless the type says otherwise"),
         ("concurrency per key", f"{adaptive_limit.LARGEST_CONCURRENCY}"),

@@ -5,18 +5,16 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from tidemill.local.alarm_watch import installed_alarms
-from tidemill.local.alarm_watch.change_line import change_line
 from tidemill.local.alarm_watch.failed_invocations import FailedInvocations
 from tidemill.local.alarm_watch.installed_alarms import AnyAlarm, children_first
-from tidemill.local.alarm_watch.log_lines import Source
-from tidemill.local.alarm_watch.log_reader import LogReader
+from tidemill.local.alarm_watch.log_lines import Source, Value, values_of
 from tidemill.local.alarm_watch.metric_values import MetricValues
 from tidemill.local.alarm_watch.queue_values import queue_values
 from tidemill.local.alarm_watch.short_minutes import ScheduledCalls
-from tidemill.local.alarms import Evaluator, MetricAlarm, MetricKey, State, Transition
+from tidemill.local.alarms import CompositeAlarm, Evaluator, MetricAlarm, MetricKey, State, Transition
 from tidemill.local.alarms.evaluation import ADDITIONAL_POINTS
 from tidemill.metrics import Metric
-from tidemill.operator.alarm_states import Alarms
+from tidemill.operator.alarm_states import Alarms, AlarmState
 
 #: A minute of the alarms, unless a shorter one is set.
 MINUTE_SECONDS: Final = 60.0
@@ -24,6 +22,37 @@ MINUTE_SECONDS: Final = 60.0
 STARTS_WITHIN_SECONDS: Final = 600
 #: Makes an SDK client of a service.
 Clients = Callable[[str], Any]
+#: The embedded AWS gives the lines of an invocation the time of its end, a moment before it shows them.
+OVERLAP_MS: Final = 30_000
+
+
+class LogReader:
+    """Reads the metrics in the log lines of all functions, each line once.
+
+    The embedded AWS writes each invocation to a stream of its own, all at once, so a stream is read once.
+    """
+
+    def __init__(self, logs: Any, sources: Sequence[Source], *, since_ms: int) -> None:
+        self._logs = logs
+        self._sources = sources
+        self._since_ms = since_ms
+        #: The streams that were read, with their times.
+        self._read: dict[str, int] = {}
+
+    def read(self, *, now_ms: int) -> Iterator[Value]:
+        """The values in the lines that no earlier call read."""
+        since = self._since_ms
+        before = frozenset(self._read)
+        for source in self._sources:
+            pages = self._logs.get_paginator("filter_log_events").paginate(
+                logGroupName=source.log_group, startTime=since
+            )
+            for event in (event for page in pages for event in page["events"]):
+                if event["logStreamName"] not in before:
+                    self._read[event["logStreamName"]] = event["timestamp"]
+                    yield from values_of(event["message"].rstrip("\n"), event["timestamp"], source)
+        self._since_ms = now_ms - OVERLAP_MS
+        self._read = {stream: at_ms for stream, at_ms in self._read.items() if at_ms >= self._since_ms}
 
 
 class Watch:
@@ -151,3 +180,20 @@ def _minutes(alarm: AnyAlarm) -> int:
     if not isinstance(alarm, MetricAlarm):
         return 0
     return (alarm.evaluation_periods + ADDITIONAL_POINTS) * alarm.period_minutes + 1
+
+
+def change_line(change: Transition, described: AlarmState, states: Mapping[str, State], *, at: datetime) -> str:
+    """Time, state, severity, name, meaning and advice, for a person. A composite takes its reason from all `states`."""
+    words = [f"{at:%H:%M:%S}", f"{change.new:<5}", f"{described.severity:<8}", f"{change.alarm.name}:"]
+    if change.new is State.ALARM:
+        words.append(f"{described.meaning}{_because(change, states)} Do: {described.advice}")
+    else:
+        words.append(f"it was {change.old}")
+    return " ".join(words)
+
+
+def _because(change: Transition, states: Mapping[str, State]) -> str:
+    if not isinstance(change.alarm, CompositeAlarm):
+        return ""
+    firing = sorted(name for name in change.alarm.rule.children if states[name] is State.ALARM)
+    return f" These fire: {', '.join(firing)}."

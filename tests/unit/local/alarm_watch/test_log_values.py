@@ -6,7 +6,7 @@ from typing import Any, Final
 import pytest
 
 from tidemill.local.alarm_watch.log_lines import Source, values_of
-from tidemill.local.alarm_watch.log_reader import OVERLAP_MS, LogReader
+from tidemill.local.alarm_watch.watch import OVERLAP_MS, LogReader
 from tidemill.local.alarms import MetricKey
 from tidemill.metrics import Metric
 from tidemill.names import Lane

@@ -9,12 +9,12 @@ from typing import Any, Final
 import pytest
 
 from tests.support.patience import PATIENCE_SECONDS
-from tidemill.local.alarm_watch.change_line import change_line
 from tidemill.local.alarm_watch.failed_invocations import FailedInvocations
 from tidemill.local.alarm_watch.installed_alarms import put_missing, read_installed
 from tidemill.local.alarm_watch.metric_values import DELAY_MINUTES, MetricValues
 from tidemill.local.alarm_watch.setup import sources_of
 from tidemill.local.alarm_watch.short_minutes import ScheduledCalls
+from tidemill.local.alarm_watch.watch import change_line
 from tidemill.local.alarms import CompositeAlarm, MetricAlarm, MetricKey, State, Transition
 from tidemill.local.wait import wait_until
 from tidemill.operator.alarm_states import AlarmState, Severity
