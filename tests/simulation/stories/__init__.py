@@ -5,8 +5,8 @@ see, each request to AWS with its conditions, and each log line with its metrics
 now, so a change that adds a call, drops a condition or words an answer differently shows in the diff of a record: read
 it as you read code. `python -m tests.simulation.stories` writes the records anew.
 
-A story acts as callers, the clocks and operators do: what a single function says of a value that a test makes up is for
-the unit tests.
+A story acts as callers, the clocks and operators do. At most 40 small ones are kept, one for each idea, and read as
+documentation. Unit tests and the checks of the simulator hold everything else.
 
 The seeds say whether the engine keeps its promises when everything breaks. The stories say what it does when nothing
 does, to the last attribute, which no promise covers: costs, orders, texts and figures.

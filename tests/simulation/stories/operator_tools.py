@@ -9,10 +9,7 @@ from typing import Any, Final
 from tests.simulation.actors.operator_objects import configurator
 from tests.simulation.deployment import JOBS_TABLE
 from tests.simulation.stories.stage import TENANT, Stage
-from tests.simulation.world.downstream import Trouble
-from tests.simulation.world.world import PAYMENTS
 from tidemill import composition
-from tidemill.application.audit import Auditor
 from tidemill.application.explain import explain
 from tidemill.application.job_story import story
 from tidemill.aws import clients
@@ -20,10 +17,9 @@ from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import Job
 from tidemill.domain.waiting import Cause
 from tidemill.dynamodb.attention_counts import AttentionCounts
-from tidemill.dynamodb.audit_items import DynamoAuditLog
 from tidemill.operator import held_lines
 from tidemill.operator.job_facts import JobFacts
-from tidemill.system import clock, ids
+from tidemill.system import clock
 
 #: The functions that may be stopped.
 _STOPPED: Final = frozenset({"publish", "wake", "work"})
@@ -74,17 +70,6 @@ def explains(stage: Stage, job_id: str, *, tenant: str = TENANT, stopped: bool =
         return told
 
     stage.operate(f"asks about job {job_id}", act)
-
-
-def auditor(days: int = 30) -> Auditor:
-    log = DynamoAuditLog(clients.dynamodb(), table=JOBS_TABLE, retention=timedelta(days=days))
-    return Auditor(log, clock=clock.now, new_token=ids.new_token)
-
-
-def payments_are_down(stage: Stage, seconds: float, *, slower: int | None = None) -> None:
-    now_ms = stage.world.scheduler.now_ms
-    trouble = Trouble(now_ms, now_ms + round(seconds * 1000), slower)
-    stage.world.downstreams[PAYMENTS].troubles.append(trouble)
 
 
 def tried(act: Callable[..., object], *arguments: object, **more: object) -> object:

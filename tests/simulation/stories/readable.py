@@ -85,6 +85,12 @@ class Readable:
                     yield f"{name}: {text}"
 
 
+def without_times_and_ids(text: str) -> str:
+    for pattern in (_ID, _ISO, _MICROSECONDS, _MILLISECONDS, _SECONDS):
+        text = pattern.sub("…", text)
+    return text
+
+
 def request_of(request: Mapping[str, Any]) -> object:
     """A request without placeholders and DynamoDB's types."""
     names = request.get("ExpressionAttributeNames", {})

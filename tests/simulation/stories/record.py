@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tests.simulation.stories.readable import Readable
+from tests.simulation.stories.readable import Readable, without_times_and_ids
 from tests.simulation.world.cloudwatch import Line
 
 #: Of a log line, what Python and the logger add.
@@ -22,9 +22,15 @@ class Record:
     def __init__(self) -> None:
         self._readable = Readable()
         self._lines: list[str] = []
+        #: What callers and operators get, without times and ids.
+        self.answers: list[str] = []
 
     def note(self, who: str, what: str, details: object = None) -> None:
         self._lines += self._readable.lines(f"{who}: {what}", details)
+
+    def answer(self, who: str, what: str, details: object) -> None:
+        self.answers.append(without_times_and_ids(f"{what} {details}"))
+        self.note(who, what, details)
 
     def log_line(self, line: Line) -> None:
         """A log line, with the metrics that it carries."""

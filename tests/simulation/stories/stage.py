@@ -59,7 +59,7 @@ class Stage:
                 return error
 
         came = self._done("operator", tried)
-        self._record.note("operator", "has", came)
+        self._record.answer("operator", "has", came)
         return came
 
     def passes(self, seconds: float) -> None:
@@ -84,7 +84,7 @@ class Stage:
         self._record.note("caller", f"{method} {path}", shown or None)
         answer = self._done("caller", lambda: ask(self.world, function, method, path, tenant=tenant, **more))
         assert isinstance(answer, Answer)
-        self._record.note("caller", f"has {answer.status}", _present(answer.body))
+        self._record.answer("caller", f"has {answer.status}", _present(answer.body))
         return answer.body
 
     def _scheduled(self, verb: str, event: Mapping[str, str]) -> None:

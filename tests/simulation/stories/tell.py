@@ -3,12 +3,12 @@
 import difflib
 import importlib
 import pkgutil
-from collections.abc import Callable, Mapping
-from functools import cache, partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from itertools import islice
 from typing import Final
 
-from tests.simulation.stories import RECORDS, sent_twice, tales
+from tests.simulation.stories import RECORDS, tales
 from tests.simulation.stories.stage import Stage, stage
 
 _LINES_OF_A_DIFFERENCE: Final = 40
@@ -18,24 +18,13 @@ Story = Callable[[Stage], None]
 
 @cache
 def stories() -> Mapping[str, Story]:
-    """By name: each public function of a module in `tales`, and those of `sent_twice`."""
+    """By name: each public function of a module in `tales`."""
     found: dict[str, Story] = {}
     for module in pkgutil.iter_modules(tales.__path__):
         for name, told in vars(importlib.import_module(f"{tales.__name__}.{module.name}")).items():
             if getattr(told, "__module__", "") == f"{tales.__name__}.{module.name}" and not name.startswith("_"):
-                found[_readable(name)] = told
-    for story in sent_twice.STORIES:
-        found[f"{_readable(story.__name__)}-with-writes-sent-twice"] = partial(_with_writes_sent_twice, story)
+                found[name.replace("_", "-")] = told
     return found
-
-
-def _readable(name: str) -> str:
-    return name.replace("_", "-")
-
-
-def _with_writes_sent_twice(story: Story, stage: Stage) -> None:
-    stage.sends_writes_twice()
-    story(stage)
 
 
 def told(name: str) -> str:
@@ -43,6 +32,15 @@ def told(name: str) -> str:
     with stage() as (where, record):
         stories()[name](where)
         return record.text()
+
+
+def answers(name: str, *, writes_sent_twice: bool = False) -> Sequence[str]:
+    """The answers that callers and operators get in the story. With `writes_sent_twice`, each write is sent twice."""
+    with stage() as (where, record):
+        if writes_sent_twice:
+            where.sends_writes_twice()
+        stories()[name](where)
+        return record.answers
 
 
 def difference(name: str) -> str | None:

@@ -1,15 +1,12 @@
 """Quotas, strain and first messages: what becomes of a submission when there is too much to do, and when not."""
 
-from datetime import timedelta
-
 from tests.simulation.deployment import JOBS_TABLE
-from tests.simulation.stories.operator_tools import remove_setting, set_setting, spaced
-from tests.simulation.stories.stage import BOB, TENANT, Stage
+from tests.simulation.stories.operator_tools import set_setting, spaced
+from tests.simulation.stories.stage import TENANT, Stage
 from tidemill.application.configuration import nothing_set
-from tidemill.application.foreground import Foreground, Governor
+from tidemill.application.foreground import Governor
 from tidemill.aws import clients
-from tidemill.domain.governor import GOVERNOR_SETTING, Starts
-from tidemill.domain.strain import LEVEL_SETTING
+from tidemill.domain.governor import Starts
 from tidemill.dynamodb.strain_item import DynamoGovernor
 from tidemill.names import Env
 from tidemill.system import clock
@@ -25,22 +22,6 @@ def a_tenant_over_its_quota(stage: Stage) -> None:
     stage.post("/jobs", {"type": "sim.plain", "payload": {}, "delay_seconds": 3_000}, key="1")
     stage.passes(60)
     stage.post("/jobs", {"type": "sim.plain", "payload": {}, "delay_seconds": 3_000}, key="4")
-
-
-def a_batch_of_a_tenant_over_the_default_quota(stage: Stage) -> None:
-    set_setting(stage, "quotas.default", {"count": 1, "period_seconds": 3_600})
-    job = {"type": "sim.plain", "payload": {}, "delay_seconds": 3_000}
-    stage.post("/jobs/batch", {"jobs": [{**job, "idempotency_key": key} for key in "12"]}, tenant=BOB)
-
-
-def submissions_under_strain(stage: Stage) -> None:
-    for level, seconds in ((1, None), (3, 100)):
-        set_setting(stage, LEVEL_SETTING, level, seconds=seconds)
-        for kind in ("sim.sheddable", "sim.deferrable", "sim.steps"):
-            body: dict[str, object] = {"type": kind, "payload": {}}
-            if kind != "sim.deferrable":
-                body["delay_seconds"] = 50
-            stage.post("/jobs", body, key=f"{kind}-{level}")
 
 
 def an_urgent_job_that_starts_late(stage: Stage) -> None:
@@ -71,40 +52,3 @@ def the_levels_of_the_governor(stage: Stage) -> None:
         return told, moves, governor.level()
 
     stage.operate("watches the governor", act)
-
-
-def a_process_whose_reports_of_late_starts_are_refused(stage: Stage) -> None:
-    """It counts on, and waits longer for each further report."""
-
-    def act() -> object:
-        told, sleep = "", stage.world.scheduler.sleep
-        store = DynamoGovernor(clients.dynamodb(), table=JOBS_TABLE)
-        governor = Governor(store, clock=clock.now, configuration=nothing_set, changed=lambda _before, _after: None)
-        foreground = Foreground(governor, target=timedelta(seconds=2), clock=clock.now)
-        stage.world.throttled_items.throttle("!strain", for_ms=25_000)
-        for _ in range(40):
-            foreground.waited(timedelta(seconds=3))
-            foreground.waited(timedelta(seconds=2))
-            told += str(governor.level())
-            sleep(1_000)
-        return told
-
-    stage.operate("runs urgent jobs", act)
-
-
-def a_governor_that_is_switched_off(stage: Stage) -> None:
-    for name in ("submit", "work-critical", "wake"):
-        function = stage.world.functions[name]
-        function.environment = {**function.environment, Env.FOREGROUND_TARGET: "2"}
-    set_setting(stage, GOVERNOR_SETTING, {"off": True})
-    stage.post("/jobs", {"type": "sim.sheddable", "payload": {}, "delay_seconds": 3_000}, key="1")
-    remove_setting(stage, GOVERNOR_SETTING)
-    stage.post("/jobs", {"type": "sim.sheddable", "payload": {}, "delay_seconds": 3_000}, key="2")
-
-
-def a_job_with_first_messages(stage: Stage) -> None:
-    for name in ("submit", "publish", "work-default"):
-        function = stage.world.functions[name]
-        function.environment = {**function.environment, Env.FIRST_MESSAGE_LANES: "default"}
-    stage.post("/jobs", {"type": "sim.continue", "payload": {"count": 1}}, key="1")
-    stage.passes(10)
