@@ -30,7 +30,7 @@ def _help_texts(command: click.Command, path: str) -> Iterator[str]:
     """The help texts of a command and its subcommands. Hidden commands are left out."""
     context = click.Context(command, info_name=path, terminal_width=_WIDTH, help_option_names=["-h", "--help"])
     shown = "\n".join(line for line in command.get_help(context).splitlines() if not _OF_HELP.match(line))
-    yield f"$ {path} --help\n{shown}"
+    yield shown
     if isinstance(command, click.Group):
         for name, subcommand in sorted(command.commands.items()):
             if not subcommand.hidden:
