@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.table import Table
 
 from tidemill.application.attempt_report import Ending, Report
+from tidemill.application.new_jobs import Accepted
 from tidemill.application.publish import Published
-from tidemill.application.submit import Accepted
 from tidemill.domain.dispatch import Dispatch
 from tidemill.domain.job import AttemptError, Job
 from tidemill.domain.job_message import reference_to

@@ -15,7 +15,7 @@ from tidemill.application.batches import cancel_batch, close_batch, open_batch
 from tidemill.application.events import publish
 from tidemill.application.flows import start_flow
 from tidemill.application.job_types import JobTypes
-from tidemill.application.submit import Accepted
+from tidemill.application.new_jobs import Accepted
 from tidemill.application.submit_batch import Answer, submit_all
 from tidemill.aws import clients
 from tidemill.domain import option_values

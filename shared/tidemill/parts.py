@@ -9,6 +9,7 @@ from datetime import timedelta
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
+from tidemill.application import submit_features
 from tidemill.application.debouncing import Debouncer
 from tidemill.application.job_types import JobTypes
 from tidemill.application.owing_payloads import OwingPayloads
@@ -146,7 +147,7 @@ class Parts:
         return self._submit()
 
     def _submit(self, admit: Admit = admit_all, insert_once: InsertOnce = insert_directly) -> Submit:
-        return Submit(
+        return submit_features.submit(
             store=self.store,
             payloads=self.payloads,
             job_types=self.job_types,
@@ -198,7 +199,9 @@ class Parts:
     def node_parts(self) -> "FlowParts":
         """For the nodes of flows that were accepted: their types were checked then."""
         store, types = self.inserting_store, JobTypes({})
-        submit = Submit(store=store, payloads=self.payloads, job_types=types, clock=clock.now, new_id=ids.new_job_id)
+        submit = submit_features.submit(
+            store=store, payloads=self.payloads, job_types=types, clock=clock.now, new_id=ids.new_job_id
+        )
         return self._flow_parts(submit)
 
     def _flow_parts(self, submit: Submit) -> "FlowParts":

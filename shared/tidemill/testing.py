@@ -23,7 +23,9 @@ from tidemill.application.event_types import EventType
 from tidemill.application.handler_results import outcome_of_error
 from tidemill.application.job_types import JobType, JobTypes
 from tidemill.application.joint_calls import JointCalls, Participant
+from tidemill.application.new_jobs import NewJobs
 from tidemill.application.submit import Submit
+from tidemill.application.submit_features import RULES, placements
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.events import Event, Publication
 from tidemill.domain.job import AttemptError, Job
@@ -261,15 +263,22 @@ class _Recording(Submit):
     """Keeps the submissions that a handler asks for. A test compares them more easily than the jobs made from them."""
 
     def __init__(self, job_types: JobTypes, drive: Drive, *, job_id: str) -> None:
+        store = NoJobs()
+        jobs = NewJobs(store=store, payloads=Inline(), clock=lambda: drive.now)
         super().__init__(
-            store=NoJobs(), payloads=Inline(), job_types=job_types, clock=lambda: drive.now, new_id=lambda: job_id
+            jobs=jobs,
+            job_types=job_types,
+            clock=lambda: drive.now,
+            new_id=lambda: job_id,
+            rules=RULES,
+            placements=placements(jobs, store=store, clock=lambda: drive.now),
         )
         self.asked: list[Submission] = []
         self.prepared: Submission | None = None
 
-    def prepare(self, submission: Submission, *, tenant: str, trace: str) -> Job:
+    def prepare(self, submission: Submission, *, tenant: str, trace: str, job_id: str | None = None) -> Job:
         self.prepared = submission
-        return super().prepare(submission, tenant=tenant, trace=trace)
+        return super().prepare(submission, tenant=tenant, trace=trace, job_id=job_id)
 
     def prepare_follow_up(self, submission: Submission, parent: Job, *, index: int) -> Job:
         self.asked.append(submission)

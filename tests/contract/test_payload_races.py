@@ -24,7 +24,8 @@ from tests.support.in_memory_owed_work import owing
 from tests.support.job_tables import Table
 from tests.support.payload_bucket import PayloadBucket, payload_of
 from tests.support.single_job import Clock
-from tidemill.application.submit import Accepted, Submit
+from tidemill.application import submit_features
+from tidemill.application.new_jobs import Accepted
 from tidemill.domain.errors import (
     KeyReusedError,
     StoreUnavailableError,
@@ -61,7 +62,7 @@ def apart(table: Table, payload_bucket: PayloadBucket) -> Apart:
 def post(store: DynamoJobStore, payloads: DynamoPayloads) -> Post:
     clock = Clock()
     types = types_of(a_job_type())
-    submit = Submit(
+    submit = submit_features.submit(
         store=store, payloads=owing(payloads), job_types=types, clock=clock, new_id=fresh_token, insert_once=insert_once
     )
 

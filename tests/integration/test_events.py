@@ -16,7 +16,8 @@ from tidemill.application.events import publication, publish
 from tidemill.application.explain import explain
 from tidemill.application.explanation import Facts
 from tidemill.application.job_types import JobTypes
-from tidemill.application.submit import Accepted, Submit
+from tidemill.application.new_jobs import Accepted
+from tidemill.application.submit import Submit
 from tidemill.domain.errors import InvalidPayloadError, KeyReusedError, PayloadTooLargeError, StoreUnavailableError
 from tidemill.domain.events import Event
 from tidemill.domain.job import DeathReason, Job

@@ -17,7 +17,8 @@ from tests.support.http_events import Answer, call, http_event
 from tests.support.patience import PATIENCE_SECONDS
 from tidemill import composition
 from tidemill.application.job_types import JobTypes
-from tidemill.application.submit import Accepted, Submit
+from tidemill.application.new_jobs import Accepted
+from tidemill.application.submit import Submit
 from tidemill.aws import clients
 from tidemill.domain.job import Job
 from tidemill.entrypoints import submit

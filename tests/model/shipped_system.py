@@ -24,7 +24,7 @@ from tests.simulation.world.stream_mapping import event_record, matches
 from tests.simulation.world.task_scheduler import BEGINNING_MS, Killed, Scheduler
 from tests.simulation.world.transactions import Transactions
 from tests.support.in_memory_owed_work import owing
-from tidemill.application import pass_state, publish, table_pass, wake
+from tidemill.application import pass_state, publish, submit_features, table_pass, wake
 from tidemill.application.attempt_context import AttemptContext
 from tidemill.application.control import Control
 from tidemill.application.job_types import JobTypes
@@ -35,7 +35,6 @@ from tidemill.application.publisher_features import publisher
 from tidemill.application.purge import Purger
 from tidemill.application.reconcile import Reconciler
 from tidemill.application.redrive import Redriver
-from tidemill.application.submit import Submit
 from tidemill.application.table_pass import TablePasses
 from tidemill.application.wake import Waker
 from tidemill.aws import clients
@@ -100,7 +99,7 @@ class ShippedSystem:
             indexes=Indexes(listed=True),
         )
         payloads = DynamoPayloads(client, table=self.table.name, bucket=_no_bucket, new_token=self.new_token)
-        self.submit = Submit(
+        self.submit = submit_features.submit(
             store=self.store,
             payloads=owing(payloads),
             job_types=job_types,

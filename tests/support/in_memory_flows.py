@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from tests.support.builders import NOW, TENANT, a_job
+from tidemill.application import submit_features
 from tidemill.application.flow_advance import FlowAdvance
 from tidemill.application.flow_graphs import FlowGraphs
 from tidemill.application.flow_look import FlowLook, Looked
@@ -15,7 +16,6 @@ from tidemill.application.flow_nodes import FlowParts
 from tidemill.application.job_ids import node_job_id
 from tidemill.application.job_types import JobTypes
 from tidemill.application.ports import Unreadable, ignore_unreadable
-from tidemill.application.submit import Submit
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.flow_cursor import Cursor
 from tidemill.domain.flow_place import Mark
@@ -43,7 +43,7 @@ class InMemoryFlows(Inline):
         self.parts = FlowParts(
             flows=self,
             jobs=self,
-            submit=Submit(
+            submit=submit_features.submit(
                 store=self, payloads=self, job_types=JobTypes({}), clock=lambda: NOW, new_id=lambda: "unused"
             ),
             graphs=FlowGraphs(store=self, payloads=self),

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.support.builders import NOW
+from tidemill.application import submit_features
 from tidemill.application.control import Control
 from tidemill.application.job_types import JobType, JobTypes
 from tidemill.application.submit import Submit
@@ -49,7 +50,7 @@ class InMemoryJobs(Inline):
 
     def submit(self, *types: JobType, faults: Sequence[JobFileError] = ()) -> Submit:
         """With these job types."""
-        return Submit(
+        return submit_features.submit(
             store=self,
             payloads=self,
             job_types=JobTypes({each.name: each for each in types}, faults),

@@ -9,6 +9,7 @@ from tests.support.builders import INVOCATION, NOW, TENANT, fresh_token
 from tests.support.faulty_client import FaultyClient, KilledError
 from tests.support.in_memory_dlq import Letters
 from tests.support.in_memory_owed_work import InMemoryOwedWork
+from tidemill.application import submit_features
 from tidemill.application.attempt import Attempt
 from tidemill.application.attempt_context import AttemptContext
 from tidemill.application.attempt_report import Report
@@ -19,7 +20,6 @@ from tidemill.application.job_types import JobTypes
 from tidemill.application.ports import JobStore, Refusal
 from tidemill.application.publisher_features import publisher
 from tidemill.application.redrive import Redriver
-from tidemill.application.submit import Submit
 from tidemill.domain.changes import Change
 from tidemill.domain.dispatch import Dispatch
 from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError
@@ -52,7 +52,7 @@ def tools(store: JobStore, job_types: JobTypes, clock: Clock) -> AttemptContext:
         payloads=payloads,
         limits=Unlimited(),
         job_types=job_types,
-        submit=Submit(
+        submit=submit_features.submit(
             store=store,
             payloads=payloads,
             job_types=job_types,

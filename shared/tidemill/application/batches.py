@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from tidemill.application.control import Control
 from tidemill.application.job_types import JobType
-from tidemill.application.submit import Accepted, Submit
+from tidemill.application.new_jobs import Accepted
+from tidemill.application.submit import Submit
 from tidemill.application.validation import require_key_type, require_types
 from tidemill.domain.batches import CLOSED, Batch, Opening, closed_at, is_batch
 from tidemill.domain.errors import (

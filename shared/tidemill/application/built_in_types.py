@@ -3,10 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from tidemill.domain.batches import Opening
 from tidemill.domain.errors import Fault, InvalidPayloadError
-from tidemill.domain.events import Publication
-from tidemill.domain.flows import FlowStart
 from tidemill.domain.submission import Submission
 from tidemill.names import (
     BATCH_TYPE,
@@ -19,28 +16,25 @@ from tidemill.names import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _BuiltIn:
-    """Who submits the type, and what a caller does instead."""
-
+    #: What a caller does instead.
     advice: str
-    #: The engine, in this form: its members have been checked.
-    form: type[Submission] | tuple[()] = ()
-    #: The command of an operator. It cannot equal a caller's tenant.
+    #: The command of an operator submits it, for this tenant, which cannot equal a caller's. None: the engine does.
     tenant: str | None = None
 
 
 _BUILT_IN: Final = {
-    EVENT_TYPE: _BuiltIn("publish the event instead", form=Publication),
-    BATCH_TYPE: _BuiltIn("open a batch instead", form=Opening),
-    FLOW_TYPE: _BuiltIn("start a flow instead", form=FlowStart),
-    MIGRATION_TYPE: _BuiltIn("operators run `tidemill migrate` instead", tenant=MIGRATION_TENANT),
-    REPLAY_TYPE: _BuiltIn("operators run `tidemill replay` instead", tenant=REPLAY_TENANT),
+    EVENT_TYPE: _BuiltIn(advice="publish the event instead"),
+    BATCH_TYPE: _BuiltIn(advice="open a batch instead"),
+    FLOW_TYPE: _BuiltIn(advice="start a flow instead"),
+    MIGRATION_TYPE: _BuiltIn(advice="operators run `tidemill migrate` instead", tenant=MIGRATION_TENANT),
+    REPLAY_TYPE: _BuiltIn(advice="operators run `tidemill replay` instead", tenant=REPLAY_TENANT),
 }
 
 
 def require_submittable(submission: Submission, *, tenant: str) -> None:
     """Raises `InvalidPayloadError`."""
     built_in = _BUILT_IN.get(submission.type)
-    if built_in and not isinstance(submission, built_in.form) and tenant != built_in.tenant:
+    if built_in and submission.carries != submission.type and tenant != built_in.tenant:
         raise InvalidPayloadError([Fault("/type", built_in.advice)])

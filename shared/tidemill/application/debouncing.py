@@ -8,8 +8,8 @@ lost.
 from dataclasses import replace
 from typing import Final
 
+from tidemill.application.new_jobs import Accepted
 from tidemill.application.ports import BurstStore, Clock, WriterPayloads
-from tidemill.application.submit import Accepted
 from tidemill.application.unnamed_payloads import delete_unnamed, deleted_on_conflict
 from tidemill.domain.debounce import moved, takes_submissions, useful_longer
 from tidemill.domain.errors import (

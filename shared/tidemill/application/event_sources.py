@@ -4,7 +4,8 @@ import hashlib
 
 from tidemill.application.event_types import EventSource
 from tidemill.application.events import publish
-from tidemill.application.submit import Accepted, Submit
+from tidemill.application.new_jobs import Accepted
+from tidemill.application.submit import Submit
 from tidemill.domain.error_text import error_text
 from tidemill.domain.errors import (
     EventModelError,

@@ -8,7 +8,8 @@ from typing import Any, Final
 from tidemill.application.event_types import EventType
 from tidemill.application.job_ids import follow_up_id
 from tidemill.application.job_types import JobType, JobTypes
-from tidemill.application.submit import Accepted, Submit
+from tidemill.application.new_jobs import Accepted
+from tidemill.application.submit import Submit
 from tidemill.application.validation import read_payload, require_short_paths
 from tidemill.domain.errors import Fault, InvalidPayloadError, TidemillError, UnloadedJobTypeError
 from tidemill.domain.events import LONGEST_EVENT_GROUP, LONGEST_EVENT_KEY, Event, Publication, RecordEvent, Seen

@@ -12,7 +12,7 @@ from tidemill.application.job_ids import node_job_id
 from tidemill.application.ports import Clock, ControlStore, FlowStore
 from tidemill.application.submit import Submit
 from tidemill.domain.errors import KeyReusedError, TransactionConflictError, WriteRefusedError
-from tidemill.domain.flow_place import Mark
+from tidemill.domain.flow_place import FlowPlace, Mark
 from tidemill.domain.flows import NODES_KEPT, NodeStart, NodeVerdict, Resolution, resolution_of
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import OWNER, CancelRequest, Job
@@ -130,7 +130,7 @@ class NodeDocuments:
 
     def carry_out(self, number: int, verdict: NodeVerdict) -> Job | None:
         """Start the node, or mark it as skipped or blocked. None if it has a document that stays."""
-        job = self._parts.submit.prepare_node(self._start_of(number), self.flow, self.nodes.graph.names[number])
+        job = self._prepared(number)
         mark = _MARKS.get(verdict)
         if mark is Mark.BLOCKED and self._documents.get(number):
             return None
@@ -162,13 +162,21 @@ class NodeDocuments:
         job = self.document(number)
         asked = CancelRequest(by=OWNER, reason=f"its flow {self.flow.id} was cancelled")
         if self.may_start(number):
-            job = self._parts.submit.prepare_node(self._start_of(number), self.flow, self.nodes.graph.names[number])
+            job = self._prepared(number)
             self._inserted(number, replace(_ended(job, None, now=self._parts.clock()), cancel=asked))
         elif job and not job.run_ends and job.state not in FINAL_STATES:
             found = self._parts.jobs.get(job.tenant, job.id) or job
             self._documents[number] = self._parts.jobs.cancel(
                 found, now=self._parts.clock(), by=asked.by, reason=asked.reason
             )
+
+    def _prepared(self, number: int) -> Job:
+        """The job of a node. It has the same id however often it is started."""
+        flow, name = self.flow, self.nodes.graph.names[number]
+        job = self._parts.submit.prepare(
+            self._start_of(number), tenant=flow.tenant, trace=flow.trace, job_id=node_job_id(flow, name)
+        )
+        return replace(job, flow=FlowPlace(id=flow.id, node=name))
 
     def _start_of(self, number: int) -> NodeStart:
         node = self._parts.graphs.stored(self.flow, self.nodes, number)

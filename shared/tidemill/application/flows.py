@@ -7,10 +7,11 @@ from itertools import chain, islice
 from typing import Any, Final, cast
 
 from tidemill.application.batches import NO_UNIQUE_TYPE, NOT_OF_LATER_JOBS, type_facts
+from tidemill.application.checked_submission import hash_of
 from tidemill.application.control import Control
 from tidemill.application.flow_nodes import FlowParts
-from tidemill.application.submission_body import hash_of
-from tidemill.application.submit import Accepted, Admit, Submit
+from tidemill.application.new_jobs import Accepted
+from tidemill.application.submit import Admit, Submit
 from tidemill.application.validation import read_payload, require_key_type, require_types
 from tidemill.domain.errors import (
     Fault,

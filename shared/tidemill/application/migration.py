@@ -11,13 +11,13 @@ from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
 
+from tidemill.application.checked_submission import hash_of
 from tidemill.application.job_filter import JobFilter
 from tidemill.application.job_search import JobScan, JobSearch
 from tidemill.application.job_types import JobTypes
 from tidemill.application.job_walk import JobWalk, WalkProgress
 from tidemill.application.pace import Pace
 from tidemill.application.ports import Clock, MigrationStore, Payloads, UnreadableItem
-from tidemill.application.submission_body import hash_of
 from tidemill.application.validation import read_payload
 from tidemill.domain.error_text import error_text
 from tidemill.domain.errors import (

@@ -230,7 +230,8 @@ class Replayer:
             return ReplayVerdict.EARLIER if made else ReplayVerdict.REPLAYED
         # Unique to this write, so that an earlier one of the same job does not pass for it.
         trace = trace_of(self._new_token(), traceparent_of(event.trace))
-        job = self._submit.prepare_replay(delivery, event, job_id=job_id, trace=trace)
+        job = self._submit.prepare(delivery, tenant=event.tenant, trace=trace, job_id=job_id)
+        job = replace(job, parent=event.id, hops=event.hops + 1)
         try:
             return ReplayVerdict.EARLIER if self._submit.insert(job).replayed else ReplayVerdict.REPLAYED
         except KeyReusedError:

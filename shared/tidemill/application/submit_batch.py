@@ -10,8 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import chain as chained
 from operator import itemgetter
 
+from tidemill.application.new_jobs import Accepted
 from tidemill.application.ports import FEWEST_TOGETHER, MOST_TOGETHER
-from tidemill.application.submit import Accepted, PendingSubmission, Submit
+from tidemill.application.submit import PendingSubmission, Submit
 from tidemill.domain.errors import StoreUnavailableError, TidemillError
 from tidemill.domain.job import Job
 from tidemill.domain.submission import Submission

@@ -9,8 +9,8 @@ from datetime import timedelta
 from typing import Final
 
 from tidemill.application.job_ids import keyed_job_id, submitted_job_id
+from tidemill.application.new_jobs import Accepted, replay
 from tidemill.application.ports import Clock, SupersedeStore, WriterPayloads
-from tidemill.application.submit import Accepted, replay
 from tidemill.application.undo import undo_id, undo_job
 from tidemill.application.unnamed_payloads import delete_unnamed, deleted_on_conflict
 from tidemill.application.validation import may_be_id

@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import Final
 from uuid import NAMESPACE_OID, uuid5
 
+from tidemill.application.new_jobs import Accepted
 from tidemill.application.ports import Clock, UndoStore, WriterPayloads
-from tidemill.application.submit import Accepted, Admit, admit_all
+from tidemill.application.submit import Admit, admit_all
 from tidemill.application.unnamed_payloads import delete_unnamed, deleted_on_conflict
 from tidemill.domain.errors import UndoRefusedError, WriteRefusedError
 from tidemill.domain.job import OWNER, Job

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 from typing import Any, Final, TypeGuard
@@ -41,7 +41,8 @@ _TAG: Final = re.compile(TAG_PATTERN, re.ASCII)
 _NESTS: Final = frozenset({dict, list})
 #: In JSON text: each text, and all between two brackets.
 _BUT_BRACKETS: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"|[^"\[\]{}]++')
-_NAME_RULE: Final = f"must be text of 1 to {LONGEST_NAME_BYTES} bytes in UTF-8"
+#: What `is_name` asks for.
+NAME_RULE: Final = f"must be text of 1 to {LONGEST_NAME_BYTES} bytes in UTF-8"
 
 
 #: What a program may give for the members of a submission, besides None, and the paths of the members over HTTP.
@@ -173,74 +174,35 @@ def stored_json(value: Any) -> str:
     return text
 
 
-def faults(submission: Submission, job_type: JobType, *, now: datetime) -> list[Fault]:
+def faults(submission: Submission, job_type: JobType, *, now: datetime, rules: Iterable["Rule"]) -> list[Fault]:
     """The faults of every member but the payload, which `read_payload` and the job type check."""
-    lanes = list(Lane)
-    key, lane, group = submission.key, submission.lane, submission.group
-    checks = [
-        (
-            lane is None or lanes.index(lane) >= lanes.index(job_type.lane),
-            "/lane",
-            f"jobs of this type run on {job_type.lane}; choose that lane or a less urgent one",
-        ),
-        (group is None or _is_name(group), "/group", _NAME_RULE),
-        (
-            key is None or 0 < len(key) <= LONGEST_KEY,
-            "/idempotency_key",
-            f"must be 1 to {LONGEST_KEY} characters",
-        ),
-        *_times(submission, now=now),
-        *_tags(submission.tags),
-        (
-            key is None or job_type.unique is None,
-            "/idempotency_key",
-            "jobs of this type are unique by payload; leave the idempotency key out",
-        ),
-        (
-            submission.supersedes is None
-            or (
-                0 < len(submission.supersedes) <= LONGEST_KEY and submission.unique is None and job_type.unique is None
-            ),
-            "/supersedes",
-            f"must be a key or an id of 1 to {LONGEST_KEY} characters, of a job that is not unique",
-        ),
-        (
-            submission.supersedes is None or not (submission.delay or submission.run_at),
-            "/supersedes",
-            "a job that supersedes another runs as soon as it may; leave delay_seconds and run_at out",
-        ),
-        (
-            submission.supersedes is None or submission.max_age is None,
-            "/supersedes",
-            "a job that supersedes another does not expire; leave max_age_seconds out",
-        ),
-        (
-            submission.supersedes is None or submission.deadline is None,
-            "/supersedes",
-            "a job that supersedes another waits for as long as that one's undo takes; leave deadline out",
-        ),
-        (
-            submission.batch is None
-            or (
-                may_be_id(submission.batch)
-                and submission.supersedes is None
-                and submission.unique is None
-                and job_type.unique is None
-            ),
-            "/batch",
-            "must be the id of a batch, for a job that is not unique and supersedes none",
-        ),
-        *(_unique(submission.unique, key=key) if submission.unique else []),
-        *_debounce(submission, job_type),
-    ]
+    checks = (check for rule in rules for check in rule(submission, job_type, now))
     return [Fault(path, message) for holds, path, message in checks if not holds]
 
 
 #: Whether the check passes, the path of the fault otherwise, and its message.
-_Check = tuple[bool, str, str]
+Check = tuple[bool, str, str]
+#: The checks of some members of a submission. Their values have their types.
+Rule = Callable[[Submission, JobType, datetime], Sequence[Check]]
 
 
-def _times(submission: Submission, *, now: datetime) -> list[_Check]:
+def lane_rule(submission: Submission, job_type: JobType, _now: datetime) -> list[Check]:
+    lanes, lane = list(Lane), submission.lane
+    return [
+        (
+            lane is None or lanes.index(lane) >= lanes.index(job_type.lane),
+            "/lane",
+            f"jobs of this type run on {job_type.lane}; choose that lane or a less urgent one",
+        )
+    ]
+
+
+def key_rule(submission: Submission, _job_type: JobType, _now: datetime) -> list[Check]:
+    key = submission.key
+    return [(key is None or 0 < len(key) <= LONGEST_KEY, "/idempotency_key", f"must be 1 to {LONGEST_KEY} characters")]
+
+
+def time_rule(submission: Submission, _job_type: JobType, now: datetime) -> list[Check]:
     delay, run_at, deadline = submission.delay, submission.run_at, submission.deadline
     forms = [
         (moment is None or _is_moment(moment), path, "must be a time with an offset from UTC")
@@ -268,7 +230,8 @@ def _times(submission: Submission, *, now: datetime) -> list[_Check]:
     ]
 
 
-def _tags(tags: Sequence[str]) -> list[_Check]:
+def tag_rule(submission: Submission, _job_type: JobType, _now: datetime) -> list[Check]:
+    tags = submission.tags
     if isinstance(tags, str):
         return [(False, "/tags", "must be a list of texts")]
     rule = f"must match {TAG_PATTERN}"
@@ -279,7 +242,20 @@ def _tags(tags: Sequence[str]) -> list[_Check]:
     ]
 
 
-def _unique(unique: Unique, *, key: str | None) -> list[_Check]:
+def unique_type_rule(submission: Submission, job_type: JobType, _now: datetime) -> list[Check]:
+    return [
+        (
+            submission.key is None or job_type.unique is None,
+            "/idempotency_key",
+            "jobs of this type are unique by payload; leave the idempotency key out",
+        )
+    ]
+
+
+def unique_rule(submission: Submission, _job_type: JobType, _now: datetime) -> list[Check]:
+    unique, key = submission.unique, submission.key
+    if unique is None:
+        return []
     return [
         (key is None, "/unique", "give an idempotency key or unique, not both"),
         (
@@ -287,49 +263,7 @@ def _unique(unique: Unique, *, key: str | None) -> list[_Check]:
             "/unique/period_seconds",
             f"must be {SHORTEST_PERIOD.seconds} s to {LONGEST_SPAN.days} days",
         ),
-        (unique.key is None or _is_name(unique.key), "/unique/key", _NAME_RULE),
-    ]
-
-
-def _debounce(submission: Submission, job_type: JobType) -> list[_Check]:
-    debounce, longest = submission.debounce, submission.debounce_max
-    if debounce is None:
-        needs = "needs debounce_seconds"
-        return [
-            (submission.debounce_key is None, "/debounce_key", needs),
-            (longest is None, "/debounce_max_seconds", needs),
-            (submission.replace is None, "/replace", needs),
-        ]
-    #: What says when the job begins, or to which other job it belongs.
-    others = {
-        "idempotency_key": submission.key,
-        "unique": submission.unique or job_type.unique,
-        "group": submission.group,
-        "batch": submission.batch,
-        "supersedes": submission.supersedes,
-        "delay_seconds": submission.delay,
-        "run_at": submission.run_at,
-        "deadline": submission.deadline,
-    }
-    days = LONGEST_SPAN.days
-    in_range = timedelta(0) <= debounce <= LONGEST_SPAN
-    # A debounce out of range is one fault, with any maximum.
-    shortest = debounce if in_range else timedelta(0)
-    return [
-        *((value is None, f"/{name}", "not possible with debounce_seconds") for name, value in others.items()),
-        (in_range, "/debounce_seconds", f"must be 0 to {days} days"),
-        (
-            longest is None or shortest <= longest <= LONGEST_SPAN,
-            "/debounce_max_seconds",
-            f"must be at least debounce_seconds, and at most {days} days",
-        ),
-        (submission.debounce_key is None or _is_name(submission.debounce_key), "/debounce_key", _NAME_RULE),
-        (submission.replace in (None, "payload"), "/replace", "must be `payload`"),
-        (
-            submission.replace is None or submission.debounce_key is not None,
-            "/debounce_key",
-            "must be given with replace: without it, the payload is the debounce key",
-        ),
+        (unique.key is None or is_name(unique.key), "/unique/key", NAME_RULE),
     ]
 
 
@@ -342,8 +276,11 @@ def _is_moment(moment: datetime) -> bool:
     return moment.utcoffset() is not None
 
 
-def _is_name(text: str) -> bool:
-    """False also for half a surrogate pair: it has no UTF-8 form, and the store refuses it."""
+def is_name(text: str) -> bool:
+    """Whether a group, or a key of `unique` or debounce, may have this name.
+
+    False also for half a surrogate pair: it has no UTF-8 form, and the store refuses it.
+    """
     try:
         return 0 < len(text.encode()) <= LONGEST_NAME_BYTES
     except UnicodeEncodeError:

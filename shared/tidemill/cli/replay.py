@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import click
 
+from tidemill.application import submit_features
 from tidemill.application.job_types import JobType, JobTypes
 from tidemill.application.pace import Pace
 from tidemill.application.replay import Progress, Replayer, ReplayVerdict, StoredEvents
 from tidemill.application.scanned_events import ScannedEvents
-from tidemill.application.submit import Submit
 from tidemill.aws import clients
 from tidemill.cli.audit import audited
 from tidemill.cli.confirm import confirmed, require_confirmation
@@ -231,7 +231,9 @@ def counted(installation: Installation, request: ReplayRequest) -> Progress:
         events=_events(installation, request),
         store=store,
         payloads=payloads,
-        submit=Submit(store=store, payloads=payloads, job_types=job_types, clock=clock.now, new_id=ids.new_token),
+        submit=submit_features.submit(
+            store=store, payloads=payloads, job_types=job_types, clock=clock.now, new_id=ids.new_token
+        ),
         jobs=Pace(request.rate, clock=clock.steady, pause=time.sleep),
         clock=clock.now,
         new_token=ids.new_token,

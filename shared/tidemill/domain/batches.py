@@ -3,19 +3,19 @@
 The batch is a job itself. Its members are listed on pages, and decision 26 says why.
 """
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 from zlib import crc32
 
-from tidemill.domain.events import Delivery
 from tidemill.domain.job import Job
 from tidemill.domain.return_values import GiveUp
 from tidemill.domain.spans import pause_after
 from tidemill.domain.states import FINAL_STATES, State
-from tidemill.domain.submission import DerivedKey, Submission
+from tidemill.domain.submission import DerivedKey, PinnedSubmission, Submission
 from tidemill.domain.whole_cancels import CANCELLED
 from tidemill.names import BATCH_TYPE
 
@@ -74,16 +74,27 @@ class Batch:
 class Opening(DerivedKey):
     """The submission of the job of a batch."""
 
+    carries: ClassVar[str | None] = BATCH_TYPE
+    built: ClassVar[bool] = True
     #: What a repeated opening has in common: without the facts of the job types, which a deployment may change.
     asked: Mapping[str, Any]
 
+    def identity(self, payload: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ARG002 - it holds facts of job types
+        """Return `asked` as decoded JSON: a program may give names of members that are not text."""
+        decoded: Mapping[str, Any] = json.loads(json.dumps(self.asked))
+        return decoded
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Callback(Delivery):
+class Callback(PinnedSubmission):
     """The submission of a callback, with the facts of its type at the opening. It counts hops from its batch on."""
 
     #: One of `CALLBACKS`. Its id follows from it.
     name: str
+
+    @property
+    def callback(self) -> str:
+        return self.name
 
 
 @dataclass(frozen=True, slots=True)

@@ -207,8 +207,7 @@ class OutdatedChangeError(TidemillError):
 class KeyReusedError(TidemillError):
     """The caller has used this idempotency key before, with another body.
 
-    The order of members means nothing. A number is another one in another form, such as 1 and 1.0: handlers tell an
-    `int` from a `float`.
+    The order of members means nothing. 1 and 1.0 are two numbers: handlers tell an `int` from a `float`.
     """
 
 
@@ -361,7 +360,11 @@ class InvalidSettingError(TidemillError):
     """A setting of the runtime configuration has an unknown name or a wrong value. Nothing was changed."""
 
 
-class SubmissionPausedError(TidemillError):
+class NewJobRefusedError(TidemillError):
+    """A new job is refused for the moment, and a repeated submission is not. Nothing was written."""
+
+
+class SubmissionPausedError(NewJobRefusedError):
     """An operator has paused what this job belongs to, and refuses new jobs meanwhile. Nothing was written."""
 
     def __init__(self, scope: str, retry_after: timedelta) -> None:
@@ -370,7 +373,7 @@ class SubmissionPausedError(TidemillError):
         self.retry_after = retry_after
 
 
-class SubmissionShedError(TidemillError):
+class SubmissionShedError(NewJobRefusedError):
     """The app is under strain, and this type is sheddable. Nothing was written."""
 
     def __init__(self, type_: str, *, level: int, retry_after: timedelta) -> None:
@@ -380,7 +383,7 @@ class SubmissionShedError(TidemillError):
         self.retry_after = retry_after
 
 
-class QuotaExceededError(TidemillError):
+class QuotaExceededError(NewJobRefusedError):
     """The tenant has submitted as many jobs in this period as its quota allows. Nothing was written."""
 
     def __init__(self, *, count: int, period: timedelta, known: int, retry_after: timedelta) -> None:

@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from tidemill.domain.job import Job
-from tidemill.domain.submission import DerivedKey, Submission
+from tidemill.domain.submission import DerivedKey, PinnedSubmission
 from tidemill.names import EVENT_TYPE
 
 #: One transaction creates the jobs of all consumers. A job in a group takes up to four of its 100 entries, if it is the
@@ -72,29 +71,21 @@ def _same(found: Any, wanted: Scalar) -> bool:
 class Publication(DerivedKey):
     """The submission of an event's job, which creates the jobs of its consumers."""
 
+    carries: ClassVar[str | None] = EVENT_TYPE
     event: Event
+
+    def identity(self, payload: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Leave out the consumers, which may have changed since the first publication."""
+        return {name: value for name, value in payload.items() if name != "consumers"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delivery(Submission):
+class Delivery(PinnedSubmission):
     """The submission of the job of one consumer, with the facts of its type at the publication.
 
-    Neither an unknown type nor a model that refuses the data stops it, since it would stop the other consumers too.
+    A refusal would stop the other consumers, too.
     """
-
-    blocks: bool = False
-    retention: timedelta | None = None
 
 
 def is_event(job: Job) -> bool:
     return job.type == EVENT_TYPE
-
-
-def identity(submission: Submission, payload: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The part of the payload that a repeated submission has in common.
-
-    The consumers of an event may have changed since the first publication.
-    """
-    if isinstance(submission, Publication):
-        return {name: value for name, value in payload.items() if name != "consumers"}
-    return payload

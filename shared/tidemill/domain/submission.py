@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from tidemill.names import Lane
+from tidemill.names import LARGEST_BODY_BYTES, Lane
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,34 @@ class Submission:
     #: With `"payload"`, the payload of the last submission counts, and otherwise that of the first.
     replace: Literal["payload"] | None = None
 
+    #: The most characters of JSON that a caller may send for it.
+    largest: ClassVar[int] = LARGEST_BODY_BYTES
+    #: The built-in type that only this form of a submission may have.
+    carries: ClassVar[str | None] = None
+    #: The engine builds the payload from parts that it has checked.
+    built: ClassVar[bool] = False
+
+    def identity(self, payload: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the part of the payload, as decoded JSON, that a repeated submission has in common with the first."""
+        return payload
+
+    @property
+    def callback(self) -> str | None:
+        """The name of a follow-up job that has the same id at each end of its parent. None for any other one."""
+        return None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DerivedKey(Submission):
     """A submission whose key the engine derived: the job has an id to which no key of a caller leads."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PinnedSubmission(Submission):
+    """A submission with the facts of its type, as they were when another job was accepted that leads to this one.
+
+    Neither an unknown type nor a model that refuses the payload stops it. Its run decides whether the payload fits.
+    """
+
+    blocks: bool = False
+    retention: timedelta | None = None

@@ -18,7 +18,7 @@ from tidemill.application.events import publication, publish
 from tidemill.application.flow_view import flow_view
 from tidemill.application.flows import start_flow
 from tidemill.application.job_view import batch_view, payload_of, summary, view
-from tidemill.application.submit import Accepted
+from tidemill.application.new_jobs import Accepted
 from tidemill.application.submit_batch import submit_all
 from tidemill.aws import clients
 from tidemill.composition import parts

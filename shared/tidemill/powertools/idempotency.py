@@ -22,7 +22,7 @@ from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import S
 
 from tidemill.application.attempt import Attempt
 from tidemill.application.handler_results import outcome_of_error
-from tidemill.application.submit import Accepted, Insert
+from tidemill.application.new_jobs import Accepted, Insert
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import Job
 from tidemill.domain.outcomes import Outcome

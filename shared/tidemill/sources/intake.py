@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from tidemill.application.event_sources import RecordRefusedError, publish_record
 from tidemill.application.event_types import EventSource
-from tidemill.application.submit import Accepted, Submit
+from tidemill.application.new_jobs import Accepted
+from tidemill.application.submit import Submit
 from tidemill.domain.error_text import error_text
 from tidemill.domain.errors import KeyReusedError, TidemillError
 from tidemill.domain.source_records import SourceKind, SourceRecord

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
 from tidemill.application.job_types import JobType
-from tidemill.application.submit import Accepted
+from tidemill.application.new_jobs import Accepted
 from tidemill.domain.breaker import Breaker
 from tidemill.domain.dispatch import Dispatch
 from tidemill.domain.error_text import error_text

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tidemill.application.attempt_report import Ending, Report
-from tidemill.application.submit import Accepted
+from tidemill.application.new_jobs import Accepted
 from tidemill.application.traceback_text import handler_traceback
 from tidemill.domain.adaptive_limit import ConcurrencyChange
 from tidemill.domain.error_groups import decisive

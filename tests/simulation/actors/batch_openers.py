@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from copy import copy
 from datetime import datetime
 from functools import partial
 from random import Random
@@ -14,6 +13,7 @@ from tests.simulation.checks.violation import maps_of, require_in_task, state_of
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.world import World
 from tidemill import composition
+from tidemill.application import submit_features
 from tidemill.application.batches import cancel_batch, close_batch, open_batch
 from tidemill.application.control import Control
 from tidemill.application.job_ids import keyed_job_id
@@ -31,7 +31,8 @@ from tidemill.domain.job import Job
 from tidemill.domain.states import FINAL_STATES, State
 from tidemill.domain.submission import Submission
 from tidemill.dynamodb.document import from_milliseconds
-from tidemill.system import clock
+from tidemill.powertools import idempotency
+from tidemill.system import clock, ids
 
 #: Share of seeds with batches.
 _OPENED: Final = 0.2
@@ -207,9 +208,15 @@ class BatchOpeners:
 
     def _suspended(self, ms: int) -> Submit:
         payloads = _SuspendedPayloads(composition.parts().payloads, lambda: self._world.scheduler.sleep(ms))
-        submit = copy(composition.parts().submit)
-        submit._payloads = payloads
-        return submit
+        parts = composition.parts()
+        return submit_features.submit(
+            store=parts.store,
+            payloads=payloads,
+            job_types=parts.job_types,
+            clock=clock.now,
+            new_id=ids.new_job_id,
+            insert_once=idempotency.insert_once,
+        )
 
     def _submit(self, tenant: str, member: Submission, name: str) -> None:
         ms = self._random.randint(0, _SUSPENDED_MS) if self._random.random() < _SUSPENDED else 0

@@ -13,7 +13,7 @@ from tests.simulation.world.world import World
 from tidemill import SnsRecord, composition
 from tidemill.application.event_sources import publish_record
 from tidemill.application.events import publish
-from tidemill.application.submit import Accepted
+from tidemill.application.new_jobs import Accepted
 from tidemill.domain.errors import KeyReusedError, TidemillError
 from tidemill.domain.events import Event
 from tidemill.domain.submission import Submission

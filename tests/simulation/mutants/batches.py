@@ -34,7 +34,7 @@ BATCHED: Final = (
         "callbacks have the ids of follow-up jobs",
         modules.SUBMIT,
         "Submit.prepare_follow_up",
-        "submission.name if isinstance(submission, Callback) else None",
+        "submission.callback",
         "None",
     ),
     Mutant("the callback of a failure is dropped", modules.BATCH_JOB, "_ended", "then=first", "then=[]"),

@@ -40,7 +40,7 @@ OUTSIDE: Final = (
     ),
     Mutant(
         "tags are not part of the body",
-        modules.SUBMISSION_BODY,
+        modules.CHECKED_SUBMISSION,
         "body_of",
         "'tags': sorted(submission.tags) or None",
         "",
@@ -49,8 +49,8 @@ OUTSIDE: Final = (
         "a follow-up inherits tags",
         modules.SUBMIT,
         "Submit.prepare_follow_up",
-        "hops=hops",
-        "hops=hops, tags=parent.tags",
+        "parent=parent.id",
+        "parent=parent.id, tags=parent.tags",
     ),
     Mutant(
         "an unknown type dies at once", modules.GATES, "Gates.left_to_another_version", "MOST_HOLDS_OF_A_VERSION", "0"

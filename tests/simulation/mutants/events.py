@@ -9,9 +9,9 @@ PUBLISHED: Final = (
     Mutant(
         "a repeated event must have the same consumers",
         modules.EVENT,
-        "identity",
-        "isinstance(submission, Publication)",
-        "isinstance(submission, Publication) and (not payload)",
+        "Publication.identity",
+        "name != 'consumers'",
+        "name",
     ),
     Mutant(
         "the last consumer of an event gets no job",
@@ -31,8 +31,8 @@ PUBLISHED: Final = (
         "an unknown consumer stops the others",
         modules.SUBMIT,
         "Submit._type_of",
-        "isinstance(submission, Delivery)",
-        "isinstance(submission, Delivery) and submission.type in self.job_types.names()",
+        "isinstance(submission, PinnedSubmission)",
+        "isinstance(submission, PinnedSubmission) and submission.type in self.job_types.names()",
     ),
     Mutant(
         "the consumers of an event share its group",

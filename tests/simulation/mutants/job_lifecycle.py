@@ -37,10 +37,10 @@ PROTOCOL: Final = (
     ),
     Mutant(
         "submit forgets the key",
-        "tidemill.application.submit",
-        "Submit._prepare",
-        "_id_of_key(submission, submission.key, tenant)",
-        "self._new_id()",
+        modules.CHECKED_SUBMISSION,
+        "check",
+        "id_of_key(submission, submission.key, tenant)",
+        "new_id()",
     ),
     # Claim.
     Mutant(

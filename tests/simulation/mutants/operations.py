@@ -239,8 +239,8 @@ OPERATION: Final = (
     # Payloads.
     Mutant(
         "a second submission takes the payload of the first",
-        modules.SUBMIT,
-        "Submit.insert",
+        modules.NEW_JOBS,
+        "NewJobs.insert",
         "stored, None",
         "getattr(refused, 'current', None) or stored, None",
     ),

@@ -8,8 +8,8 @@ from tests.simulation.mutants.apply import Mutant
 SHOWN: Final = (
     Mutant(
         "invalid submissions are accepted",
-        modules.SUBMISSION_BODY,
-        "checked",
+        modules.CHECKED_SUBMISSION,
+        "read_sound_payload",
         "if found:\n    raise InvalidPayloadError(found)",
         "if not found and found:\n    raise InvalidPayloadError(found)",
     ),
@@ -22,8 +22,8 @@ SHOWN: Final = (
     ),
     Mutant(
         "what a model makes of a payload is hashed",
-        modules.SUBMISSION_BODY,
-        "checked",
+        modules.CHECKED_SUBMISSION,
+        "read_sound_payload",
         "job_type.parse(payload)",
         "value = {**value, 'marks': list(getattr(job_type.parse(payload), 'marks', []))}",
     ),
@@ -197,7 +197,7 @@ SHOWN: Final = (
     ),
     Mutant(
         "the delay of a submission is not part of its body",
-        modules.SUBMISSION_BODY,
+        modules.CHECKED_SUBMISSION,
         "body_of",
         "'delay': delay.total_seconds() if delay else None",
         "",

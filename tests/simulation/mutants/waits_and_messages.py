@@ -30,7 +30,7 @@ WAITING: Final = (
         "follow-up jobs begin with no hops",
         modules.SUBMIT,
         "Submit.prepare_follow_up",
-        "0 if isinstance(submission, Callback) else parent.hops + 1",
+        "parent.hops + 1 if callback is None else 0",
         "0",
     ),
     Mutant(

@@ -10,9 +10,11 @@ import pytest
 from tests.support.builders import NOW, SECOND, TENANT, a_job, a_job_type, fresh_token, types_of
 from tests.support.job_tables import Table
 from tests.support.single_job import Clock, Inline
+from tidemill.application import submit_features
 from tidemill.application.debouncing import Debouncer
+from tidemill.application.new_jobs import Accepted
 from tidemill.application.ports import JobStore
-from tidemill.application.submit import Accepted, Submit
+from tidemill.application.submit import Submit
 from tidemill.domain.errors import InvalidPayloadError
 from tidemill.domain.submission import Submission, Unique
 
@@ -28,7 +30,7 @@ def debounced(**asked: Any) -> Submission:
 @pytest.fixture
 def submit(store: JobStore, clock: Clock) -> Submit:
     debouncer = Debouncer(store=store, payloads=Inline(), clock=clock)
-    return Submit(
+    return submit_features.submit(
         store=store, payloads=Inline(), job_types=TYPES, clock=clock, new_id=fresh_token, debounce=debouncer.accept
     )
 
@@ -97,7 +99,7 @@ def test_a_follow_up_is_not_debounced(submit: Submit) -> None:
 
 
 def test_it_is_refused_where_nothing_can_look_for_the_earlier_job(store: JobStore, clock: Clock) -> None:
-    submit = Submit(store=store, payloads=Inline(), job_types=TYPES, clock=clock, new_id=fresh_token)
+    submit = submit_features.submit(store=store, payloads=Inline(), job_types=TYPES, clock=clock, new_id=fresh_token)
 
     with pytest.raises(InvalidPayloadError, match="/debounce_seconds"):
         submit(debounced(), tenant=TENANT, trace="t")

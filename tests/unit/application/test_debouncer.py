@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import A_BURST, NOW, SECOND, a_job
-from tidemill.application.bursts import burst_of
+from tests.support.builders import A_BURST, NOW, SECOND, a_job, a_job_type
+from tidemill.application.checked_submission import check, hash_of, new_job
+from tidemill.application.debounce_placement import DebouncePlacement
 from tidemill.application.debouncing import Debouncer
 from tidemill.domain.errors import (
     MalformedDocumentError,
@@ -205,7 +206,9 @@ def test_only_a_job_with_a_burst_and_a_time_is_debounced(job: Job) -> None:
 def burst(**changes: Any) -> Any:
     asked: dict[str, Any] = {"type": "mail", "debounce": 30 * SECOND, "debounce_key": "ada"}
     payload, tenant = changes.pop("payload", {"n": 1}), changes.pop("tenant", "t")
-    return burst_of(Submission(**asked | changes), payload, tenant=tenant, now=NOW)
+    submission = Submission(**asked | changes, payload=payload)
+    checked = check(submission, a_job_type(), tenant=tenant, trace="t", now=NOW, new_id=lambda: "new", rules=())
+    return DebouncePlacement(None).place(new_job(checked), checked).burst
 
 
 def test_a_submission_without_debounce_has_no_burst() -> None:
@@ -234,7 +237,7 @@ def test_without_a_key_the_payload_takes_its_place() -> None:
     assert named.name != burst(debounce_key=None, payload={"n": 2}).name
     # A key that looks like the hash of a payload is not a payload.
     assert named.key is None
-    assert burst(debounce_key="").name != burst(debounce_key=None, payload="").name
+    assert burst(debounce_key=hash_of({"n": 1})).name != named.name
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,11 @@ from tests.support.interleave import meet
 from tests.support.job_tables import Table
 from tests.support.payload_bucket import PayloadBucket
 from tests.support.single_job import Clock
+from tidemill.application import submit_features
 from tidemill.application.debouncing import MOST_LOOKS, Debouncer
+from tidemill.application.new_jobs import Accepted
 from tidemill.application.ports import JobStore
-from tidemill.application.submit import Accepted, Submit
+from tidemill.application.submit import Admit, Submit, admit_all
 from tidemill.application.submit_batch import submit_all
 from tidemill.domain.debounce import quiet_after
 from tidemill.domain.errors import StoreUnavailableError, WriteRefusedError
@@ -36,14 +38,15 @@ LARGE = {"text": "x" * 1000}
 Post = Callable[..., Accepted]
 
 
-def submit_with(store: JobStore, payloads: DynamoPayloads, clock: Clock) -> Submit:
-    return Submit(
+def submit_with(store: JobStore, payloads: DynamoPayloads, clock: Clock, admit: Admit = admit_all) -> Submit:
+    return submit_features.submit(
         store=store,
         payloads=owing(payloads),
         job_types=TYPES,
         clock=clock,
         new_id=fresh_token,
         insert_once=insert_once,
+        admit=admit,
         debounce=Debouncer(store=store, payloads=owing(payloads), clock=clock).accept,
     )
 
@@ -376,15 +379,7 @@ def test_an_admission_that_defers_the_job_moves_the_end_of_its_burst(
     store: JobStore, payloads: DynamoPayloads, clock: Clock
 ) -> None:
     late = NOW + timedelta(hours=1)
-    submit = Submit(
-        store=store,
-        payloads=owing(payloads),
-        job_types=TYPES,
-        clock=clock,
-        new_id=fresh_token,
-        admit=lambda job: replace(job, state=State.SCHEDULED, due=late, run_at=late),
-        debounce=Debouncer(store=store, payloads=owing(payloads), clock=clock).accept,
-    )
+    submit = submit_with(store, payloads, clock, lambda job: replace(job, state=State.SCHEDULED, due=late, run_at=late))
 
     job = submit(debounced(1), tenant=TENANT, trace="t").job
 

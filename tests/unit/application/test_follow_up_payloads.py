@@ -12,10 +12,10 @@ from tests.support.group_jobs import items
 from tests.support.in_memory_owed_work import owing
 from tests.support.job_tables import Table
 from tests.support.single_job import INVOCATION, Clock, carried_out, tools
+from tidemill.application import submit_features
 from tidemill.application.attempt import Attempt
 from tidemill.application.attempt_report import Ending, Report
 from tidemill.application.job_ids import keyed_job_id
-from tidemill.application.submit import Submit
 from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError
 from tidemill.domain.job import Job
 from tidemill.domain.return_values import Done
@@ -49,7 +49,7 @@ def carry(store: DynamoJobStore, table: Table, clock: Clock, queued: Job) -> Cal
 
         payloads = DynamoPayloads(table.client, table=table.name, bucket=_no_bucket, new_token=new_token)
         types = types_of(a_job_type(handler))
-        submit = Submit(
+        submit = submit_features.submit(
             store=store,
             payloads=owing(payloads),
             job_types=types,

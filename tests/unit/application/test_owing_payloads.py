@@ -27,6 +27,7 @@ from tests.support.settling import World as Settling
 from tests.unit.application.test_migration import Migrating, Stored
 from tests.unit.application.test_migration import Table as MigratedTable
 from tests.unit.application.test_settle import MADE, TWO
+from tidemill.application import submit_features
 from tidemill.application.debouncing import Debouncer
 from tidemill.application.owed import Kind, OwedRunner, Work
 from tidemill.application.owing_payloads import OwingPayloads
@@ -91,7 +92,7 @@ class World:
         return Superseder(store=self.store, payloads=self.payloads, clock=self.clock)
 
     def submit(self) -> Submit:
-        return Submit(
+        return submit_features.submit(
             store=self.store,
             payloads=self.payloads,
             job_types=types_of(a_job_type()),
@@ -150,7 +151,7 @@ def _debounced_at_once(world: World) -> str:
 
     world.store.begin_burst = conflict  # type: ignore[method-assign]  # for once
     debouncer = Debouncer(store=world.store, payloads=world.payloads, clock=world.clock)
-    submit = Submit(
+    submit = submit_features.submit(
         store=world.store,
         payloads=world.payloads,
         job_types=types_of(a_job_type()),

@@ -7,8 +7,8 @@ import pytest
 
 from tests.support.builders import SECOND, TENANT, a_job_type, types_of
 from tests.support.single_job import Clock, Inline
+from tidemill.application import submit_features
 from tidemill.application.ports import JobStore
-from tidemill.application.submit import Submit
 from tidemill.domain.errors import SubmissionShedError
 from tidemill.domain.job import Job
 from tidemill.domain.submission import Submission, Unique
@@ -22,7 +22,9 @@ def test_a_job_that_was_accepted_is_found_with_one_read_while_new_ones_are_refus
     store: JobStore, clock: Clock, asked: dict[str, Any]
 ) -> None:
     submission = Submission(type="test.job", payload={"n": 1}, **asked)
-    accepting = Submit(store=store, payloads=Inline(), job_types=TYPES, clock=clock, new_id=lambda: "first")
+    accepting = submit_features.submit(
+        store=store, payloads=Inline(), job_types=TYPES, clock=clock, new_id=lambda: "first"
+    )
     first = accepting(submission, tenant=TENANT, trace="t")
     reads: list[str] = []
 
@@ -34,7 +36,7 @@ def test_a_job_that_was_accepted_is_found_with_one_read_while_new_ones_are_refus
     def refuse(job: Job) -> Job:
         raise SubmissionShedError(job.type, level=1, retry_after=SECOND)
 
-    submit = Submit(
+    submit = submit_features.submit(
         store=Counted(),  # type: ignore[arg-type]  # the part that it uses
         payloads=Inline(),
         job_types=TYPES,

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import NOW, SECOND, TENANT, a_job, a_job_type
+from tidemill.application import submit_features
 from tidemill.application.event_types import EventType
 from tidemill.application.handler_results import checkpoint_text
 from tidemill.application.job_search import FoundPage
@@ -16,7 +17,6 @@ from tidemill.application.job_types import JobTypes
 from tidemill.application.pace import Pace
 from tidemill.application.ports import UnreadableItem
 from tidemill.application.replay import Progress, Replay, Replayer, ReplayVerdict, delivery_id
-from tidemill.application.submit import Submit
 from tidemill.domain.errors import (
     Fault,
     InvalidPayloadError,
@@ -148,7 +148,9 @@ def run(
 ) -> Progress:
     store = store or Store()
     types = types or JobTypes({"mail": CONSUMER}, events=EVENT_TYPES)
-    submit = Submit(store=store, payloads=Inline(), job_types=types, clock=lambda: NOW, new_id=lambda: "new")
+    submit = submit_features.submit(
+        store=store, payloads=Inline(), job_types=types, clock=lambda: NOW, new_id=lambda: "new"
+    )
     replayer = Replayer(
         events=events or Events(FoundPage(found=found, cursor=None)),
         store=store,

@@ -6,9 +6,10 @@ import pytest
 
 from tests.support.builders import TENANT, a_job_type, fresh_token, types_of
 from tests.support.single_job import Clock, Inline
+from tidemill.application import submit_features
 from tidemill.application.job_ids import keyed_job_id, submitted_job_id
+from tidemill.application.new_jobs import Accepted
 from tidemill.application.ports import JobStore
-from tidemill.application.submit import Accepted, Submit
 from tidemill.domain.submission import Submission
 
 Post = Callable[..., Accepted]
@@ -16,7 +17,7 @@ Post = Callable[..., Accepted]
 
 @pytest.fixture
 def post(store: JobStore, clock: Clock) -> Post:
-    submit = Submit(
+    submit = submit_features.submit(
         store=store, payloads=Inline(), job_types=types_of(a_job_type()), clock=clock, new_id=lambda: "fresh"
     )
 

@@ -6,6 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from tests.support.builders import a_job_type
+from tidemill.application.submit_features import RULES
 from tidemill.application.validation import faults
 from tidemill.domain.submission import Submission
 
@@ -33,5 +34,7 @@ def test_the_times_of_a_submission_are_compared_in_utc(
     run_at: datetime | None, deadline: datetime, paths: list[str], zone: tzinfo
 ) -> None:
     asked = Submission(type="test.job", run_at=run_at and run_at.astimezone(zone), deadline=deadline.astimezone(zone))
-    found_paths = [fault.path for fault in faults(asked, a_job_type(), now=datetime(2026, 10, 31, 12, tzinfo=UTC))]
+    found_paths = [
+        fault.path for fault in faults(asked, a_job_type(), now=datetime(2026, 10, 31, 12, tzinfo=UTC), rules=RULES)
+    ]
     assert found_paths == paths

@@ -24,10 +24,11 @@ from tests.support.builders import (
 )
 from tests.support.job_tables import Table
 from tests.support.single_job import Clock, Inline
+from tidemill.application import submit_features
 from tidemill.application.job_ids import follow_up_id, keyed_job_id
 from tidemill.application.job_types import JobType
+from tidemill.application.new_jobs import Accepted
 from tidemill.application.ports import JobStore
-from tidemill.application.submit import Accepted, Submit
 from tidemill.application.validation import DEEPEST_NESTING, LONGEST_NAME_BYTES
 from tidemill.domain.errors import (
     Fault,
@@ -58,7 +59,7 @@ TYPES = types_of(
 @pytest.fixture
 def post(store: JobStore, clock: Clock) -> Post:
     ids = iter(["first", "second", "third"])
-    submit = Submit(
+    submit = submit_features.submit(
         store=store, payloads=Inline(), job_types=TYPES, clock=clock, new_id=lambda: next(ids), insert_once=insert_once
     )
 
@@ -174,7 +175,7 @@ def test_a_payload_that_is_too_large_is_refused(post: Post) -> None:
 def test_a_refusal_without_a_document_is_passed_on(
     post: Post, store: JobStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def vanished(_job: object, *, batch: object) -> None:
+    def vanished(_job: object) -> None:
         raise WriteRefusedError("insert_if_absent", None)
 
     monkeypatch.setattr(store, "insert_if_absent", vanished)
@@ -239,7 +240,7 @@ def test_a_time_between_two_milliseconds_is_rounded(post: Post, store: JobStore)
 def test_the_age_counts_from_the_time_at_which_the_job_may_begin(
     store: JobStore, clock: Clock, declared: timedelta | None, asked: dict[str, Any], useful_until: datetime | None
 ) -> None:
-    submit = Submit(
+    submit = submit_features.submit(
         store=store,
         payloads=Inline(),
         job_types=types_of(replace(a_job_type(), max_age=declared)),
@@ -279,7 +280,7 @@ def test_a_group_name_may_hold_any_characters(post: Post, store: JobStore, group
 def test_the_decoded_json_of_a_payload_is_checked(store: JobStore, clock: Clock) -> None:
     seen: list[Any] = []
     job_type: JobType = a_job_type(parse=seen.append)
-    submit = Submit(
+    submit = submit_features.submit(
         store=store,
         payloads=Inline(),
         job_types=types_of(job_type),
@@ -349,7 +350,7 @@ def test_a_unique_type_needs_no_unique_option(post: Post, clock: Clock) -> None:
 
 
 def test_the_id_of_a_follow_up_comes_from_its_key_or_unique_or_else_its_index(store: JobStore, clock: Clock) -> None:
-    submit = Submit(
+    submit = submit_features.submit(
         store=store, payloads=Inline(), job_types=TYPES, clock=clock, new_id=fresh_token, insert_once=insert_once
     )
     parent = a_job(hops=2)

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from tests.support.builders import TENANT, a_job
-from tidemill.application.submit import Accepted, PendingSubmission
+from tidemill.application.new_jobs import Accepted
+from tidemill.application.submit import PendingSubmission
 from tidemill.application.submit_batch import Answer, submit_all
 from tidemill.domain.errors import KeyReusedError, StoreUnavailableError, TidemillError
 from tidemill.domain.job import Job

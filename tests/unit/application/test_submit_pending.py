@@ -9,8 +9,10 @@ import pytest
 
 from tests.support.builders import NOW, SECOND, TENANT, a_job, a_job_type, types_of
 from tests.support.in_memory_jobs import InMemoryJobs
+from tidemill.application import submit_features
 from tidemill.application.job_ids import submitted_job_id
-from tidemill.application.submit import Accepted, Submit
+from tidemill.application.new_jobs import Accepted
+from tidemill.application.submit import Submit
 from tidemill.domain.batches import CLOSED
 from tidemill.domain.errors import (
     BatchRefusedError,
@@ -79,7 +81,7 @@ def submit_to(jobs: Jobs, **changes: Any) -> Submit:
         "clock": lambda: NOW,
         "new_id": lambda: "new",
     }
-    return Submit(**parts | changes)
+    return submit_features.submit(**parts | changes)
 
 
 def a_submission(**asked: Any) -> Submission:

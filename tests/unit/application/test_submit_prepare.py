@@ -8,22 +8,21 @@ import pytest
 
 from tests.support.builders import MILLISECOND, NOW, SECOND, TENANT, a_job, a_job_type, types_of
 from tests.support.in_memory_jobs import InMemoryJobs
+from tidemill.application import submit_features
+from tidemill.application.checked_submission import body_hash_of, hash_of
 from tidemill.application.job_ids import (
     callback_id,
     follow_up_id,
     keyed_job_id,
-    node_job_id,
     submitted_job_id,
     unique_job_id,
 )
-from tidemill.application.submission_body import body_hash_of, hash_of
 from tidemill.application.submit import Submit
 from tidemill.domain.batches import Callback, Opening
 from tidemill.domain.debounce import quiet_after
 from tidemill.domain.errors import InvalidPayloadError, UnknownJobTypeError
 from tidemill.domain.events import Delivery, Event, Publication
-from tidemill.domain.flow_place import FlowPlace
-from tidemill.domain.flows import FlowStart, NodeStart
+from tidemill.domain.flows import FlowStart
 from tidemill.domain.job import Job
 from tidemill.domain.pauses import CATCH_UP_TAG
 from tidemill.domain.states import State
@@ -55,11 +54,11 @@ PARENT = a_job(id="parent", trace="of the parent", hops=3)
 
 def submit() -> Submit:
     jobs = InMemoryJobs()
-    return Submit(store=jobs, payloads=jobs, job_types=TYPES, clock=lambda: NOW, new_id=lambda: "new")
+    return submit_features.submit(store=jobs, payloads=jobs, job_types=TYPES, clock=lambda: NOW, new_id=lambda: "new")
 
 
-def prepared(submission: Submission, *, tenant: str = TENANT) -> Job:
-    return submit().prepare(submission, tenant=tenant, trace="t")
+def prepared(submission: Submission, *, tenant: str = TENANT, job_id: str | None = None) -> Job:
+    return submit().prepare(submission, tenant=tenant, trace="t", job_id=job_id)
 
 
 def the_job(**changes: Any) -> Job:
@@ -211,9 +210,7 @@ def test_a_delivery_has_the_facts_of_its_type_at_the_publication(blocks: bool, g
     delivery = Delivery(
         type="test.unknown", payload={"n": 1}, lane=given, group="a", tags=["x"], blocks=blocks, retention=DAY
     )
-    event = replace(PARENT, type=EVENT_TYPE)
-
-    job = submit().prepare_replay(delivery, event, job_id="id", trace="t")
+    job = prepared(delivery, job_id="id")
 
     expected = the_job(
         id="id",
@@ -225,8 +222,6 @@ def test_a_delivery_has_the_facts_of_its_type_at_the_publication(blocks: bool, g
         tags=("x",),
         blocks=blocks,
         retention=DAY,
-        parent="parent",
-        hops=4,
     )
     assert job == expected
 
@@ -259,17 +254,6 @@ def test_a_follow_up_may_not_be_written_in_ways_of_its_own(asked: dict[str, Any]
     with pytest.raises(InvalidPayloadError) as refused:
         submit().prepare_follow_up(Submission(type="test.job", **asked), PARENT, index=0)
     assert [(fault.path, fault.message) for fault in refused.value.faults] == [(path, says)]
-
-
-def test_the_job_of_a_node_is_the_same_however_often_it_is_started() -> None:
-    start = NodeStart(type="test.job", payload={"n": 1})
-    flow = replace(PARENT, type=FLOW_TYPE)
-
-    job, again = (submit().prepare_node(start, flow, "a") for _ in range(2))
-
-    assert job == again
-    assert (job.id, job.flow) == (node_job_id(flow, "a"), FlowPlace(id="parent", node="a"))
-    assert (job.trace, job.hops, job.parent) == ("of the parent", 0, None)
 
 
 def test_the_times_of_a_document_are_in_utc() -> None:

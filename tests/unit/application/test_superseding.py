@@ -9,7 +9,7 @@ import pytest
 from tests.support.builders import A_STEP, AN_UNDO, MILLISECOND, NOW, TENANT, a_job, an_undo_of
 from tests.support.one_job import Dropped
 from tidemill.application.job_ids import keyed_job_id, submitted_job_id
-from tidemill.application.submit import Accepted
+from tidemill.application.new_jobs import Accepted
 from tidemill.application.superseding import Superseder
 from tidemill.application.undo import undo_id
 from tidemill.application.validation import LONGEST_ID

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.builders import AN_UNDO, NOW, TENANT, a_job, an_undo_of
 from tests.support.one_job import Dropped
-from tidemill.application.submit import Accepted
+from tidemill.application.new_jobs import Accepted
 from tidemill.application.undo import Undoer, undo_id, undo_job
 from tidemill.domain.errors import SubmissionPausedError, UndoRefusedError, WriteRefusedError
 from tidemill.domain.job import Job

@@ -9,7 +9,8 @@ import pytest
 from tests.support.builders import MILLISECOND, NOW, SECOND, TENANT, a_job_type, fresh_token, types_of
 from tests.support.job_tables import Table
 from tests.support.single_job import Clock, Inline
-from tidemill.application.submit import Submit
+from tidemill.application import submit_features
+from tidemill.application.submit_features import RULES
 from tidemill.application.validation import LONGEST_ID, LONGEST_KEY, LONGEST_NAME_BYTES, faults
 from tidemill.domain.errors import InvalidPayloadError
 from tidemill.domain.submission import Submission, Unique
@@ -29,7 +30,7 @@ END_OF_TIME = datetime.max.replace(tzinfo=timezone(-HOUR))
 def paths(store: DynamoJobStore, table: Table, clock: Clock) -> Paths:
     """The paths of the faults of a submission, after which the table is empty."""
     types = types_of(a_job_type())
-    submit = Submit(
+    submit = submit_features.submit(
         store=store, payloads=Inline(), job_types=types, clock=clock, new_id=fresh_token, insert_once=insert_once
     )
 
@@ -131,7 +132,7 @@ def test_an_invalid_member_is_refused_with_its_path(paths: Paths, asked: dict[st
     ],
 )
 def test_a_member_at_the_end_of_its_range_is_accepted(asked: dict[str, Any]) -> None:
-    assert faults(Submission(type="test.job", payload={}, **asked), a_job_type(), now=NOW) == []
+    assert faults(Submission(type="test.job", payload={}, **asked), a_job_type(), now=NOW, rules=RULES) == []
 
 
 def test_all_faults_are_reported_at_once(paths: Paths) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import MILLISECOND, NOW, SECOND, a_job_type
+from tidemill.application.submit_features import RULES
 from tidemill.application.validation import (
     DEEPEST_NESTING,
     LONGEST_ID,
@@ -30,7 +31,7 @@ UNIQUE_TYPE = replace(PLAIN, unique=timedelta(days=1))
 
 
 def found(job_type: Any = PLAIN, **asked: Any) -> list[str]:
-    return [fault.path for fault in faults(Submission(type="test.job", **asked), job_type, now=NOW)]
+    return [fault.path for fault in faults(Submission(type="test.job", **asked), job_type, now=NOW, rules=RULES)]
 
 
 @pytest.mark.parametrize(
@@ -135,7 +136,7 @@ def test_a_job_of_a_unique_type_is_not_debounced() -> None:
     ],
 )
 def test_a_fault_names_the_range(asked: dict[str, Any], message: str) -> None:
-    [fault] = faults(Submission(type="test.job", **asked), PLAIN, now=NOW)
+    [fault] = faults(Submission(type="test.job", **asked), PLAIN, now=NOW, rules=RULES)
     assert message in str(fault)
     assert (MOST_TAGS, LONGEST_ID) == (5, 36)
 

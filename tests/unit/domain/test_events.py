@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import a_job
-from tidemill.domain.events import Consumption, Delivery, Event, Publication, identity, is_event
+from tidemill.domain.events import Consumption, Delivery, Event, Publication, is_event
 from tidemill.domain.submission import Submission
 from tidemill.names import EVENT_TYPE
 
@@ -48,8 +48,8 @@ def test_a_repeated_publication_may_reach_other_consumers() -> None:
     payload = {"event": "a", "consumers": ["x"]}
     event = Event(type="a")
 
-    assert identity(Publication(type=EVENT_TYPE, event=event), payload) == {"event": "a"}
-    assert identity(Submission(type="a"), payload) == payload
+    assert Publication(type=EVENT_TYPE, event=event).identity(payload) == {"event": "a"}
+    assert Submission(type="a").identity(payload) == payload
 
 
 def test_an_event_begins_with_the_first_version_and_its_deliveries_block_no_group() -> None:

@@ -21,7 +21,7 @@ from tests.support.faulty_client import FaultyClient
 from tests.support.in_memory_owed_work import owing
 from tests.support.job_tables import Table
 from tests.support.single_job import Clock
-from tidemill.application.submit import Submit
+from tidemill.application import submit_features
 from tidemill.domain.job import Job
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.states import State
@@ -49,7 +49,7 @@ def test_a_job_of_10_kilobytes_costs_14_writes_where_its_payload_inside_would_co
     payloads = DynamoPayloads(client, table=table.name, bucket=_no_bucket, new_token=fresh_token)  # type: ignore[arg-type]
     store = DynamoJobStore(client, table=table.name, retention=RETENTION, indexes=Indexes(listed=True))  # type: ignore[arg-type]
     types = types_of(a_job_type())
-    submit = Submit(
+    submit = submit_features.submit(
         store=store,
         payloads=owing(payloads),
         job_types=types,

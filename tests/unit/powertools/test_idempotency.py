@@ -17,8 +17,9 @@ from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.single_job import INVOCATION, Clock, tools
 from tidemill.application.attempt import Attempt
 from tidemill.application.attempt_report import Ending
+from tidemill.application.new_jobs import Accepted
 from tidemill.application.run import Run
-from tidemill.application.submit import Accepted, Submit
+from tidemill.application.submit import Submit
 from tidemill.domain.errors import PayloadTooLargeError, StoreUnavailableError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State

@@ -6,10 +6,10 @@ import pytest
 
 from tests.support.builders import NOW, a_job, letter_for, reference_to
 from tests.unit.telemetry.conftest import Said
+from tidemill.application.new_jobs import Accepted
 from tidemill.application.owed import Kind, Owed, OwedResult, Work
 from tidemill.application.publish import FailedStep, Published
 from tidemill.application.reactions import PublishStep
-from tidemill.application.submit import Accepted
 from tidemill.domain.dispatch import Dispatch
 from tidemill.names import Lane
 from tidemill.telemetry.outcome_log import Telemetry, logger

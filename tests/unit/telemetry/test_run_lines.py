@@ -11,9 +11,9 @@ import pytest
 from tests.support.builders import NOW, SECOND, a_job, reference_to
 from tests.unit.telemetry.conftest import Said
 from tidemill.application.attempt_report import Ending, Report
+from tidemill.application.new_jobs import Accepted
 from tidemill.application.ports import UnreadableItem
 from tidemill.application.reconcile import Reconciled
-from tidemill.application.submit import Accepted
 from tidemill.domain.adaptive_limit import Adapted, ConcurrencyChange, RunSample, Trouble
 from tidemill.domain.claim_verdict import ClaimVerdict
 from tidemill.domain.errors import JobTimeoutError, MalformedDocumentError

@@ -8,13 +8,20 @@ from typing import Any
 import pytest
 
 from tests.support.builders import NOW, a_job_type
-from tidemill.application.submission_body import body_hash_of, body_of, checked, hash_of
+from tidemill.application.checked_submission import body_hash_of, body_of, hash_of, read_sound_payload
+from tidemill.application.job_types import JobType
+from tidemill.application.submit_features import RULES
 from tidemill.domain.batches import Opening
 from tidemill.domain.errors import Fault, InvalidPayloadError, PayloadTooLargeError
 from tidemill.domain.events import Event, Publication
 from tidemill.domain.flows import FlowStart
 from tidemill.domain.submission import Submission, Unique
 from tidemill.names import LARGEST_BATCH_BODY_BYTES, LARGEST_BODY_BYTES, Lane
+
+
+def payload_of(submission: Submission, job_type: JobType) -> tuple[str, dict[str, Any]]:
+    return read_sound_payload(submission, job_type, now=NOW, rules=RULES)
+
 
 LEAST: dict[str, Any] = {"type": "test.job", "payload": {}}
 EAST = timezone(timedelta(hours=2))
@@ -96,10 +103,10 @@ def _padded_node(size: int) -> dict[str, Any]:
     ids=["job", "batch", "flow", "event"],
 )
 def test_what_the_caller_sent_may_have_the_largest_size_and_no_more(submission: Any, largest: int) -> None:
-    checked(submission(largest), a_job_type(), now=NOW)
+    payload_of(submission(largest), a_job_type())
 
     with pytest.raises(PayloadTooLargeError) as refused:
-        checked(submission(largest + 1), a_job_type(), now=NOW)
+        payload_of(submission(largest + 1), a_job_type())
 
     assert str(refused.value) == str(PayloadTooLargeError(largest + 1, largest))
 
@@ -109,7 +116,7 @@ def test_the_faults_of_the_members_and_of_the_payload_come_together() -> None:
         raise InvalidPayloadError([Fault("/payload/n", "is missing")])
 
     with pytest.raises(InvalidPayloadError) as refused:
-        checked(Submission(type="test.job", group=""), a_job_type(parse=parse), now=NOW)
+        payload_of(Submission(type="test.job", group=""), a_job_type(parse=parse))
 
     assert [fault.path for fault in refused.value.faults] == ["/group", "/payload/n"]
 
@@ -118,9 +125,9 @@ def test_the_handler_and_its_model_get_the_decoded_payload() -> None:
     seen: list[Any] = []
     submission = Submission(type="test.job", payload={"n": (1, 2), "ü": None})
 
-    payload, value = checked(submission, a_job_type(parse=seen.append), now=NOW)
+    payload, value = payload_of(submission, a_job_type(parse=seen.append))
 
-    assert checked(submission, replace(a_job_type(parse=seen.append), reads_payload=False), now=NOW)[1] == value
+    assert payload_of(submission, replace(a_job_type(parse=seen.append), reads_payload=False))[1] == value
     assert (payload, value, seen) == ('{"n":[1,2],"\\u00fc":null}', {"n": [1, 2], "ü": None}, [value])
 
 
@@ -128,6 +135,6 @@ def test_a_model_that_changes_its_input_changes_no_payload() -> None:
     def change(payload: dict[str, Any]) -> None:
         payload["tags"] = set(payload.pop("legacy"))
 
-    payload, value = checked(Submission(type="test.job", payload={"legacy": [1]}), a_job_type(parse=change), now=NOW)
+    payload, value = payload_of(Submission(type="test.job", payload={"legacy": [1]}), a_job_type(parse=change))
 
     assert (payload, value) == ('{"legacy":[1]}', {"legacy": [1]})

@@ -1,0 +1,15 @@
+"""A periodic job that makes up for a pause follows the end of that pause, so it may not expire before."""
+
+from dataclasses import replace
+
+from tidemill.application.checked_submission import CheckedSubmission
+from tidemill.application.placements import Placement
+from tidemill.domain.job import Job
+from tidemill.domain.pauses import CATCH_UP_TAG
+from tidemill.names import SCHEDULE_TENANT
+
+
+class CatchUpPlacement(Placement):
+    def place(self, job: Job, checked: CheckedSubmission) -> Job:
+        makes_up = checked.tenant == SCHEDULE_TENANT and CATCH_UP_TAG in checked.submission.tags
+        return replace(job, useful_until=None) if makes_up else job
