@@ -24,7 +24,7 @@ _HOLDS: Final[Mapping[HoldCause | None, str]] = {
     HoldCause.VERSION: "its worker does not know its type, or refuses its payload; during a deployment this passes",
     None: "another version of the code held it",
 }
-#: Of a released job that has a time, by the cause of its wait. The braces stand for the key of its line.
+#: Why a released job has a time, by the cause of its wait. The braces stand for the key of its line.
 _RELEASED: Final[Mapping[Cause, tuple[Reason, str]]] = {
     Cause.PAUSE: (Reason.RESUMED, "The pause {} has ended"),
     Cause.TYPE: (Reason.LOADED, "Its type {} is loaded again"),
@@ -33,14 +33,14 @@ _RELEASED: Final[Mapping[Cause, tuple[Reason, str]]] = {
 
 
 def reason_of_time(job: Job, when: str, now: datetime) -> tuple[Reason, str]:
-    """Of a job that is queued, retrying or scheduled. `when` is its time as text."""
+    """Explain the time of a job that is queued, retrying or scheduled. `when` is that time as text."""
     return _given_time(job, when, now) or _usual_time(job, when)
 
 
 def _given_time(job: Job, when: str, now: datetime) -> tuple[Reason, str] | None:
-    """Of a job that was debounced, released from a line or held back. None for another."""
+    """Explain the time of a job that was debounced, released from a line or held back. None for another."""
     if job.burst and job.due == job.run_at:
-        # Of its submissions, also if it was parked in between.
+        # The time is that of its submissions, also if it was parked in between.
         return Reason.DELAYED, debounced(job.burst, when, now)
     if job.state is State.QUEUED and job.wait and (released := _RELEASED.get(job.wait.cause)):
         reason, begins = released

@@ -26,7 +26,7 @@ LONGEST_WAIT_SECONDS: Final = 0.1
 
 
 class AttemptWrites(Protocol):
-    """As the store of jobs: claims and settles one job."""
+    """Claims and settles one job, as the store of jobs does."""
 
     def claim(
         self, reference: Reference, *, token: str, now: datetime, lease_end: datetime, worker: str = ""
@@ -139,7 +139,7 @@ class GroupedCommit:
             return False
 
     def _attempts(self, claim: FirstClaim) -> int:
-        """As an operator may have set them."""
+        """Return the attempts of the type, as an operator may have set them."""
         job_type = self._job_types.get(claim.first_run.type)
         overrides = self._configuration().overrides_of(job_type.name, shares=job_type.shared_limit, now=claim.now)
         return job_type.overridden(overrides).retry.max_attempts

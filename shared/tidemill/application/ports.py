@@ -243,7 +243,7 @@ class PayloadItem:
 
     tenant: str
     job_id: str
-    #: As `Job.payload_at`. Never given twice.
+    #: The location, as in `Job.payload_at`. It is never given twice.
     location: str
     #: A document that names it is written a moment later, or by the transaction of the caller.
     stored_at: datetime

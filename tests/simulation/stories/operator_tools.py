@@ -56,7 +56,7 @@ def remove_setting(stage: Stage, name: str, *, by: str = "bob", reason: str = ""
 
 
 def explains(stage: Stage, job_id: str, *, tenant: str = TENANT, stopped: bool = False) -> None:
-    """As `tidemill explain`. With `stopped`, also as if publish, wake and the workers were not called."""
+    """Explain as `tidemill explain` does. With `stopped`, publish, wake and the workers count as not called."""
 
     def act() -> object:
         queues = {str(lane): urls.queue for lane, urls in composition.parts().lane_urls.items()}
@@ -86,7 +86,7 @@ def each(jobs: Iterable[Job], act: Callable[[Job], object]) -> list[object]:
 
 
 def breakers(stage: Stage, *names: str) -> None:
-    """As `tidemill breakers`."""
+    """List the breakers as `tidemill breakers` does."""
 
     def act() -> object:
         client = clients.dynamodb()

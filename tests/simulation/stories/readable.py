@@ -15,10 +15,10 @@ from boto3.dynamodb.types import Binary, TypeDeserializer
 from tests.simulation.deployment import JOBS_TABLE
 from tests.simulation.world.task_scheduler import BEGINNING_MS
 
-#: Of a longer list, the first and the last member are shown.
+#: A longer list shows its first and its last member.
 _MANY: Final = 12
 _WIDTH: Final = 118
-#: Of a member that shares a paragraph with others.
+#: The longest member that shares a paragraph with others.
 _SHORT: Final = 60
 _WRAPPED: Final = TextWrapper(
     _WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
@@ -26,7 +26,7 @@ _WRAPPED: Final = TextWrapper(
 #: One call of a traceback: it names a file of this machine, and a line that moves.
 _FRAME: Final = re.compile(r'  File "(.*)", line \d+, in (\S+)\n(?:    .*\n)*')
 _PLACEHOLDER: Final = re.compile(r"[#:]\w+")
-#: Of DynamoDB: each value is an object with one of them.
+#: The types of DynamoDB: each value is an object with one of them.
 _TYPES: Final = frozenset({"S", "N", "B", "BOOL", "NULL", "M", "L", "SS", "NS", "BS"})
 _MILLISECONDS: Final = re.compile(r"(?<![\w.])2[34]\d{11}(?![\w.])")
 _MICROSECONDS: Final = re.compile(r"(?<![\w.])2[34]\d{14}(?![\w.])")
@@ -126,7 +126,7 @@ def _value(value: Any) -> object:
 
 
 def _plain(value: object) -> object:
-    """Of dictionaries, lists, numbers and text."""
+    """Return the value as dictionaries, lists, numbers and text."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
@@ -154,7 +154,7 @@ def _as_text_or_number(value: object) -> object:
 
 
 def _flat(value: object) -> str:
-    """As JSON without quotes."""
+    """Return the value as JSON without quotes."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{name}: {_flat(each)}" for name, each in sorted(value.items())) + "}"
     if isinstance(value, list):

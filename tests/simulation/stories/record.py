@@ -5,7 +5,7 @@ from typing import Final
 from tests.simulation.stories.readable import Readable, without_times_and_ids
 from tests.simulation.world.cloudwatch import Line
 
-#: Of a log line, what Python and the logger add.
+#: The members that Python and the logger add to a log line.
 _NO_FIELDS: Final = frozenset(
     (
         *("name", "msg", "args", "message", "asctime", "taskName", "stage", "_aws"),

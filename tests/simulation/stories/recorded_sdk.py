@@ -39,7 +39,7 @@ class Mishaps:
 
 
 class RecordedSdk(Sdk):
-    """As `Sdk`."""
+    """An `Sdk` that records its calls."""
 
     def __init__(self, record: Record, mishaps: Mishaps, *given: Any) -> None:
         super().__init__(*given)

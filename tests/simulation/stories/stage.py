@@ -34,7 +34,10 @@ class Stage:
         self._mishaps = mishaps
 
     def next_call(self, function: str, operation: str, mishap: Mishap, *, tries: int = 1) -> None:
-        """Of this function, such as `work-default`. So many tries of the SDK have it: with 3, the call fails."""
+        """Let the next call of this function fail, such as `work-default`.
+
+        With three tries of the SDK, the call fails.
+        """
         self._mishaps.planned[function, operation] = [mishap] * tries
 
     def sends_writes_twice(self) -> None:

@@ -26,7 +26,7 @@ class Ended(Generic[Item]):
     item: Item
     #: What the work returned or gave to `End`; after a failure, its traceback.
     text: str
-    #: As `os.wait` gives it. 0 without a failure.
+    #: The status that `os.wait` gives. 0 without a failure.
     status: int
 
     def result(self) -> str:

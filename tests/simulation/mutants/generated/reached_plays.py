@@ -16,7 +16,7 @@ from tests.simulation.mutants.generated.plays import Play, fault_of, plays
 
 
 class ReachedPlays:
-    """Those of `every` that reach each block."""
+    """Finds the plays of `every` that reach each block."""
 
     def __init__(self, reached: Mapping[Block, Sequence[Play]], *, every: Sequence[Play]) -> None:
         self._every = every

@@ -43,7 +43,7 @@ class ReachedTests:
         self._of_numbers = {name for name in seconds if name.partition("::")[0] in _OF_NUMBERS}
 
     def of(self, mutant: GeneratedMutant) -> list[str]:
-        """Those of constants come first, then those in files named after the module or alike, then the fastest."""
+        """Return the tests: first those of constants, then those in files named after the module, then the fastest."""
         stem = mutant.module.rpartition(".")[2]
 
         def near(name: str) -> bool:

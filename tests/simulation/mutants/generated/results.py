@@ -14,7 +14,7 @@ _INPUTS: Final = (ENGINE, ROOT / "tests", ROOT / "stacks")
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Of one mutant."""
+    """The result of one mutant."""
 
     id: str
     #: The story that caught it, or the check with its seed; None if every one passed.
@@ -57,7 +57,7 @@ class Results:
 
 
 def tree_digest() -> str:
-    """Of all that decides what a simulation does."""
+    """Return a digest of all files that decide what a simulation does."""
     digest = hashlib.sha256()
     for folder in _INPUTS:
         for path in sorted([*folder.rglob("*.py"), *folder.rglob("records/*.txt")]):

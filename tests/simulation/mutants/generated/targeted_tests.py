@@ -18,7 +18,7 @@ from tests.simulation.mutants.generated.reached_tests import OPTIONS
 _FIRST: Final = 40
 #: The slowest test takes a few seconds.
 _MOST_SECONDS_OF_A_TEST: Final = 120
-#: Of a test in the results. Hypothesis and parameters make some names very long.
+#: The longest name of a test in the results. Hypothesis and parameters make some names very long.
 _LONGEST_NAME: Final = 200
 #: None of these are plugins of pytest, which pytest itself must import.
 _PRELOADED: Final = (
