@@ -10,13 +10,14 @@ import click
 from tidemill.application.audit import AuditEntry, Auditor, Outcome
 from tidemill.cli.formatting import DASH, readable_time, timestamp, visible, visible_lines
 from tidemill.cli.installation import Installation
+from tidemill.cli.options import json_option
 from tidemill.cli.output import say, show_json, show_table
 from tidemill.cli.record_options import limited, record_options
 
 
 @click.command()
 @record_options
-@click.option("--json", "as_json", is_flag=True, help="Print each command as a line of JSON.")
+@json_option("Print each command as a line of JSON.")
 @click.pass_obj
 def audit(
     installation: Installation, *, limit: int | None, since: datetime | None, before: datetime | None, as_json: bool

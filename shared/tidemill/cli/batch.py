@@ -7,6 +7,7 @@ import click
 from tidemill.application.job_view import batch_view
 from tidemill.cli.formatting import visible
 from tidemill.cli.installation import Installation
+from tidemill.cli.options import json_option
 from tidemill.cli.output import show, show_json
 from tidemill.cli.parameter_types import JOB_ID
 from tidemill.cli.whole import of_tenant, own
@@ -19,7 +20,7 @@ from tidemill.domain.states import FINAL_STATES, State
 @click.option("--close", "closes", is_flag=True, help="Let no more jobs join.")
 @click.option("--cancel", "cancels", is_flag=True, help="Let no more jobs join, and cancel those that have not ended.")
 @click.option("--tenant", help="Operators: read the batch of this tenant from the table.")
-@click.option("--json", "as_json", is_flag=True, help="Print the batch as JSON.")
+@json_option("Print the batch as JSON.")
 @click.pass_obj
 def batch(
     installation: Installation, batch_id: str, tenant: str | None, *, closes: bool, cancels: bool, as_json: bool

@@ -5,12 +5,13 @@ import click
 from tidemill.cli.blocks import show_blocks
 from tidemill.cli.held_lines_report import breaker_as_json, breaker_table
 from tidemill.cli.installation import Installation
+from tidemill.cli.options import json_option
 from tidemill.cli.output import show_json, show_prose
 
 
 @click.command()
 @click.argument("names", metavar="[NAME]...", nargs=-1)
-@click.option("--json", "as_json", is_flag=True, help="Print each breaker as a line of JSON.")
+@json_option("Print each breaker as a line of JSON.")
 @click.pass_obj
 def breakers(installation: Installation, names: tuple[str, ...], *, as_json: bool) -> None:
     """List the circuit breakers that hold jobs back.

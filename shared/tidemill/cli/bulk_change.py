@@ -9,7 +9,7 @@ from typing import Final
 from tidemill.application.job_filter import JobFilter
 from tidemill.application.pace import MOST_WRITES_PER_SECOND
 from tidemill.cli.audit import audited
-from tidemill.cli.confirm import confirmed
+from tidemill.cli.change_options import ChangeOptions
 from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import count
 from tidemill.cli.installation import Installation
@@ -33,10 +33,7 @@ class BulkChange:
     wanted: JobFilter
     limit: int | None
     rate: int | None
-    reason: str
-    dry_run: bool
-    yes: bool
-    as_json: bool
+    how: ChangeOptions
 
     def run(
         self,
@@ -56,19 +53,21 @@ class BulkChange:
         rate = self.rate or MOST_WRITES_PER_SECOND
         writes = ParallelWrites(write, verb=self.verb, rate=rate, unreadable=unreadable)
         number = ("" if exact else "at least ") + count(len(first), "job")
-        if self.dry_run or not first:
-            if self.as_json:
-                show_json({"jobs": len(first), "exact": exact} if self.dry_run else writes.counts)
+        if self.how.dry_run or not first:
+            if self.how.as_json:
+                show_json({"jobs": len(first), "exact": exact} if self.how.dry_run else writes.counts)
             else:
                 self._show_plan(number, first)
                 show("Nothing was changed.")
-            if not self.dry_run:
+            if not self.how.dry_run:
                 unreadable.raise_for_any()
             return
         self._show_plan(number, first)
-        if confirmed(f"{self.action.capitalize()} {number}?", yes=self.yes):
+        if self.how.confirmed(f"{self.action.capitalize()} {number}?"):
             options = as_options(self.wanted, limit=self.limit, rate=self.rate)
-            with audited(installation, self.name, options=options, counts=lambda: writes.numbers, reason=self.reason):
+            with audited(
+                installation, self.name, options=options, counts=lambda: writes.numbers, reason=self.how.reason
+            ):
                 self._write(writes, chain(first, stream), len(first) if exact else None)
 
     def _write(self, writes: ParallelWrites, jobs: Iterator[Job], total: int | None) -> None:
@@ -78,7 +77,7 @@ class BulkChange:
         except BaseException:
             say(f"{writes.summary} Run the command again to continue.")
             raise
-        if self.as_json:
+        if self.how.as_json:
             show_json(writes.counts)
         else:
             show(writes.summary)
@@ -88,9 +87,9 @@ class BulkChange:
 
     def _show_plan(self, number: str, jobs: list[Job]) -> None:
         """Print to stdout in a dry run, where the plan is the result, and to stderr otherwise."""
-        put = show if self.dry_run else say
+        put = show if self.how.dry_run else say
         put(f"{number[0].upper()}{number[1:]} to {self.action}" + (":" if jobs else "."))
         if jobs:
             counts = Counter((job.type, str(job.state)) for job in jobs)
             rows = [(type_, state, str(jobs)) for (type_, state), jobs in sorted(counts.items())]
-            show_table(("TYPE", "STATE", "JOBS"), rows, numbers=[2], stderr=not self.dry_run)
+            show_table(("TYPE", "STATE", "JOBS"), rows, numbers=[2], stderr=not self.how.dry_run)

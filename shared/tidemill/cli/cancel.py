@@ -9,12 +9,12 @@ from tidemill.application.job_filter import ANY_JOB, JobFilter
 from tidemill.cli.any_tenant import NoSuchJobError
 from tidemill.cli.audit import audited
 from tidemill.cli.bulk_change import BulkChange
-from tidemill.cli.confirm import require_confirmation
+from tidemill.cli.change_options import ChangeOptions, change_options
 from tidemill.cli.formatting import JobView
 from tidemill.cli.installation import Installation
 from tidemill.cli.job_filter_options import as_options, job_filter_options, write_pace_options
 from tidemill.cli.job_report import report
-from tidemill.cli.options import read_units_option, reason_option, yes_option
+from tidemill.cli.options import read_units_option
 from tidemill.cli.own_jobs import change_jobs, change_own_jobs
 from tidemill.cli.scanned_jobs import scanned_jobs
 from tidemill.cli.unreadable_jobs import UnreadableJobs
@@ -30,14 +30,10 @@ _STATES: Final = click.Choice(sorted([*map(str, _LIVE), str(State.DEAD)]))
 @click.option("--all", "everything", is_flag=True, help="Operators: the live jobs of all tenants.")
 @write_pace_options
 @read_units_option()
-@reason_option("Operators: why, for the history of the jobs.")
-@click.option("--dry-run", is_flag=True, help="Operators: print the plan and change nothing.")
-@yes_option
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Print each job as a line of JSON; with a filter, the plan or the result as one JSON object.",
+@change_options(
+    reason="Operators: why, for the history of the jobs.",
+    dry_run="Operators: print the plan and change nothing.",
+    json="Print each job as a line of JSON; with a filter, the plan or the result as one JSON object.",
 )
 @click.pass_obj
 def cancel(
@@ -49,10 +45,7 @@ def cancel(
     limit: int | None,
     rate: int | None,
     read_units: int,
-    reason: str,
-    dry_run: bool,
-    yes: bool,
-    as_json: bool,
+    how: ChangeOptions,
 ) -> None:
     """Cancel your own jobs by ID. Operators cancel those of any tenant.
 
@@ -62,53 +55,48 @@ def cancel(
     A job that is not running is cancelled immediately, also if it is dead. A running job receives a cancel request and
     ends at its next checkpoint; `tidemill watch` and `tidemill explain` show when. Safe to repeat.
     """
-    only_ids = wanted == JobFilter(ids=wanted.ids, tenant=wanted.tenant) and not (states or everything or dry_run)
+    only_ids = wanted == JobFilter(ids=wanted.ids, tenant=wanted.tenant) and not (states or everything or how.dry_run)
     if wanted.ids and only_ids and not (limit or rate):
-        _cancel_by_id(installation, wanted, reason=reason, yes=yes, as_json=as_json)
+        _cancel_by_id(installation, wanted, how)
         return
     if (wanted == ANY_JOB and not states) is not everything:
         raise click.UsageError("select jobs: give IDs, an option such as --type TYPE, or --all alone")
-    require_confirmation(yes=yes or dry_run, alternative=", or --dry-run to see the plan")
+    how.require_confirmation()
     wanted = replace(wanted, states=tuple(map(State, states)) or _LIVE)
     change = BulkChange(
-        name="cancel",
-        action="cancel",
-        verb="Cancelled",
-        wanted=wanted,
-        limit=limit,
-        rate=rate,
-        reason=reason,
-        dry_run=dry_run,
-        yes=yes,
-        as_json=as_json,
+        name="cancel", action="cancel", verb="Cancelled", wanted=wanted, limit=limit, rate=rate, how=how
     )
-    by = "" if dry_run else installation.caller
+    by = "" if how.dry_run else installation.caller
     unreadable = UnreadableJobs()
     change.run(
         installation,
         scanned_jobs(installation, wanted, read_units, unreadable.item),
-        lambda job: installation.control.cancel_found(job, wanted, by=by, reason=reason),
+        lambda job: installation.control.cancel_found(job, wanted, by=by, reason=how.reason),
         unreadable=unreadable,
     )
 
 
-def _cancel_by_id(installation: Installation, wanted: JobFilter, *, reason: str, yes: bool, as_json: bool) -> None:
+def _cancel_by_id(installation: Installation, wanted: JobFilter, how: ChangeOptions) -> None:
     ids, owner = list(wanted.ids), wanted.tenant
     if owner is None:
-        if reason:
+        if how.reason:
             raise click.UsageError("--reason requires --tenant")
-        change_own_jobs(installation, ids, "cancel", yes=yes, as_json=as_json)
+        change_own_jobs(installation, ids, "cancel", yes=how.yes, as_json=how.as_json)
         return
     cancelled: list[str] = []
 
     def change(job_id: str) -> JobView:
-        job = installation.control.cancel(owner, job_id, by=installation.caller, reason=reason)
+        job = installation.control.cancel(owner, job_id, by=installation.caller, reason=how.reason)
         if job is None:
             raise NoSuchJobError(owner, job_id)
         cancelled.append(job_id)
         return report(job)
 
     recorded = audited(
-        installation, "cancel", options=as_options(wanted), counts=lambda: {"written": len(cancelled)}, reason=reason
+        installation,
+        "cancel",
+        options=as_options(wanted),
+        counts=lambda: {"written": len(cancelled)},
+        reason=how.reason,
     )
-    change_jobs(ids, "cancel", change, yes=yes, as_json=as_json, recorded=recorded)
+    change_jobs(ids, "cancel", change, yes=how.yes, as_json=how.as_json, recorded=recorded)

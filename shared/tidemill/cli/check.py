@@ -18,7 +18,7 @@ from tidemill.aws import clients
 from tidemill.cli.errors import CommandError, report_unreadable_item
 from tidemill.cli.formatting import count, visible
 from tidemill.cli.installation import Installation
-from tidemill.cli.options import read_units_option
+from tidemill.cli.options import json_option, read_units_option
 from tidemill.cli.output import say, show, show_json, show_table
 from tidemill.domain.states import TERMINAL, State
 from tidemill.dynamodb.restored_table import DynamoRecoveryLog
@@ -77,7 +77,7 @@ class _Found:
     metavar="NUMBER",
     help="Read units that the scan may take in all.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+@json_option("Print the result as one JSON object.")
 @click.pass_obj
 def check(installation: Installation, *, folder: Path, read_units: int, most_read_units: int, as_json: bool) -> None:
     """Check before a deployment that the live jobs can run afterwards. Changes nothing.

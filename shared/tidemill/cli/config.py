@@ -12,7 +12,7 @@ from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import DASH, readable_time, timestamp
 from tidemill.cli.installation import Installation
 from tidemill.cli.known_targets import unknown_setting, warn_if_misspelt
-from tidemill.cli.options import reason_option, yes_option
+from tidemill.cli.options import json_option, reason_option, yes_option
 from tidemill.cli.output import say, show, show_json, show_table
 from tidemill.cli.parameter_types import UNTIL
 from tidemill.cli.record_options import limited, record_options
@@ -31,7 +31,7 @@ def config() -> None:
 
 @config.command("get")
 @click.argument("name", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with the version.")
+@json_option("Print one JSON object with the version.")
 @click.pass_obj
 def get(installation: Installation, name: str | None, *, as_json: bool) -> None:
     """Show the settings in force, or the value of one.
@@ -92,7 +92,7 @@ def _compare_with_copy(installation: Installation, version: int) -> None:
 @click.option("--until", type=UNTIL, help="The end: 2h from now, the next 14:00 UTC, or a timestamp.")
 @click.option("--version", type=int, help="Refuse unless the configuration has this version.")
 @yes_option
-@click.option("--json", "as_json", is_flag=True, help="Print the change as one JSON object.")
+@json_option("Print the change as one JSON object.")
 @click.pass_obj
 def set_(
     installation: Installation,
@@ -159,7 +159,7 @@ def set_(
 
 @config.command("deploy")
 @yes_option
-@click.option("--json", "as_json", is_flag=True, help="Print the version as one JSON object.")
+@json_option("Print the version as one JSON object.")
 @click.pass_obj
 def deploy(installation: Installation, *, yes: bool, as_json: bool) -> None:
     """Deploy all settings to AppConfig again.
@@ -186,7 +186,7 @@ def deploy(installation: Installation, *, yes: bool, as_json: bool) -> None:
 
 @config.command("history")
 @record_options
-@click.option("--json", "as_json", is_flag=True, help="Print each change as a line of JSON.")
+@json_option("Print each change as a line of JSON.")
 @click.pass_obj
 def history(
     installation: Installation, *, limit: int | None, since: datetime | None, before: datetime | None, as_json: bool

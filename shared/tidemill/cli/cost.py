@@ -11,6 +11,7 @@ import click
 
 from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import visible
+from tidemill.cli.options import json_option
 from tidemill.cli.output import say, show, show_json, show_table
 from tidemill.cost import bill, idle_month, list_prices, worst_day
 from tidemill.cost.bill import Line
@@ -126,7 +127,7 @@ def _number(name: str, help_: str) -> Callable[[Command], Command]:
     help="Of a tenant a day: also print the quota of submissions that keeps to it.",
 )
 @click.option("--prices", is_flag=True, help="Print the list prices with their sources instead.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+@json_option("Print the result as one JSON object.")
 def cost(
     *, folder: Path | None, rate: float | None, budget: float | None, prices: bool, as_json: bool, **profile: Any
 ) -> None:

@@ -12,6 +12,7 @@ from tidemill.cli.formatting import age, count
 from tidemill.cli.installation import Installation
 from tidemill.cli.job_filter_options import death_option
 from tidemill.cli.job_report import ended_at, error_class, reason, report
+from tidemill.cli.options import json_option
 from tidemill.cli.output import ID_WIDTH, MIN_TABLE_WIDTH, console, new_table, plain_table, say, show_json, tall_cell
 from tidemill.domain.job import DeathReason, Job
 from tidemill.system import clock
@@ -23,7 +24,7 @@ _Row = tuple[str, str, str, str, str, int, str]
 @click.command("list")
 @click.option("--type", "types", multiple=True, metavar="TYPE", help="Only jobs of this type; repeatable.")
 @death_option
-@click.option("--json", "as_json", is_flag=True, help="Print each job with all its fields as a line of JSON.")
+@json_option("Print each job with all its fields as a line of JSON.")
 @click.pass_obj
 def dlq_list(installation: Installation, *, types: tuple[str, ...], deaths: tuple[str, ...], as_json: bool) -> None:
     """List the dead jobs, earliest death first.

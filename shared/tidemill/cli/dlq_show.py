@@ -13,6 +13,7 @@ from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import DASH, age, readable_time, visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.job_report import reason, report
+from tidemill.cli.options import json_option
 from tidemill.cli.output import show, show_json
 from tidemill.cli.parameter_types import JOB_ID
 from tidemill.domain.history import Transition
@@ -26,7 +27,7 @@ _HEADING: Final = "bold"
 @click.command("show")
 @click.argument("job_id", type=JOB_ID, metavar="ID")
 @click.option("--tenant", help="Tenant of the job; the command searches the index of dead jobs without it.")
-@click.option("--json", "as_json", is_flag=True, help="Print the job as one JSON object.")
+@json_option("Print the job as one JSON object.")
 @click.pass_obj
 def dlq_show(installation: Installation, job_id: str, tenant: str | None, *, as_json: bool) -> None:
     """Show one dead job with its payload, errors, history and redrives."""

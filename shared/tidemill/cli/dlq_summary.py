@@ -14,6 +14,7 @@ from tidemill.cli.errors import report_unreadable
 from tidemill.cli.formatting import DASH, age, count, timestamp, visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.job_report import ended_at
+from tidemill.cli.options import json_option
 from tidemill.cli.output import ID_WIDTH, MIN_TABLE_WIDTH, console, new_table, plain_table, say, show_json, tall_cell
 from tidemill.domain.job import Job
 from tidemill.system import clock
@@ -53,7 +54,7 @@ class Cause:
     metavar="NUMBER",
     help="Read at most so many dead jobs, the earliest death first.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print each group as a line of JSON.")
+@json_option("Print each group as a line of JSON.")
 @click.pass_obj
 def dlq_summary(installation: Installation, types: tuple[str, ...], *, limit: int, as_json: bool) -> None:
     """Group the dead jobs of all tenants by type and error.

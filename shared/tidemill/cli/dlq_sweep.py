@@ -13,14 +13,14 @@ from tidemill.cli.confirm import confirmed, require_confirmation
 from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import count, sweep_counts, sweep_text
 from tidemill.cli.installation import Installation
-from tidemill.cli.options import yes_option
+from tidemill.cli.options import json_option, yes_option
 from tidemill.cli.output import progress_bar, say, show, show_json
 from tidemill.system import clock
 
 
 @click.command("sweep")
 @yes_option
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+@json_option("Print the result as one JSON object.")
 @click.pass_obj
 def dlq_sweep(installation: Installation, *, yes: bool, as_json: bool) -> None:
     """Process every message in the dead-letter queues.

@@ -7,6 +7,7 @@ from tidemill.application.job_story import story
 from tidemill.cli.any_tenant import NoSuchJobError, tenant_of, tenant_option
 from tidemill.cli.formatting import readable_time, timestamp, visible
 from tidemill.cli.installation import Installation
+from tidemill.cli.options import json_option
 from tidemill.cli.output import show, show_json, show_prose
 from tidemill.cli.parameter_types import JOB_ID
 
@@ -17,7 +18,7 @@ _UNDER_TEXT = " " * 24
 @click.command()
 @click.argument("job_id", type=JOB_ID, metavar="ID")
 @tenant_option
-@click.option("--json", "as_json", is_flag=True, help="Print the explanation as one JSON object.")
+@json_option("Print the explanation as one JSON object.")
 @click.pass_obj
 def explain(installation: Installation, job_id: str, tenant: str | None, *, as_json: bool) -> None:
     """Say why a job of any tenant is not running.

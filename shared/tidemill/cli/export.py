@@ -22,7 +22,7 @@ from tidemill.cli.export_target import TARGET, FileTarget, ObjectTarget
 from tidemill.cli.formatting import count
 from tidemill.cli.installation import Installation
 from tidemill.cli.job_filter_options import as_options, job_filter_options, pace_options
-from tidemill.cli.options import read_units_option, reason_option
+from tidemill.cli.options import json_option, read_units_option, reason_option
 from tidemill.cli.output import progress_bar, show, show_json
 from tidemill.cli.scanned_jobs import scanned_jobs
 from tidemill.domain.job import Job
@@ -45,7 +45,7 @@ _THREADS: Final = 8
 @pace_options
 @read_units_option()
 @reason_option()
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+@json_option("Print the result as one JSON object.")
 @click.pass_obj
 def export(
     installation: Installation,

@@ -7,6 +7,7 @@ import click
 from tidemill.application.flow_view import graph_view, mermaid
 from tidemill.cli.formatting import DASH, visible
 from tidemill.cli.installation import Installation
+from tidemill.cli.options import json_option
 from tidemill.cli.output import show, show_json, show_table
 from tidemill.cli.parameter_types import JOB_ID
 from tidemill.cli.whole import of_tenant, own
@@ -18,7 +19,7 @@ from tidemill.domain.flows import is_flow
 @click.option("--cancel", "cancels", is_flag=True, help="Start no more nodes, and cancel those that have not ended.")
 @click.option("--mermaid", "as_mermaid", is_flag=True, help="Print the graph as a flowchart for Mermaid.")
 @click.option("--tenant", help="Operators: read the flow of this tenant from the table.")
-@click.option("--json", "as_json", is_flag=True, help="Print the flow as JSON.")
+@json_option("Print the flow as JSON.")
 @click.pass_obj
 def flow(
     installation: Installation, flow_id: str, tenant: str | None, *, cancels: bool, as_mermaid: bool, as_json: bool

@@ -6,6 +6,7 @@ from tidemill.cli.any_tenant import read
 from tidemill.cli.api_call import call, job_path
 from tidemill.cli.installation import Installation
 from tidemill.cli.job_report import report
+from tidemill.cli.options import json_option
 from tidemill.cli.output import show_json
 from tidemill.cli.parameter_types import JOB_ID
 
@@ -13,7 +14,7 @@ from tidemill.cli.parameter_types import JOB_ID
 @click.command()
 @click.argument("job_id", type=JOB_ID, metavar="ID")
 @click.option("--tenant", help="Operators: read the job of this tenant from the table.")
-@click.option("--json", "as_json", is_flag=True, help="Print one line of JSON, also to a terminal.")
+@json_option("Print one line of JSON, also to a terminal.")
 @click.pass_obj
 def get(installation: Installation, job_id: str, tenant: str | None, *, as_json: bool) -> None:
     """Print one of your own jobs, in any state, as JSON.

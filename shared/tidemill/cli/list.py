@@ -15,7 +15,7 @@ from tidemill.cli.formatting import timestamp, visible_lines
 from tidemill.cli.installation import Installation
 from tidemill.cli.job_table import show_jobs
 from tidemill.cli.list_any_tenant import Request, list_any_tenant
-from tidemill.cli.options import given, read_units_option
+from tidemill.cli.options import given, json_option, read_units_option
 from tidemill.cli.output import say, show_json
 from tidemill.cli.parameter_types import TIMESTAMP_OR_AGE
 from tidemill.domain.states import State
@@ -66,7 +66,7 @@ _DEFAULT_RANGE: Final = timedelta(days=30)
     metavar="NUMBER",
     help="Operators: read units after which a scan stops.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print each job as a line of JSON.")
+@json_option("Print each job as a line of JSON.")
 @click.pass_obj
 def list_(
     installation: Installation,

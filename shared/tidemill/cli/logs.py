@@ -12,6 +12,7 @@ import click
 from tidemill.cli.api_call import ApiError, call, job_path
 from tidemill.cli.formatting import timestamp, visible, visible_lines
 from tidemill.cli.installation import Installation
+from tidemill.cli.options import json_option
 from tidemill.cli.output import say, show, show_json
 from tidemill.cli.parameter_types import JOB_ID, TIMESTAMP_OR_AGE
 from tidemill.domain.errors import StoreUnavailableError
@@ -45,7 +46,7 @@ _LEFT_OUT: Final = frozenset(
     metavar="TIME",
     help="Only lines written at or after TIME; default: since the job was submitted.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print each line as a line of JSON.")
+@json_option("Print each line as a line of JSON.")
 @click.pass_obj
 def logs(installation: Installation, job_id: str, *, follow: bool, since: datetime | None, as_json: bool) -> None:
     """Show the log lines of one job in order, from all functions.

@@ -7,12 +7,11 @@ from typing import Any, Final
 import click
 
 from tidemill.cli.audit import audited
-from tidemill.cli.confirm import confirmed, require_confirmation
+from tidemill.cli.change_options import ChangeOptions, change_options
 from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import count, visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.operator_job import pace_of, require_success, result_of, watched
-from tidemill.cli.options import reason_option, yes_option
 from tidemill.cli.output import show, show_json
 from tidemill.domain.job import Job
 from tidemill.domain.submission import Submission
@@ -36,10 +35,7 @@ def _function(_: click.Context, __: click.Parameter, name: str) -> str:
 )
 @click.option("--ended", is_flag=True, help="Ended jobs instead of live ones.")
 @pace_of("jobs")
-@reason_option()
-@click.option("--dry-run", is_flag=True, help="Print counts and examples, and change nothing.")
-@yes_option
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+@change_options(dry_run="Print counts and examples, and change nothing.", json="Print the result as one JSON object.")
 @click.pass_obj
 def migrate(
     installation: Installation,
@@ -49,10 +45,7 @@ def migrate(
     ended: bool,
     rate: int,
     read_units: int,
-    reason: str,
-    dry_run: bool,
-    yes: bool,
-    as_json: bool,
+    how: ChangeOptions,
 ) -> None:
     """Rewrite the payloads of a job type.
 
@@ -67,23 +60,23 @@ def migrate(
     """
     if type_.startswith(BUILT_IN_PREFIX):
         raise click.UsageError(f"the payloads of {visible(type_)} are not those of an app, and cannot be rewritten")
-    require_confirmation(yes=yes or dry_run, alternative=", or --dry-run to see counts and examples")
-    if not dry_run and not confirmed(f"Migrate the {'ended' if ended else 'live'} jobs of {type_}?", yes=yes):
+    how.require_confirmation(instead="see counts and examples")
+    if not how.dry_run and not how.confirmed(f"Migrate the {'ended' if ended else 'live'} jobs of {type_}?"):
         return
     request = MigrationRequest(
-        type=type_, function=function, ended=ended, dry_run=dry_run, rate=rate, read_units=read_units
+        type=type_, function=function, ended=ended, dry_run=how.dry_run, rate=rate, read_units=read_units
     )
     result: dict[str, Any] = {}
     options = request.model_dump()
-    with audited(installation, "migrate", options=options, counts=lambda: _counts(result), reason=reason):
+    with audited(installation, "migrate", options=options, counts=lambda: _counts(result), reason=how.reason):
         job = installation.migrations.submit(Submission(type=MIGRATION_TYPE, payload=options)).job
         ended_job = watched(installation, MIGRATION_TENANT, job.id, name="migration", summary=_saved)
         result |= result_of(ended_job)
-        if as_json:
+        if how.as_json:
             show_json({"id": job.id, "state": ended_job.state, **result})
         else:
-            _show(result, dry_run=dry_run)
-        _require_success(ended_job, result, dry_run=dry_run)
+            _show(result, dry_run=how.dry_run)
+        _require_success(ended_job, result, dry_run=how.dry_run)
 
 
 def _saved(saved: Mapping[str, Any]) -> str:

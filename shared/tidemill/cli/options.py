@@ -14,6 +14,11 @@ Command = Callable[..., None]
 yes_option: Final = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 
 
+def json_option(what: str) -> Callable[[Command], Command]:
+    """Passes `as_json`."""
+    return click.option("--json", "as_json", is_flag=True, help=what)
+
+
 def reason_option(why: str = "Why, for the audit entry.") -> Callable[[Command], Command]:
     """Passes `reason`, which is empty if it is not given."""
     return click.option("--reason", default="", callback=reason_text, metavar="TEXT", help=why)

@@ -10,7 +10,7 @@ from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import count, readable_time, timestamp, visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.known_targets import unknown, warn_if_misspelt
-from tidemill.cli.options import reason_option, yes_option
+from tidemill.cli.options import json_option, reason_option, yes_option
 from tidemill.cli.output import say, show_change
 from tidemill.cli.parameter_types import UNTIL
 from tidemill.domain.errors import InvalidSettingError
@@ -30,7 +30,7 @@ _tenant_option = click.option("--tenant", help="The tenant of a group.")
 @click.option("--reject-new", is_flag=True, help="Answer new jobs over HTTP with 503 and Retry-After.")
 @click.option("--rate", type=_RATE, help="Jobs to start each second after the end; by default 10.")
 @yes_option
-@click.option("--json", "as_json", is_flag=True, help="Print the pause as one JSON object.")
+@json_option("Print the pause as one JSON object.")
 @click.pass_obj
 def pause(
     installation: Installation,
@@ -87,7 +87,7 @@ def pause(
 @click.option("--rate", type=_RATE, help="Jobs to start each second; by default as the pause says.")
 @reason_option("Why, for the history.")
 @yes_option
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+@json_option("Print the result as one JSON object.")
 @click.pass_obj
 def resume(
     installation: Installation,

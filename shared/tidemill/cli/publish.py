@@ -8,6 +8,7 @@ from tidemill.cli.formatting import visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.json_input import read_source
 from tidemill.cli.keyed_post import checked_key, posted
+from tidemill.cli.options import json_option
 from tidemill.cli.output import say, show_json
 from tidemill.cli.watch import watch_jobs
 
@@ -21,7 +22,7 @@ from tidemill.cli.watch import watch_jobs
 @click.option("--version", type=click.IntRange(min=1), metavar="VERSION", help="Of the event type; 1 by default.")
 @click.option("--group", metavar="GROUP", help="Each consumer runs the events of one group one at a time, in order.")
 @click.option("--wait", is_flag=True, help="Watch the job of the event until it ends, as `tidemill watch` does.")
-@click.option("--json", "as_json", is_flag=True, help="Print the job as one line of JSON, also to a terminal.")
+@json_option("Print the job as one line of JSON, also to a terminal.")
 @click.pass_context
 def publish(
     ctx: click.Context,

@@ -8,11 +8,11 @@ import click
 
 from tidemill.application.job_filter import JobFilter
 from tidemill.cli.bulk_change import BulkChange
-from tidemill.cli.confirm import require_confirmation
+from tidemill.cli.change_options import ChangeOptions, change_options
 from tidemill.cli.formatting import count
 from tidemill.cli.installation import Installation
 from tidemill.cli.job_filter_options import job_filter_options, write_pace_options
-from tidemill.cli.options import read_units_option, reason_option, yes_option
+from tidemill.cli.options import read_units_option
 from tidemill.cli.output import say
 from tidemill.cli.parameter_types import DURATION
 from tidemill.cli.scanned_jobs import scanned_jobs
@@ -31,10 +31,7 @@ _STATES: Final = click.Choice(sorted(map(str, TERMINAL)))
 @click.option("--state", "states", multiple=True, type=_STATES, help="Only jobs in this state; repeatable.")
 @write_pace_options
 @read_units_option()
-@reason_option()
-@click.option("--dry-run", is_flag=True, help="Print the plan and change nothing.")
-@yes_option
-@click.option("--json", "as_json", is_flag=True, help="Print the plan or the result as one JSON object.")
+@change_options(json="Print the plan or the result as one JSON object.")
 @click.pass_obj
 def purge(
     installation: Installation,
@@ -45,10 +42,7 @@ def purge(
     limit: int | None,
     rate: int | None,
     read_units: int,
-    reason: str,
-    dry_run: bool,
-    yes: bool,
-    as_json: bool,
+    how: ChangeOptions,
 ) -> None:
     """Delete finished jobs of all tenants before they expire.
 
@@ -60,22 +54,11 @@ def purge(
 
     Safe to repeat and to run concurrently. `tidemill audit` shows who purged what.
     """
-    require_confirmation(yes=yes or dry_run, alternative=", or --dry-run to see the plan")
+    how.require_confirmation()
     before = clock.now() - older_than
     chosen = tuple(map(State, states)) or tuple(sorted(TERMINAL))
     wanted = replace(wanted, states=chosen, ended_until=min(before, wanted.ended_until or before))
-    change = BulkChange(
-        name="purge",
-        action="delete",
-        verb="Deleted",
-        wanted=wanted,
-        limit=limit,
-        rate=rate,
-        reason=reason,
-        dry_run=dry_run,
-        yes=yes,
-        as_json=as_json,
-    )
+    change = BulkChange(name="purge", action="delete", verb="Deleted", wanted=wanted, limit=limit, rate=rate, how=how)
     kept: list[str] = []
     unreadable = UnreadableJobs()
     found = scanned_jobs(installation, wanted, read_units, unreadable.item)

@@ -19,7 +19,7 @@ from tidemill.cli.audit import audited
 from tidemill.cli.errors import CommandError, report_unreadable
 from tidemill.cli.formatting import count, readable_time, sweep_counts, sweep_text, visible
 from tidemill.cli.installation import Installation
-from tidemill.cli.options import read_units_option, reason_option
+from tidemill.cli.options import json_option, read_units_option, reason_option
 from tidemill.cli.output import progress_bar, say, show, show_json
 from tidemill.domain.repair_actions import RepairAction
 from tidemill.names import Lane
@@ -52,7 +52,7 @@ _REPORTED_ACTIONS: Final = (
 @read_units_option("Read units per second that the scan may take from the table.")
 @reason_option()
 @click.option("--dry-run", is_flag=True, help="Count the jobs that would be nudged and change nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+@json_option("Print the result as one JSON object.")
 @click.pass_obj
 def reconcile(
     installation: Installation, *, minutes: int, read_units: int, reason: str, dry_run: bool, as_json: bool

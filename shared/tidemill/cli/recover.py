@@ -17,11 +17,11 @@ from tidemill.application.configuration import CACHED_FOR
 from tidemill.application.recover import Fate, Recovered, Recovery, recovery_of
 from tidemill.aws import clients
 from tidemill.cli.audit import audited
-from tidemill.cli.confirm import confirmed, require_confirmation
+from tidemill.cli.change_options import ChangeOptions, change_options
 from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import count, readable_time, timestamp, visible
 from tidemill.cli.installation import Installation
-from tidemill.cli.options import read_units_option, reason_option, yes_option
+from tidemill.cli.options import read_units_option
 from tidemill.cli.output import say, show, show_json, show_table
 from tidemill.cli.restored_table import RestoredTable
 from tidemill.domain.pauses import Scope
@@ -44,10 +44,9 @@ _NAMED: Final = 20
 @read_units_option("Read units per second that the scans may take from each table.", default=_READ_UNITS)
 @click.option("--jobs", type=click.File("w"), metavar="FILE", help="Write each job of the report as a line of JSON.")
 @click.option("--paused", is_flag=True, help="Leave each lane of TABLE paused, until `tidemill resume`.")
-@reason_option()
-@click.option("--dry-run", is_flag=True, help="Print the plan and the report, and change nothing.")
-@yes_option
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+@change_options(
+    dry_run="Print the plan and the report, and change nothing.", json="Print the result as one JSON object."
+)
 @click.pass_obj
 def recover(
     installation: Installation,
@@ -56,10 +55,7 @@ def recover(
     read_units: int,
     jobs: TextIO | None,
     paused: bool,
-    reason: str,
-    dry_run: bool,
-    yes: bool,
-    as_json: bool,
+    how: ChangeOptions,
 ) -> None:
     """Make TABLE, restored from a backup, ready for use.
 
@@ -72,12 +68,12 @@ def recover(
 
     Changes nothing of the table in use. Safe to repeat: after an interruption the same command continues.
     """
-    require_confirmation(yes=yes or dry_run, alternative=", or --dry-run to see the plan")
+    how.require_confirmation()
     restored = RestoredTable(installation, table_name, read_units=read_units)
     former = restored.former
     if former is None:
         say("The table in use cannot be read: every live job may run again, and missing jobs are unknown.")
-    elif not dry_run:
+    elif not how.dry_run:
         _require_pause(installation)
     seen = restored.log.read()
     in_use = installation.deployment
@@ -85,29 +81,29 @@ def recover(
         seen, table=table_name, replaces=in_use.jobs_table, deployed_epoch=in_use.epoch, now=clock.now()
     )
     _show_plan(restored, recovery, continued=recovery == seen)
-    if not dry_run and not confirmed(f"Recover {visible(table_name)} now?", yes=yes):
+    if not how.dry_run and not how.confirmed(f"Recover {visible(table_name)} now?"):
         return
     report = _Report(jobs)
     options = {"table": table_name, "epoch": recovery.epoch}
     recorded = audited(
-        installation, "recover", options=options, counts=report.counts, reason=reason, auditor=restored.auditor
+        installation, "recover", options=options, counts=report.counts, reason=how.reason, auditor=restored.auditor
     )
-    with nullcontext() if dry_run else recorded:
-        if not dry_run:
+    with nullcontext() if how.dry_run else recorded:
+        if not how.dry_run:
             restored.complete()
             if paused:
-                restored.pause(installation.deployment.lanes, by=installation.caller, reason=reason)
+                restored.pause(installation.deployment.lanes, by=installation.caller, reason=how.reason)
             if recovery != seen:
                 restored.log.write(recovery, seen=seen)
-        for each in chain(restored.recovered(recovery, change=not dry_run), restored.missing()):
+        for each in chain(restored.recovered(recovery, change=not how.dry_run), restored.missing()):
             report.add(each)
     settings = restore_settings(installation.deployment, jobs_stream=restored.facts.stream_arn, epoch=recovery.epoch)
-    if as_json:
+    if how.as_json:
         restored_to = restored.facts.restored_to
         show_json(report.counts() | {"settings": settings, "restored_to": restored_to and timestamp(restored_to)})
     else:
         report.show(former_read=former is not None)
-        if not dry_run:
+        if not how.dry_run:
             _show_deployment(in_use, settings)
 
 

@@ -9,12 +9,12 @@ import click
 
 from tidemill.application.job_filter import ANY_JOB, JobFilter
 from tidemill.cli.audit import audited
-from tidemill.cli.confirm import confirmed, require_confirmation
+from tidemill.cli.change_options import ChangeOptions, change_options
 from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.job_filter_options import as_options, job_filter_options, write_pace_options
-from tidemill.cli.options import given, reason_option, yes_option
+from tidemill.cli.options import given
 from tidemill.cli.output import say, show, show_json
 from tidemill.cli.own_jobs import change_own_jobs
 from tidemill.cli.parameter_types import DURATION
@@ -42,11 +42,9 @@ _OF_OWN: Final = frozenset({"ids", "own", "yes", "as_json"})
 )
 @click.option("--payload", metavar="JSON|-|@FILE", help="Another payload for the one job of ID.")
 @click.option("--own", is_flag=True, help="Your own jobs, by ID, over the HTTP API.")
-@reason_option("Why, for the history of the jobs and the audit entry.")
-@click.option("--dry-run", is_flag=True, help="Print the plan and change nothing.")
-@yes_option
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print the result as one JSON object; with --own, each job as a line."
+@change_options(
+    reason="Why, for the history of the jobs and the audit entry.",
+    json="Print the result as one JSON object; with --own, each job as a line.",
 )
 @click.pass_obj
 def redrive(
@@ -60,10 +58,7 @@ def redrive(
     probe_timeout: timedelta,
     payload: str | None,
     own: bool,
-    reason: str,
-    dry_run: bool,
-    yes: bool,
-    as_json: bool,
+    how: ChangeOptions,
 ) -> None:
     """Requeue dead jobs with a fresh set of attempts.
 
@@ -93,38 +88,38 @@ def redrive(
     if own:
         if not wanted.ids or given() - _OF_OWN:
             raise click.UsageError("--own requires IDs, and takes no other option than --yes and --json")
-        change_own_jobs(installation, list(wanted.ids), "redrive", yes=yes, as_json=as_json)
+        change_own_jobs(installation, list(wanted.ids), "redrive", yes=how.yes, as_json=how.as_json)
         return
     _check_selection(selected=wanted != ANY_JOB, everything=everything)
-    require_confirmation(yes=yes or dry_run, alternative=", or --dry-run to see the plan")
+    how.require_confirmation()
     if payload is not None:
         if len(set(wanted.ids)) != 1 or wanted != JobFilter(ids=wanted.ids, tenant=wanted.tenant) or limit or rate:
             raise click.UsageError("--payload requires one ID, and takes no other selection than --tenant")
-        redrive_with_payload(installation, wanted, payload, reason=reason, dry_run=dry_run, yes=yes, as_json=as_json)
+        redrive_with_payload(installation, wanted, payload, how)
         return
     unreadable = UnreadableJobs()
     plan = Plan.of(installation.redriver.dead_jobs(wanted, unreadable=unreadable.job), limit=limit)
-    if dry_run and as_json:
+    if how.dry_run and how.as_json:
         show_json(plan.as_json())
         return
-    plan.show(dry_run=dry_run)
+    plan.show(dry_run=how.dry_run)
     _say_unmatched(installation, wanted, plan, unreadable)
-    if dry_run:
+    if how.dry_run:
         show("Nothing was changed.")
         return
-    if plan.jobs and confirmed(f"Redrive {plan.number}?", yes=yes):
+    if plan.jobs and how.confirmed(f"Redrive {plan.number}?"):
         request = Request(
-            wanted=wanted, limit=limit, rate=rate, reason=reason, probe_timeout=None if no_probe else probe_timeout
+            wanted=wanted, limit=limit, rate=rate, reason=how.reason, probe_timeout=None if no_probe else probe_timeout
         )
         run = RedriveRun(installation, request, plan, unreadable=unreadable)
         options = as_options(wanted, limit=limit, rate=rate, no_probe=no_probe)
-        with audited(installation, "redrive", options=options, counts=lambda: run.numbers, reason=reason):
+        with audited(installation, "redrive", options=options, counts=lambda: run.numbers, reason=how.reason):
             run.run()
-            show_json(run.counts) if as_json else show(run.summary)
+            show_json(run.counts) if how.as_json else show(run.summary)
             run.raise_for_rest()
     elif not plan.jobs:
         nothing = {"written": 0, "skipped": 0, "left": []} | unreadable.counts
-        show_json(nothing) if as_json else show("Nothing was changed.")
+        show_json(nothing) if how.as_json else show("Nothing was changed.")
         unreadable.raise_for_any()
     if wanted.ids and not plan.jobs:
         raise CommandError("these IDs match no dead job", remedy="`tidemill dlq list` lists the dead jobs.")

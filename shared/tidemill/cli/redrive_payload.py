@@ -10,7 +10,7 @@ import click
 from tidemill.application.job_filter import JobFilter
 from tidemill.application.validation import read_payload
 from tidemill.cli.audit import audited
-from tidemill.cli.confirm import confirmed
+from tidemill.cli.change_options import ChangeOptions
 from tidemill.cli.errors import CommandError, report_unreadable
 from tidemill.cli.formatting import count, visible
 from tidemill.cli.installation import Installation
@@ -26,16 +26,7 @@ from tidemill.operator.function_call import ask
 _NEVER: Final = ""
 
 
-def redrive_with_payload(
-    installation: Installation,
-    wanted: JobFilter,
-    source: str,
-    *,
-    reason: str,
-    dry_run: bool,
-    yes: bool,
-    as_json: bool,
-) -> None:
+def redrive_with_payload(installation: Installation, wanted: JobFilter, source: str, how: ChangeOptions) -> None:
     """`source` is JSON, `@FILE`, or `-` for stdin. The deployed model decides before anything is written."""
     value = json.loads(read_source(source))
     payload, value = read_payload(value)
@@ -60,20 +51,21 @@ def redrive_with_payload(
     dropped = [name for name in GIVEN_TO_PAYLOAD if getattr(job, name)]
     if dropped:
         plan += f" It drops what the present payload was given: {', '.join(dropped)}."
-    if dry_run:
-        show_json({"jobs": 1, "id": job.id, "payload_bytes": len(payload), "drops": dropped}) if as_json else show(plan)
+    if how.dry_run:
+        planned = {"jobs": 1, "id": job.id, "payload_bytes": len(payload), "drops": dropped}
+        show_json(planned) if how.as_json else show(plan)
         return
     say(plan)
-    if not confirmed("Replace its payload and redrive it?", yes=yes):
+    if not how.confirmed("Replace its payload and redrive it?"):
         return
     counts = {"written": 0, "skipped": 1}
     options = as_options(wanted) | {"payload": "replaced"}
-    with audited(installation, "redrive", options=options, counts=lambda: counts, reason=reason):
+    with audited(installation, "redrive", options=options, counts=lambda: counts, reason=how.reason):
         if installation.redriver.redrive_with(
-            job, payload, installation.payloads, by=installation.caller, reason=reason, refused=say_why
+            job, payload, installation.payloads, by=installation.caller, reason=how.reason, refused=say_why
         ):
             counts |= {"written": 1, "skipped": 0}
-    if as_json:
+    if how.as_json:
         show_json(counts)
     else:
         show(f"Redrove {counts['written']} of 1 job.")

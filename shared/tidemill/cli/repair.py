@@ -10,7 +10,7 @@ from tidemill.cli.confirm import confirmed, require_confirmation
 from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import count, visible, visible_lines
 from tidemill.cli.installation import Installation
-from tidemill.cli.options import reason_option, yes_option
+from tidemill.cli.options import json_option, reason_option, yes_option
 from tidemill.cli.output import say, show, show_json, show_table
 from tidemill.operator import repair as repairs
 from tidemill.operator.expected_resource import Expected
@@ -22,7 +22,7 @@ from tidemill.operator.resource_states import ResourceState, as_text
 @click.option("--dry-run", is_flag=True, help="Show what differs, and change nothing.")
 @reason_option("Why, for the audit log.")
 @yes_option
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+@json_option("Print the result as one JSON object.")
 @click.pass_obj
 def repair(installation: Installation, *, dry_run: bool, reason: str, yes: bool, as_json: bool) -> None:
     """Restore what differs from the template of the deployed stack.

@@ -20,7 +20,7 @@ from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import count, visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.operator_job import pace_of, require_success, result_of, watched
-from tidemill.cli.options import reason_option
+from tidemill.cli.options import json_option, reason_option
 from tidemill.cli.output import say, show, show_json
 from tidemill.cli.parameter_types import TIMESTAMP_OR_AGE
 from tidemill.domain.events import Consumption
@@ -74,7 +74,7 @@ def _name(_: click.Context, __: click.Parameter, name: str) -> str:
 @reason_option()
 @click.option("--dry-run", is_flag=True, help="Count the events by reading alone, and submit no job.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation, and make no plan.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+@json_option("Print the result as one JSON object.")
 @click.pass_obj
 def replay(
     installation: Installation,

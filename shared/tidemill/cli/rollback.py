@@ -6,12 +6,11 @@ from typing import Any
 import click
 
 from tidemill.cli.audit import audited
+from tidemill.cli.change_options import ChangeOptions, change_options
 from tidemill.cli.chosen_functions import chosen_functions
-from tidemill.cli.confirm import confirmed, require_confirmation
 from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import DASH, count, readable_time
 from tidemill.cli.installation import Installation
-from tidemill.cli.options import reason_option, yes_option
 from tidemill.cli.output import say, show, show_json, show_table
 from tidemill.operator import rollback_plan
 from tidemill.operator.alias_moves import AliasesChangedError
@@ -22,10 +21,11 @@ from tidemill.operator.rollback_plan import Move
 @click.argument("functions", metavar="[FUNCTION]...", nargs=-1)
 @click.option("--to", "code", metavar="VERSION", help="The version of the code, as in log lines and `dlq summary`.")
 @click.option("--forward", is_flag=True, help="End a rollback: return to the deployed versions.")
-@reason_option("Why, for the audit log.")
-@click.option("--dry-run", is_flag=True, help="Show the plan and change nothing.")
-@yes_option
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+@change_options(
+    reason="Why, for the audit log.",
+    dry_run="Show the plan and change nothing.",
+    json="Print the result as one JSON object.",
+)
 @click.pass_obj
 def rollback(
     installation: Installation,
@@ -33,10 +33,7 @@ def rollback(
     code: str | None,
     *,
     forward: bool,
-    reason: str,
-    dry_run: bool,
-    yes: bool,
-    as_json: bool,
+    how: ChangeOptions,
 ) -> None:
     """Run the versions from before the last deployment.
 
@@ -51,20 +48,24 @@ def rollback(
     """
     if code and forward:
         raise click.UsageError("--to and --forward exclude each other")
-    require_confirmation(yes=yes or dry_run, alternative=", or --dry-run to see the plan")
+    how.require_confirmation()
     moves = [move for move in _plan(installation, functions, code, forward=forward) if move.needed]
     _refuse_another_table(moves)
-    result: dict[str, Any] = {"dry_run": dry_run, "moves": [_as_json(move) for move in moves]}
-    if not moves or dry_run:
-        show_json(result) if as_json else _show(moves, stderr=False)
+    result: dict[str, Any] = {"dry_run": how.dry_run, "moves": [_as_json(move) for move in moves]}
+    if not moves or how.dry_run:
+        show_json(result) if how.as_json else _show(moves, stderr=False)
         return
     _show(moves, stderr=True)
-    if not confirmed(f"Move {count(len(moves), 'function')} to these versions?", yes=yes):
+    if not how.confirmed(f"Move {count(len(moves), 'function')} to these versions?"):
         return
     moved: list[Move] = []
     options = {"moves": [str(move) for move in moves]}
     with audited(
-        installation, rollback_plan.COMMAND, options=options, counts=lambda: {"functions": len(moved)}, reason=reason
+        installation,
+        rollback_plan.COMMAND,
+        options=options,
+        counts=lambda: {"functions": len(moved)},
+        reason=how.reason,
     ):
         try:
             installation.move_versions(moves)
@@ -74,7 +75,7 @@ def rollback(
                 remedy="Run the command again; it makes a new plan.",
             ) from error
         moved += moves
-    if as_json:
+    if how.as_json:
         show_json(result)
     else:
         show(f"{count(len(moves), 'function')} moved.")

@@ -12,7 +12,7 @@ from tidemill.cli.confirm import confirmed, require_confirmation
 from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import DASH, readable_time, timestamp, visible
 from tidemill.cli.installation import Installation
-from tidemill.cli.options import reason_option, yes_option
+from tidemill.cli.options import json_option, reason_option, yes_option
 from tidemill.cli.output import say, show, show_change, show_json, show_table
 from tidemill.cli.parameter_types import UNTIL
 from tidemill.domain.job import Job
@@ -40,7 +40,7 @@ def schedules() -> None:
 
 
 @schedules.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print each schedule as a line of JSON.")
+@json_option("Print each schedule as a line of JSON.")
 @click.pass_obj
 def list_(installation: Installation, *, as_json: bool) -> None:
     """List the periodic types with their next and last run.
@@ -72,7 +72,7 @@ def list_(installation: Installation, *, as_json: bool) -> None:
 @click.argument("type_", metavar="TYPE")
 @reason_option("Why, for the record.")
 @yes_option
-@click.option("--json", "as_json", is_flag=True, help="Print the job as one JSON object.")
+@json_option("Print the job as one JSON object.")
 @click.pass_obj
 def run(installation: Installation, type_: str, *, reason: str, yes: bool, as_json: bool) -> None:
     """Submit one job of the periodic TYPE now, as its schedule does.
@@ -99,7 +99,7 @@ def run(installation: Installation, type_: str, *, reason: str, yes: bool, as_js
 @reason_option("Why, for the record.")
 @click.option("--until", type=UNTIL, help="The end: 2h from now, the next 14:00 UTC, or a timestamp.")
 @yes_option
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+@json_option("Print the result as one JSON object.")
 @click.pass_obj
 def disable(
     installation: Installation, type_: str, *, reason: str, until: datetime | None, yes: bool, as_json: bool
@@ -127,7 +127,7 @@ def disable(
 @click.argument("type_", metavar="TYPE")
 @reason_option("Why, for the record.")
 @yes_option
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+@json_option("Print the result as one JSON object.")
 @click.pass_obj
 def enable(installation: Installation, type_: str, *, reason: str, yes: bool, as_json: bool) -> None:
     """Enable the schedule of TYPE again.

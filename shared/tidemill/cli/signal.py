@@ -14,7 +14,7 @@ from tidemill.cli.installation import Installation
 from tidemill.cli.job_filter_options import as_options
 from tidemill.cli.job_report import report
 from tidemill.cli.json_input import decoded
-from tidemill.cli.options import reason_option
+from tidemill.cli.options import json_option, reason_option
 from tidemill.cli.output import show, show_json
 from tidemill.cli.parameter_types import JOB_ID
 from tidemill.domain.signals import CAME
@@ -27,7 +27,7 @@ from tidemill.domain.states import State
 @click.argument("data", metavar="JSON")
 @click.option("--tenant", help="Operators: signal a job of this tenant in the table.")
 @reason_option("Operators: why, for the audit log.")
-@click.option("--json", "as_json", is_flag=True, help="Print the resulting job as JSON.")
+@json_option("Print the resulting job as JSON.")
 @click.pass_obj
 def signal(
     installation: Installation, *, job_id: str, name: str, data: str, tenant: str | None, reason: str, as_json: bool

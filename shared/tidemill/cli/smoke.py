@@ -8,13 +8,14 @@ from tidemill.aws.http_client import HttpApi
 from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import count, visible
 from tidemill.cli.installation import Installation
+from tidemill.cli.options import json_option
 from tidemill.cli.output import show, show_json
 from tidemill.operator.smoke import Smoke
 from tidemill.system import clock
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print each check as a line of JSON.")
+@json_option("Print each check as a line of JSON.")
 @click.pass_obj
 def smoke(installation: Installation, *, as_json: bool) -> None:
     """Check a deployment where it runs, and say what to fix. Run it after the first `cdk deploy`.

@@ -5,13 +5,14 @@ import click
 from tidemill.cli.blocks import show_blocks
 from tidemill.cli.errors import CommandError
 from tidemill.cli.installation import Installation
+from tidemill.cli.options import json_option
 from tidemill.cli.output import say, show_json
 from tidemill.cli.status_json import as_json_object
 from tidemill.cli.status_report import report
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print the status as one JSON object.")
+@json_option("Print the status as one JSON object.")
 @click.pass_obj
 def status(installation: Installation, *, as_json: bool) -> None:
     """Show what is wrong, where jobs wait, and whose they are.

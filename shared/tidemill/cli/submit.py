@@ -10,6 +10,7 @@ from tidemill.cli.formatting import timestamp, visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.json_input import read_source
 from tidemill.cli.keyed_post import checked_key, posted
+from tidemill.cli.options import json_option
 from tidemill.cli.output import say, show_json
 from tidemill.cli.parameter_types import DURATION, TIMESTAMP
 from tidemill.cli.submit_batch import submit_batch
@@ -72,7 +73,7 @@ _LANES: Final = click.Choice(list(map(str, Lane)))
 )
 @click.option("--batch", metavar="FILE", help="Submit one job per line of this file; `-` is stdin.")
 @click.option("--wait", is_flag=True, help="Watch the job until it ends, as `tidemill watch` does.")
-@click.option("--json", "as_json", is_flag=True, help="Print the job as one line of JSON, also to a terminal.")
+@json_option("Print the job as one line of JSON, also to a terminal.")
 @click.pass_context
 def submit(
     ctx: click.Context,

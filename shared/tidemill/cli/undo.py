@@ -10,7 +10,7 @@ from tidemill.cli.formatting import JobView, state_text, visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.job_filter_options import as_options
 from tidemill.cli.job_report import report
-from tidemill.cli.options import reason_option
+from tidemill.cli.options import json_option, reason_option
 from tidemill.cli.output import show, show_json
 from tidemill.cli.parameter_types import JOB_ID
 
@@ -19,7 +19,7 @@ from tidemill.cli.parameter_types import JOB_ID
 @click.argument("job_id", type=JOB_ID, metavar="ID")
 @click.option("--tenant", help="Operators: undo a job of this tenant.")
 @reason_option("Operators: why, for the audit log and the job.")
-@click.option("--json", "as_json", is_flag=True, help="Print the job that undoes it as JSON.")
+@json_option("Print the job that undoes it as JSON.")
 @click.pass_obj
 def undo(installation: Installation, *, job_id: str, tenant: str | None, reason: str, as_json: bool) -> None:
     """Submit the job that undoes the effect of your own job.

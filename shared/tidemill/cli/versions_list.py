@@ -7,13 +7,14 @@ import click
 from tidemill.cli.chosen_functions import chosen_functions
 from tidemill.cli.formatting import DASH, readable_time, timestamp
 from tidemill.cli.installation import Installation
+from tidemill.cli.options import json_option
 from tidemill.cli.output import show_json, show_table
 from tidemill.operator.function_versions import FunctionVersions, Version
 
 
 @click.command("list")
 @click.argument("functions", metavar="[FUNCTION]...", nargs=-1)
-@click.option("--json", "as_json", is_flag=True, help="Print each version as a line of JSON.")
+@json_option("Print each version as a line of JSON.")
 @click.pass_obj
 def versions_list(installation: Installation, functions: tuple[str, ...], *, as_json: bool) -> None:
     """List the versions of the functions, the newest of each first.

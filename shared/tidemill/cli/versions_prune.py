@@ -7,7 +7,7 @@ from tidemill.cli.chosen_functions import chosen_functions
 from tidemill.cli.confirm import confirmed, require_confirmation
 from tidemill.cli.formatting import count
 from tidemill.cli.installation import Installation
-from tidemill.cli.options import yes_option
+from tidemill.cli.options import json_option, yes_option
 from tidemill.cli.output import progress_bar, say, show, show_json
 from tidemill.operator.function_versions import surplus
 
@@ -18,7 +18,7 @@ from tidemill.operator.function_versions import surplus
 )
 @click.option("--dry-run", is_flag=True, help="Show the number and change nothing.")
 @yes_option
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+@json_option("Print the result as one JSON object.")
 @click.pass_obj
 def versions_prune(installation: Installation, *, keep: int, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Delete old versions of the functions.

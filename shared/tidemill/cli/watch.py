@@ -14,6 +14,7 @@ from tidemill.aws.http_client import HttpApi
 from tidemill.cli.api_call import ApiError, call, job_path
 from tidemill.cli.formatting import JobView, progress_text, state_text, visible
 from tidemill.cli.installation import Installation
+from tidemill.cli.options import json_option
 from tidemill.cli.output import console, say, show_json
 from tidemill.cli.parameter_types import JOB_ID
 from tidemill.domain.errors import StoreUnavailableError
@@ -43,7 +44,7 @@ _TRANSIENT: Final = frozenset(
 
 @click.command()
 @click.argument("ids", type=JOB_ID, nargs=-1, required=True, metavar="ID...")
-@click.option("--json", "as_json", is_flag=True, help="Print each ended job as one line of JSON, also to a terminal.")
+@json_option("Print each ended job as one line of JSON, also to a terminal.")
 @click.pass_obj
 @click.pass_context
 def watch(ctx: click.Context, installation: Installation, ids: tuple[str, ...], *, as_json: bool) -> None:

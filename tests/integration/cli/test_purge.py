@@ -108,7 +108,7 @@ def test_invalid_arguments_are_wrong_usage(cloud: Cloud, arguments: list[str]) -
 def test_the_scan_takes_no_more_read_units_than_it_may(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     """A page of one item costs half a unit, so each of two pauses is for a twentieth of a second."""
     pauses: list[float] = []
-    monkeypatch.setattr("tidemill.cli.installation.time.sleep", pauses.append)
+    monkeypatch.setattr("tidemill.parts.time.sleep", pauses.append)
     monkeypatch.setattr("tidemill.dynamodb.job_scan._ITEMS", 1)
     at = clock.now()
     monkeypatch.setattr(clock, "now", lambda: at)

@@ -133,7 +133,7 @@ def test_jobs_that_die_after_the_plan_are_probed_too(cloud: Cloud, monkeypatch: 
         jobs.extend(cloud.dead_job() for _ in range(4))
         return True
 
-    monkeypatch.setattr("tidemill.cli.redrive.confirmed", confirmed)
+    monkeypatch.setattr("tidemill.cli.change_options.confirmed", confirmed)
     result = run("redrive", "--all", "--yes", "--probe-timeout", "0s")
 
     assert "1 dead job to redrive" in result.stderr
