@@ -184,7 +184,7 @@ class FunctionParts(Parts):
 
     @cached_property
     def api_flow_growth(self) -> "FlowControl":
-        """As `flow_growth`, over HTTP."""
+        """Build the `flow_growth` of the HTTP API, with its admission."""
         return self._flow_control(self._flow_parts(self.submit), [self.pause_admission, self.quota_admission])
 
     @cached_property

@@ -114,7 +114,7 @@ def _asked(callback: Submission) -> dict[str, Any]:
 
 
 def _facts(callback: Submission, job_type: JobType) -> dict[str, Any]:
-    """As `tidemill.batch.job.CallbackFacts` reads them, without those that have their default."""
+    """Return the facts that `tidemill.batch.job.CallbackFacts` reads, without those that have their default."""
     max_age = callback.max_age or job_type.max_age
     facts = {
         "lane": callback.lane or job_type.lane,

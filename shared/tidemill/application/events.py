@@ -17,7 +17,7 @@ from tidemill.domain.job import Job
 from tidemill.domain.time_constants import SECOND
 from tidemill.names import EVENT_TYPE
 
-#: As `event_sources.event_key` makes them: the name of a source, and a JSON list or a SHA-256.
+#: `event_sources.event_key` makes keys of this form: the name of a source, and a JSON list or a SHA-256.
 _LIKE_THAT_OF_A_RECORD: Final = re.compile(r"[^/]+/(\[|[0-9a-f]{64}$)")
 
 
@@ -124,7 +124,7 @@ def _consumers(job_types: JobTypes, declared: EventType, seen: Seen) -> Iterator
 
 
 def _facts(consumer: JobType) -> dict[str, Any]:
-    """As `tidemill.fan_out.job.Consumer` reads them, without those that have their default."""
+    """Return the facts that `tidemill.fan_out.job.Consumer` reads, without those that have their default."""
     facts = {
         "type": consumer.name,
         "lane": consumer.lane,

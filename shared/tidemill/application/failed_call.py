@@ -22,7 +22,7 @@ class Halving:
 
     @property
     def helps(self) -> bool:
-        """Whether one job may be the cause. A longer row of failures has another cause, such as a downstream."""
+        """Whether one job may be the cause. More consecutive failures have another cause, such as a downstream."""
         return self._failures <= self._most_failures
 
     def ended(self, error: Exception | None, took: timedelta) -> None:

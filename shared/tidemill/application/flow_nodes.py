@@ -26,7 +26,7 @@ _READ_AT_ONCE: Final = 100
 _TRIES: Final = 20
 
 _MARKS: Final = {NodeVerdict.SKIP: Mark.SKIPPED, NodeVerdict.BLOCK: Mark.BLOCKED}
-#: Of a run of the flow, and of an advance: documents that one of them may read.
+#: How many documents a run of the flow or an advance may read.
 WITHOUT_BOUND: Final = 1_000_000
 
 
@@ -67,7 +67,7 @@ class FlowParts:
 
 
 class NodeDocuments:
-    """Of the flow as it was read. It keeps what it has read: `again` reads anew."""
+    """Reads the documents of the nodes of one flow, and keeps them: `again` reads anew."""
 
     def __init__(self, flow: Job, parts: FlowParts, *, most: int = WITHOUT_BOUND) -> None:
         """Raises `TooLargeError` from the read on that is beyond `most` documents."""
@@ -109,7 +109,7 @@ class NodeDocuments:
         return number in self._documents
 
     def document(self, number: int) -> Job | None:
-        """As it was read last. None for one that does not exist, or that only a newer version can read."""
+        """Return the document as last read. None if it does not exist, or if only a newer version can read it."""
         if number not in self._documents:
             self.read([number])
         return self._documents[number]
@@ -140,7 +140,7 @@ class NodeDocuments:
         try:
             accepted = self._parts.submit.insert(job)
         except KeyReusedError:
-            # Of a version of the code that makes another job of the same node.
+            # Another version of the code made another job of the same node.
             self.read([number], again=True)
             return None
         self._documents[number] = _without_contents(accepted.job)
@@ -205,7 +205,7 @@ def _seconds(value: float) -> timedelta:
 
 
 def _without_contents(job: Job) -> Job:
-    """As a reader of 10,000 nodes can hold it."""
+    """Drop the contents of the job, so that a reader can hold 10,000 nodes."""
     return replace(job.without_contents(), history=(), errors=())
 
 

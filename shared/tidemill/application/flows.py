@@ -49,7 +49,7 @@ from tidemill.names import FLOW_TYPE, LARGEST_BODY_BYTES
 _TRIES: Final = 20
 _FIRST_PAUSE_SECONDS: Final = 0.02
 _LONGEST_PAUSE_SECONDS: Final = 0.25
-#: Of nodes. To find the type that is most like an unknown one takes milliseconds.
+#: At most so many faulty nodes are reported. To find the type that is most like an unknown one takes milliseconds.
 _MOST_FAULTS: Final = 100
 
 
@@ -218,7 +218,7 @@ def _asked(node: Node) -> dict[str, Any]:
 
 
 def _as_stored(asked: Sequence[Mapping[str, Any]]) -> Sequence[Any]:
-    """As they are read again: for example, a tuple is a list. Empty if they are not JSON, which is a fault."""
+    """Return the values as they are read again: for example, a tuple is a list. Empty if they are not JSON."""
     try:
         return cast("Sequence[Any]", read_payload({"nodes": asked})[1]["nodes"])
     except InvalidPayloadError:

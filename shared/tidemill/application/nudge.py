@@ -16,8 +16,8 @@ LaneDelay = Callable[[Lane], timedelta]
 
 #: The longest interval between two nudges of a job. The interval doubles with each nudge up to this.
 LONGEST_BETWEEN_NUDGES: Final = timedelta(days=1)
-#: A job dies as undeliverable after this many nudges in a row without a claim, and this long after it was due. The time
-#: is longer than any outage to survive, because the messages of nudges may be lost in an outage too.
+#: A job dies as undeliverable after this many consecutive nudges without a claim, and this long after it was due. The
+#: time is longer than any outage to survive, because the messages of nudges may be lost in an outage too.
 MOST_NUDGES: Final = 6
 UNDELIVERABLE_AFTER: Final = timedelta(days=7)
 

@@ -33,7 +33,7 @@ class UnreadableChange:
     tenant: str
     job_id: str
     error: Exception
-    #: Of a job that was deleted: the location of its payload.
+    #: The location of the payload of a deleted job.
     payload_at: str | None = None
 
 

@@ -33,7 +33,7 @@ from tidemill.domain.trace_context import trace_of, traceparent_of
 from tidemill.names import EVENT_TYPE, Lane
 
 _REPLAY_IDS: Final = uuid5(NAMESPACE_OID, "tidemill.replay")
-#: Of the jobs of a replay; a replay with a name adds a colon and the name.
+#: The tag of the jobs of a replay; a replay with a name adds a colon and the name.
 REPLAY_TAG: Final = "replay"
 _FAILURES: Final = 5
 _LONGEST_TEXT: Final = 200
@@ -61,7 +61,7 @@ class ReplayVerdict(StrEnum):
     UNREADABLE = "unreadable"
 
 
-#: Those of which the first ones are listed.
+#: The verdicts whose first events are listed.
 _FAULTS: Final = (ReplayVerdict.REFUSED, ReplayVerdict.UNREADABLE)
 
 

@@ -175,7 +175,7 @@ class Submit:
         return self._prepared(submission, tenant=tenant, trace=trace, new_id=new_id)
 
     def prepare_follow_up(self, submission: Submission, parent: Job, *, index: int) -> Job:
-        """As `prepare`, for a job that commits with the success of `parent`."""
+        """Prepare a job that commits with the success of `parent`."""
         for placement in self._placements:
             if fault := placement.follow_up_fault(submission):
                 raise InvalidPayloadError([fault])

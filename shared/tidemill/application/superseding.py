@@ -174,7 +174,7 @@ class Superseder:
         return replace(job, supersedes=earlier.id, after_undo=undo_id(earlier) if needs_undo else None)
 
     def _is_undone(self, earlier: Job) -> bool:
-        """Of a job that has succeeded. Raises `SupersedeRefusedError` if that is unknown, or cannot come about."""
+        """Whether a job that succeeded is undone. Raises `SupersedeRefusedError` if that is unknown or impossible."""
         if earlier.undone is not None:
             undo = self._store.get(earlier.tenant, earlier.undone.job_id)
             if undo is None:

@@ -20,7 +20,7 @@ _UNDO_IDS: Final = uuid5(NAMESPACE_OID, "tidemill.undo")
 
 
 def undo_id(done: Job) -> str:
-    """Of the next undo: one for each job, another for a later job of its key, and another after one without effect."""
+    """Return the id of the next undo: one for each job, another after one without effect."""
     before = [] if done.undone is None else [done.undone.job_id]
     return str(uuid5(_UNDO_IDS, json.dumps([done.tenant, done.id, done.created_at.isoformat(), *before])))
 

@@ -20,8 +20,8 @@ DEEPEST_NESTING: Final = 100
 #: The same of results, checkpoints, steps and signals. Python reads and writes some 900 levels, and fewer where more
 #: calls are on the stack: what one function has written, each other one must be able to read.
 DEEPEST_STORED: Final = 500
-#: Of a payload, in characters, all together. pydantic makes a fault for each wrong value, with the whole path to it: in
-#: 256 KiB of JSON, 80,000 wrong numbers in a list with a name of 20 KB had taken 1.5 GB.
+#: The longest paths of a payload together, in characters. pydantic makes a fault for each wrong value, with the whole
+#: path to it: in 256 KiB of JSON, 80,000 wrong numbers in a list with a name of 20 KB had taken 1.5 GB.
 _LONGEST_PATHS: Final = 16 * 1024 * 1024
 SHORTEST_PERIOD: Final = timedelta(seconds=1)
 #: In UTF-8, for a group name and for a unique key. With a tenant, and escaped as JSON, it fits into the 2,048 bytes of
@@ -87,7 +87,7 @@ def require_types(submission: Submission, *, under: str = "") -> None:
 
 
 def require_key_type(key: object) -> None:
-    """Of a batch or a flow, whose job has a key that is made of it. Raises `InvalidPayloadError`."""
+    """Check the key of a batch or a flow, from which the key of its job is made. Raises `InvalidPayloadError`."""
     if not isinstance(key, str | None):
         raise InvalidPayloadError([Fault("/idempotency_key", "must be text")])
 
@@ -162,7 +162,7 @@ def require_short_paths(text: str, value: Any, *, under: str = "/payload") -> No
 
 
 def stored_json(value: Any) -> str:
-    """As compact JSON text in ASCII, which reads back as the value.
+    """Return compact JSON text in ASCII, which reads back as the value.
 
     Raises `TypeError`, `ValueError` or `RecursionError` if it is not JSON.
     """

@@ -17,7 +17,7 @@ from tidemill.domain.job import Job
 from tidemill.domain.states import State
 
 _PAUSE_SECONDS: Final = 2.0
-#: Give up after so many failed reads in a row, of a minute or more. The job itself goes on.
+#: Give up after so many consecutive failed reads, of a minute or more. The job itself goes on.
 _MOST_FAILURES: Final = 30
 
 

@@ -29,7 +29,7 @@ _MIN_PAUSE_SECONDS: Final = 0.5
 #: pause while rounds fail.
 _MAX_PAUSE_SECONDS: Final = 3.0
 _MAX_FAILED_PAUSE_SECONDS: Final = 15.0
-#: Give up after this many failed rounds in a row, which take about two minutes.
+#: Give up after this many consecutive failed rounds, which take about two minutes.
 _MAX_FAILURES: Final = 12
 _TRANSIENT: Final = frozenset(
     {

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tidemill.domain.job import Job
 
 
-#: How often in a row a job may wait for one input, unless `MissingInput` says otherwise.
+#: How many consecutive waits for one input a job may have, unless `MissingInput` says otherwise.
 MOST_WAITS_FOR_INPUT: Final = 3
 #: 30 days. A handler that must wait longer should fail, or submit a new job.
 LONGEST_RETRY_AFTER_SECONDS: Final = 30 * 86_400.0
@@ -72,7 +72,7 @@ class BreakerOpenError(TidemillError):
 class MissingInput(TidemillError):  # noqa: N818 - as `RetryAfter`
     """Raised by a handler that lacks an input: run the job again when the signal `name` comes, or after `after`.
 
-    The attempt is given back; the hop is counted. After `most` such waits in a row the job dies with the reason
+    The attempt is given back; the hop is counted. After `most` consecutive waits the job dies with the reason
     `missing input`.
     """
 

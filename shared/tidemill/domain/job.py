@@ -47,7 +47,7 @@ class DeathReason(StrEnum):
     DEADLINE = "deadline passed"
     #: No worker claimed the job after many nudges.
     UNDELIVERABLE = "undeliverable"
-    #: The handler raised `MissingInput` for one input more often in a row than it allows.
+    #: The handler raised `MissingInput` for one input in more consecutive runs than it allows.
     MISSING_INPUT = "missing input"
 
 
@@ -185,7 +185,7 @@ class Job:
     cancel_requested_at: datetime | None = None
     #: Who cancelled the job, or asked its run to end. Set by cancel, cleared by redrive.
     cancel: CancelRequest | None = None
-    #: How often the job was held back for `hold_cause`, the last cause. In a row, unless that is one of `BOUNDED`.
+    #: How often the job was held back for `hold_cause`, the last cause: consecutive holds, except for one of `BOUNDED`.
     #: These three are cleared by any other outcome, release and redrive.
     holds: int = 0
     #: None without holds, and for the holds of another version.
@@ -229,7 +229,7 @@ class Job:
     releases: int = 0
     #: When a nudge last requested another dispatch of the same generation.
     nudged_at: datetime | None = None
-    #: How many nudges in a row no claim followed. Cleared by claim, park and redrive.
+    #: How many consecutive nudges no claim followed. Cleared by claim, park and redrive.
     nudges: int = 0
     #: When the job became terminal.
     finished_at: datetime | None = None

@@ -85,7 +85,7 @@ class Awaits:
     name: str
     after: timedelta
     checkpoint: str | None = None
-    #: The most such waits in a row; None for no bound but that of the hops.
+    #: The most consecutive waits for it; None for no bound but that of the hops.
     most: int | None = None
     #: All signals of the job, if more came while it ran.
     arrived: tuple[Signal, ...] | None = None
@@ -153,7 +153,7 @@ class Settlement:
     hold_cause: HoldCause | None = None
     other_holds: tuple[tuple[HoldCause, int], ...] = ()
     wait: Wait | None = None
-    #: The wait for a signal that begins; or the last one, if the next is not in a row with it.
+    #: The wait for a signal that begins; or the last one, if the next does not follow it directly.
     awaited: Awaited | None = None
     #: The number of signals on which this settlement rests: it is written only if no more have come. None: on none.
     signals_known: int | None = None
@@ -314,7 +314,7 @@ def _awaits(job: Job, outcome: Awaits, policy: RetryPolicy, *, now: datetime, dr
 
 
 def _row_ended(job: Job) -> Awaited | None:
-    """The last wait, after which the job went on without another: the next one begins a new row. None: no change."""
+    """The last wait, after which the job went on without another: the next one counts from 1. None: no change."""
     return replace(job.awaited, times=0) if job.awaited and job.awaited.times else None
 
 

@@ -52,7 +52,7 @@ class Awaited:
     since: datetime
     #: The end of the wait if no signal comes.
     until: datetime
-    #: How many waits in a row were for the same.
+    #: How many consecutive waits were for the same.
     times: int = 1
 
     @property
@@ -71,7 +71,7 @@ def with_used(signals: Sequence[Signal], name: str) -> tuple[Signal, ...]:
 
 
 def next_wait(last: Awaited | None, cause: Cause, name: str, *, after: timedelta, now: datetime) -> Awaited:
-    """The wait that begins now, counted in a row with the last one if that was for the same."""
+    """The wait that begins now. It counts on from the last one if that was for the same."""
     times = last.times + 1 if last and (last.cause, last.name) == (cause, name) else 1
     return Awaited(cause=cause, name=name, since=now, until=now + after, times=times)
 

@@ -10,7 +10,7 @@ from tidemill.dynamodb.indexes import in_line
 
 
 def hold(job: Job, settlement: Settlement) -> Clause:
-    """The attributes of a hold. Every other outcome clears them: they count what happened in a row."""
+    """The attributes of a hold. Every other outcome clears them: they count consecutive holds."""
     cleared = [*HOLD_ATTRIBUTES, "open_runs", "wait"]
     if settlement.hold_cause is None:
         return Clause(removes=cleared)
