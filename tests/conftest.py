@@ -10,6 +10,7 @@ from random import Random
 from typing import Any, Final
 
 import pytest
+from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 from tests.support import faster_botocore, faster_moto
@@ -24,6 +25,9 @@ from tidemill.telemetry.engine_log import EngineLog
 from tidemill.telemetry.line_output import LineOutput
 from tidemill.telemetry.outcome_log import logger
 
+# An example takes longer than 200 ms on a busy machine.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 faster_botocore.install()
 faster_moto.install()
 # By default, the youngest objects are collected after each 700 new ones, which takes an eighth of the processor time of

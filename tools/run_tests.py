@@ -16,6 +16,8 @@ from tools.paths import ROOT
 FAST: Final = ("-m", "not e2e and not emulator and not slow")
 #: More processes would wait for the end-to-end tests, which share one.
 MOST_PROCESSES: Final = 5
+#: What a run of all tests prints at its end.
+SLOWEST: Final = ("--durations", "20", "--durations-min", "1")
 #: Options that choose some of the tests, look into a test, or set the number of processes. Starting processes and
 #: collecting the tests in each takes longer than a few tests do.
 SHORT_OPTIONS: Final = ("-k", "-m", "-n", "-s", "-x")
@@ -28,15 +30,15 @@ def pytest_arguments(arguments: Sequence[str]) -> list[str]:
     """The arguments of pytest for the arguments of this program."""
     fast = "--fast" in arguments
     chosen = [argument for argument in arguments if argument != "--fast"]
-    return [*_processes(chosen, fast=fast), *(FAST if fast else ()), *chosen]
+    return [*_whole_run(chosen, fast=fast), *(FAST if fast else ()), *chosen]
 
 
-def _processes(arguments: Sequence[str], *, fast: bool) -> Sequence[str]:
+def _whole_run(arguments: Sequence[str], *, fast: bool) -> Sequence[str]:
     if any(_chooses(argument) for argument in arguments):
         return ()
     # One for each core, and one for the end-to-end tests, which mostly wait.
     processes = (os.cpu_count() or 1) + (not fast)
-    return ("--numprocesses", str(min(processes, MOST_PROCESSES)))
+    return ("--numprocesses", str(min(processes, MOST_PROCESSES)), *SLOWEST)
 
 
 def _chooses(argument: str) -> bool:

@@ -11,6 +11,7 @@ from tests.support.configurations import configured
 from tests.support.failing_downstream import PAYMENTS, Downstream
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.single_job import Clock, carried_out
 from tidemill import Breaker as Declared
 from tidemill import Run, WaitFor
@@ -153,7 +154,7 @@ def test_a_call_that_hangs_in_a_block_counts_and_the_end_of_its_thread_does_not(
     def handle(_payload: Any, _run: Run) -> None:
         with PAYMENTS:
             entered.set()
-            leave.wait(timeout=30)
+            leave.wait(PATIENCE_SECONDS)
 
     downstream.declare(handle)
     attempts = []
@@ -163,7 +164,7 @@ def test_a_call_that_hangs_in_a_block_counts_and_the_end_of_its_thread_does_not(
         attempt = downstream.attempt(job)
         thread = threading.Thread(target=carried_out, args=(attempt,))
         thread.start()
-        assert entered.wait(timeout=30)
+        assert entered.wait(PATIENCE_SECONDS)
         attempt.expire()
         attempts.append(stored(store, job).attempt)
         downstream.clock.now += HEARD_WITHIN

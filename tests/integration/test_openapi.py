@@ -51,7 +51,6 @@ _SETTINGS: Final = settings(
     max_examples=20,
     derandomize=True,
     database=None,
-    deadline=None,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),
 )

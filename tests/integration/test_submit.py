@@ -287,7 +287,7 @@ BODIES = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None, max_examples=75, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=75, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example(body={"type": "test.scripted", "payload": {"n": 10**400}}, key=None)
 @example(body={"type": "test.scripted", "delay_seconds": 5e-324}, key=None)
 @example(body={"type": "test.scripted", "deadline": "9999-12-31T23:59:59.999999+00:00"}, key=None)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.support.builders import a_job, a_job_type, a_run, types_of
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.single_job import Clock, tools
 from tidemill.application.job_types import JobType
 from tidemill.application.joint_calls import Called, JointCalls, JointParticipant
@@ -15,7 +16,7 @@ from tidemill.domain.job import Job
 from tidemill.in_memory.single_job import OneJob
 
 #: Much longer than what the threads of a test need.
-WAIT_SECONDS = 5.0
+WAIT_SECONDS = float(PATIENCE_SECONDS)
 
 
 class Handler:

@@ -6,8 +6,9 @@ import pytest
 
 from tools import run_tests
 
-ON_EACH_CORE = ["--numprocesses", "2"]
-AND_ONE_THAT_WAITS = ["--numprocesses", "3"]
+SLOWEST = ["--durations", "20", "--durations-min", "1"]
+ON_EACH_CORE = ["--numprocesses", "2", *SLOWEST]
+AND_ONE_THAT_WAITS = ["--numprocesses", "3", *SLOWEST]
 
 
 @pytest.fixture(autouse=True)

@@ -13,6 +13,7 @@ from demo.drills.downstream import LoopbackDownstream, down
 from functions.demo_jobs.downstream import ServiceError, charge, ship
 from functions.demo_jobs.ledger import TABLE_VARIABLE
 from tests.support.builders import a_run
+from tests.support.patience import PATIENCE_SECONDS
 from tidemill import Done, JobType
 from tidemill.domain.downstream_errors import ErrorClass, classify
 
@@ -50,7 +51,7 @@ def test_a_service_that_is_down_counts_against_its_breaker(service: LoopbackDown
 def test_a_service_knows_how_many_calls_are_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(TABLE_VARIABLE, "ledger")
     second = Event()
-    slow = LoopbackDownstream(sleep=lambda _: second.wait(10))
+    slow = LoopbackDownstream(sleep=lambda _: second.wait(PATIENCE_SECONDS))
 
     def behave(at_work: int) -> tuple[HTTPStatus, float]:
         if at_work > 1:

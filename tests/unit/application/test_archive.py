@@ -7,6 +7,7 @@ from threading import Barrier, Lock
 import pytest
 
 from tests.support.builders import NOW, SECOND, a_job
+from tests.support.patience import PATIENCE_SECONDS
 from tidemill.application.archive import archive
 from tidemill.application.publish import UnreadableChange
 from tidemill.domain.changes import Change
@@ -98,7 +99,7 @@ class SlowFiles:
             self.most = max(self.most, self._open)
         # A ninth one would begin meanwhile.
         time.sleep(0.02)
-        self._eight.wait(timeout=5)
+        self._eight.wait(PATIENCE_SECONDS)
         with self._lock:
             self._open -= 1
 

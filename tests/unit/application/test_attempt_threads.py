@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.support.builders import INVOCATION, NOW, a_job, a_job_type
 from tests.support.one_job import attempt_at
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.single_job import Clock
 from tidemill.application.attempt_report import Ending, Report, Unobserved
 from tidemill.application.joint_calls import Called, SoleParticipant
@@ -34,7 +35,7 @@ class ClaimedLate(OneJob):
     def claim(self, reference: Reference, **how: Any) -> Job:  # type: ignore[override]  # the same
         job = super().claim(reference, **how)
         self.expire()
-        assert self.expiring.wait(5)
+        assert self.expiring.wait(PATIENCE_SECONDS)
         return job
 
     def unclaim(self, *_: Any, **__: Any) -> None:  # type: ignore[override]  # this one returns
@@ -79,7 +80,7 @@ def test_a_report_that_can_be_seen_does_not_change(clock: Clock) -> None:
     assert attempt.claim(remaining=INVOCATION)
     with ThreadPoolExecutor(1) as pool:
         put_back = pool.submit(attempt.unavailable, StoreUnavailableError("down"))
-        assert observer.hears.wait(5)
+        assert observer.hears.wait(PATIENCE_SECONDS)
         attempt.finish(Succeeded())
         seen = attempt.report
         put_back.result()
@@ -109,7 +110,7 @@ def test_an_attempt_that_has_been_settled_is_not_settled_by_the_other_thread(clo
     assert attempt.claim(remaining=INVOCATION)
     with ThreadPoolExecutor(1) as pool:
         finished = pool.submit(attempt.finish, Succeeded())
-        assert store.begun.wait(5)
+        assert store.begun.wait(PATIENCE_SECONDS)
         attempt.expire()
         finished.result()
 

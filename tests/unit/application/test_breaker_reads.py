@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.builders import NOW
 from tests.support.one_breaker import DUE, JOB, POLICY, Worker
+from tests.support.patience import PATIENCE_SECONDS
 from tidemill.application.breakers import CACHED_FOR, Breakers
 from tidemill.domain.breaker import Breaker
 from tidemill.domain.errors import StoreUnavailableError
@@ -77,15 +78,16 @@ def test_a_job_whose_breaker_is_known_does_not_wait_for_the_read_of_another_brea
 
     def slow_read(name: str, *, consistent: bool = False) -> Breaker:
         begun.set()
-        answered.wait(10)
+        answered.wait(PATIENCE_SECONDS)
         return Breaker(name=name)
 
     store.read = slow_read  # type: ignore[method-assign]
     with ThreadPoolExecutor(2) as pool:
         pool.submit(breakers.look, "mail")
-        assert begun.wait(10)
+        assert begun.wait(PATIENCE_SECONDS)
         try:
-            assert pool.submit(breakers.look, "payments").result(timeout=5) == Breaker(name="payments", version=1)
+            answer = pool.submit(breakers.look, "payments").result(PATIENCE_SECONDS)
+            assert answer == Breaker(name="payments", version=1)
         finally:
             answered.set()
 

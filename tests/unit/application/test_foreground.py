@@ -12,6 +12,7 @@ import pytest
 from tests.support.builders import A_WAIT, MILLISECOND, NOW, SECOND, a_job
 from tests.support.configurations import configured, strained
 from tests.support.one_at_a_time import OneAtATime
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.single_job import Clock
 from tidemill.application.configuration import CACHED_FOR
 from tidemill.application.foreground import REPORTS_AFTER, Foreground, Governor, strain_level
@@ -381,7 +382,7 @@ def test_a_thread_waits_for_the_level_that_another_one_reads() -> None:
     lane = Lane(store=Slow(Governed(level=2, since=NOW, version=1)))
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(lane.governor.level)
-        reading.wait(5)
+        reading.wait(PATIENCE_SECONDS)
         assert (lane.governor.level(), first.result()) == (2, 2)
     assert lane.store.reads == 1
 

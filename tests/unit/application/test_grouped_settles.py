@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.support.builders import NOW, SETTLEMENTS, a_job
+from tests.support.patience import PATIENCE_SECONDS
 from tests.unit.application.test_grouped_commit import (
     TYPES,
     Store,
@@ -37,7 +38,7 @@ def writes() -> Writes:
 
 @pytest.fixture
 def commit(store: Store, writes: Writes, monkeypatch: pytest.MonkeyPatch) -> GroupedCommit:
-    monkeypatch.setattr(grouped_commit, "LONGEST_WAIT_SECONDS", 5)
+    monkeypatch.setattr(grouped_commit, "LONGEST_WAIT_SECONDS", PATIENCE_SECONDS)
     return GroupedCommit(store, writes, TYPES, nothing_set)
 
 
@@ -45,7 +46,7 @@ def commit(store: Store, writes: Writes, monkeypatch: pytest.MonkeyPatch) -> Gro
 def _waits_for_none(commit: GroupedCommit) -> Iterator[None]:
     began = time.monotonic()
     yield
-    assert time.monotonic() - began < 4, "one has waited for another that does not come"
+    assert time.monotonic() - began < PATIENCE_SECONDS, "one has waited for another that does not come"
 
 
 def test_more_jobs_than_a_call_may_name_are_written_by_two(commit: GroupedCommit, writes: Writes) -> None:

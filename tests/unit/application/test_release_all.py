@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.builders import A_WAIT, NOW, a_job
 from tests.support.configurations import configured, paused
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.single_job import Clock
 from tidemill.application import release
 from tidemill.application.ports import WHOLE, Part
@@ -131,7 +132,7 @@ def test_wake_looks_at_several_lines_at_once(monkeypatch: pytest.MonkeyPatch) ->
 
     class Together(Lines):
         def release(self, line: Line) -> list[Job]:
-            all_here.wait(timeout=10)
+            all_here.wait(PATIENCE_SECONDS)
             return super().release(line)
 
     lines = Together({Line(Cause.LIMIT, str(number)): [[parked()]] for number in range(8)})

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import TENANT, a_job
+from tests.support.patience import PATIENCE_SECONDS
 from tidemill.application.new_jobs import Accepted
 from tidemill.application.submit import PendingSubmission
 from tidemill.application.submit_batch import Answer, submit_all
@@ -64,7 +65,7 @@ def test_jobs_of_one_group_are_written_in_their_order_and_others_beside_them() -
 
     def write(type_: str) -> None:
         if type_ == "first":
-            assert begun.wait(timeout=60), "the other job is written meanwhile"
+            assert begun.wait(PATIENCE_SECONDS), "the other job is written meanwhile"
         if type_ == "other":
             begun.set()
 

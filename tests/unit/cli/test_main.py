@@ -91,7 +91,7 @@ def test_version_is_that_of_the_package() -> None:
 
 def test_the_module_runs_as_a_program() -> None:
     program = [sys.executable, "-m", "tidemill.cli.main", "get"]
-    done = subprocess.run(program, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(program, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith("Usage: tidemill get ")
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import NOW, a_job
+from tests.support.patience import PATIENCE_SECONDS
 from tidemill.application.pace import MOST_WRITES_PER_SECOND
 from tidemill.application.redrive import Redriver
 from tidemill.cli.parallel_writes import BATCH, CONFLICT_TRIES, ParallelWrites
@@ -85,7 +86,7 @@ def test_jobs_of_a_group_are_written_one_after_another_in_their_order() -> None:
 
 def test_groups_of_the_same_name_of_two_tenants_are_independent() -> None:
     job = a_job(group="parcels", sequence=1)
-    both = threading.Barrier(2, timeout=10)
+    both = threading.Barrier(2, timeout=PATIENCE_SECONDS)
 
     def write(_job: Job) -> bool:
         both.wait()

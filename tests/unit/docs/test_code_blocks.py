@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.document_blocks import ROOT, all_blocks, python_blocks
 from tests.support.documented_job_types import GUIDES, job_types_of, run_example
+from tests.support.patience import PATIENCE_SECONDS
 from tidemill import Adaptive
 from tidemill.testing import State, run_job
 
@@ -161,4 +162,4 @@ def test_the_threads_of_the_guide_have_the_context_of_the_handler() -> None:
     exec(example, {"fetch": lambda url: fetched.put((url, job.get())), "url": "/a"})
 
     job.reset(token)
-    assert [fetched.get(timeout=10) for _ in range(2)] == [("/a", "j-1")] * 2
+    assert [fetched.get(timeout=PATIENCE_SECONDS) for _ in range(2)] == [("/a", "j-1")] * 2

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.builders import A_BURST, A_SIGNAL, A_STEP, AN_UNDO, NOW, a_job, an_error
@@ -81,7 +81,6 @@ JOBS = st.builds(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(JOBS)
 def test_a_decoded_job_equals_the_encoded_one(job: Job) -> None:
     assert decode(encode(job)) == job
