@@ -15,13 +15,12 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from tidemill.aws.clients import Item, translated
-from tidemill.domain.errors import BatchRefusedError, TransactionConflictError, WriteRefusedError
+from tidemill.domain.errors import TransactionConflictError, WriteRefusedError
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import Job, Redrive
 from tidemill.domain.outcomes import state_until
 from tidemill.domain.states import State, Write
 from tidemill.dynamodb import group_items, operator_writes
-from tidemill.dynamodb.batch_pages import join, refusal_of
 from tidemill.dynamodb.document import decode
 from tidemill.dynamodb.group_items import Head, Order, Tail
 from tidemill.dynamodb.indexes import Indexes
@@ -82,17 +81,16 @@ class DynamoGroups:
         insertion: Callable[[Job], Request],
         *,
         mine: Callable[[Job], bool],
-        batch: Job | None = None,
+        beside: Sequence[Entry] = (),
     ) -> Job:
-        """Insert a job of a group, or a member of `batch`, or both.
+        """Insert a job, in a group or not, in one transaction with the entries `beside`.
 
-        Raises `WriteRefusedError`, and `BatchRefusedError` if the batch takes no more members.
+        Raises `WriteRefusedError`, and `RefusedError` if one of `beside` is refused.
         """
-        joins = [own("Update", join(job, batch), table=self._table, part=Part.BATCH)] if batch else []
 
         def attempt() -> Job:
             (placed,), entries = self.enter([job])
-            self._transact([own("Put", insertion(placed), table=self._table), *entries, *joins])
+            self._transact([own("Put", insertion(placed), table=self._table), *entries, *beside])
             return placed
 
         return self._unless_refused(attempt, Write.INSERT, mine)
@@ -264,7 +262,7 @@ class DynamoGroups:
             return retried(attempt)
         except RefusedError as refused:
             if not refused.of(Part.OWN):
-                raise BatchRefusedError(refusal_of(refused.of(Part.BATCH)[0].item)) from None
+                raise
             (refusal,) = refused.of(Part.OWN)
             current = decode(refusal.item) if refusal.item else None
             if current and mine(current):

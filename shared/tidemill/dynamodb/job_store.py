@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from tidemill.application.ports import Checkpoint, Settling
 from tidemill.aws.clients import Item, translated
 from tidemill.aws.conditional_writes import refusing_item
-from tidemill.domain.errors import TidemillError, WriteRefusedError
+from tidemill.domain.errors import BatchRefusedError, TidemillError, WriteRefusedError
 from tidemill.domain.history import LEAST_KEPT_AFTER_FAILURE, Transition, Why
 from tidemill.domain.job import OPERATOR, CancelRequest, Job, Redrive
 from tidemill.domain.job_message import Reference
@@ -21,6 +21,7 @@ from tidemill.domain.steps import Step
 from tidemill.domain.undo import Undone
 from tidemill.domain.waiting import Wait
 from tidemill.dynamodb import (
+    batch_pages,
     burst_writes,
     bursts,
     flow_writes,
@@ -36,6 +37,7 @@ from tidemill.dynamodb.groups import DynamoGroups, retried
 from tidemill.dynamodb.indexes import NOT_LISTED, Indexes
 from tidemill.dynamodb.job_reader import JobReader
 from tidemill.dynamodb.settle_transaction import settle_with_effects
+from tidemill.dynamodb.transactions import Part, RefusedError, own
 from tidemill.dynamodb.update_requests import Request
 
 if TYPE_CHECKING:
@@ -67,10 +69,14 @@ class DynamoJobStore(JobReader):
             # An ended document of a node: in this millisecond another look may have started the node.
             return same and (not job.state.terminal or (current.state, current.flow) == (job.state, job.flow))
 
-        if job.group is not None or batch is not None:
-            return self._groups.insert(job, self._insertion, mine=mine, batch=batch)
-        self._write(self._client.put_item, Write.INSERT, self._insertion(job), mine=mine)
-        return job
+        if job.group is None and batch is None:
+            self._write(self._client.put_item, Write.INSERT, self._insertion(job), mine=mine)
+            return job
+        joins = [own("Update", batch_pages.join(job, batch), table=self._table, part=Part.BATCH)] if batch else []
+        try:
+            return self._groups.insert(job, self._insertion, mine=mine, beside=joins)
+        except RefusedError as refused:
+            raise BatchRefusedError(batch_pages.refusal_of(refused.of(Part.BATCH)[0].item)) from None
 
     def claim(self, reference: Reference, *, token: str, now: datetime, lease_end: datetime, worker: str = "") -> Job:
         def write(known: Sequence[Transition] | None = None) -> Job:

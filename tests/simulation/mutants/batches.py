@@ -17,10 +17,10 @@ BATCHED: Final = (
     Mutant("a batch ends while jobs are live", modules.BATCH_RULES, "Look.at_rest", "not self.live", ""),
     Mutant(
         "a member is not put on a page",
-        modules.GROUPS,
-        "DynamoGroups.insert",
-        "[own('Update', join(job, batch), table=self._table, part=Part.BATCH)] if batch else []",
-        "[own('Update', join(job, batch), table=self._table, part=Part.BATCH)] if batch and batch.hops else []",
+        modules.STORE,
+        "DynamoJobStore.insert_if_absent",
+        "beside=joins",
+        "beside=joins if batch and batch.hops else []",
     ),
     Mutant("a batch succeeds with dead jobs", modules.BATCH_RULES, "Look.failed", "State.DEAD", ""),
     Mutant(
