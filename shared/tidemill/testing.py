@@ -18,12 +18,14 @@ from typing import Any, Final
 
 from tidemill.application.attempt import Attempt
 from tidemill.application.attempt_context import AttemptContext
+from tidemill.application.attempt_features import gates_of
 from tidemill.application.control import Control
 from tidemill.application.event_types import EventType
 from tidemill.application.handler_results import outcome_of_error
 from tidemill.application.job_types import JobType, JobTypes
-from tidemill.application.joint_calls import JointCalls, Participant
+from tidemill.application.joint_calls import JointCalls
 from tidemill.application.new_jobs import NewJobs
+from tidemill.application.participant import Participant
 from tidemill.application.submit import Submit
 from tidemill.application.submit_features import RULES, placements
 from tidemill.domain.errors import TidemillError
@@ -117,6 +119,7 @@ class Drive:
         submission = Submission(type=job_type.name, payload=payload or {}, **asked)
         self._document = OneJob(self._submit.prepare(submission, tenant=TENANT, trace="test"))
         self._tools = AttemptContext(
+            gates=gates_of,
             store=self._document,
             payloads=Inline(),
             limits=Unlimited(),

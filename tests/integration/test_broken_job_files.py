@@ -13,7 +13,7 @@ import pytest
 from tests.support.deployed_functions import Mill, forget
 from tests.support.faulty_client import Fault
 from tidemill import Done, Run, Submission, UnloadedJobTypeError, composition
-from tidemill.application.attempt_gates import MOST_HOLDS_OF_A_VERSION
+from tidemill.application.attempt_holds import MOST_HOLDS_OF_A_VERSION
 from tidemill.client import Tidemill
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job_message import reference_to

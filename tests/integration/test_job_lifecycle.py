@@ -122,7 +122,7 @@ def test_a_permanent_error_kills_the_job_in_its_first_attempt(mill: Mill) -> Non
 
 def test_a_job_of_an_unknown_type_is_held_and_dies_in_the_end(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
     job_id = mill.accepted()
-    monkeypatch.setattr("tidemill.application.attempt_gates.MOST_HOLDS_OF_A_VERSION", 0)
+    monkeypatch.setattr("tidemill.application.attempt_holds.MOST_HOLDS_OF_A_VERSION", 0)
     monkeypatch.setenv(Env.JOB_PACKAGES, "functions.demo_jobs")
     forget()
 

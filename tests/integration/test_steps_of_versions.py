@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.deployed_functions import Mill, forget
 from tidemill import Run
-from tidemill.application.attempt_gates import MOST_HOLDS_OF_A_VERSION
+from tidemill.application.attempt_holds import MOST_HOLDS_OF_A_VERSION
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.job_message import reference_to

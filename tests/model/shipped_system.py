@@ -26,6 +26,7 @@ from tests.simulation.world.transactions import Transactions
 from tests.support.in_memory_owed_work import owing
 from tidemill.application import pass_state, publish, submit_features, table_pass, wake
 from tidemill.application.attempt_context import AttemptContext
+from tidemill.application.attempt_features import gates_of
 from tidemill.application.control import Control
 from tidemill.application.job_types import JobTypes
 from tidemill.application.nudge import Nudger
@@ -109,6 +110,7 @@ class ShippedSystem:
         )
         self.settings = WorkerSettings(
             context=AttemptContext(
+                gates=gates_of,
                 store=self.store,
                 payloads=payloads,
                 limits=DynamoLimits(client, table=self.table.name),

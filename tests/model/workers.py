@@ -18,7 +18,7 @@ from tidemill.application.attempt_context import AttemptHooks
 from tidemill.application.attempt_report import Ending as AttemptEnding
 from tidemill.application.attempt_report import Report
 from tidemill.application.job_types import JobType, JobTypes
-from tidemill.application.joint_calls import SoleParticipant
+from tidemill.application.participant import SoleParticipant
 from tidemill.application.run import Run
 from tidemill.domain.adaptive_limit import ConcurrencyChange
 from tidemill.domain.errors import InvalidPayloadError, PermanentJobError, RetryAfter

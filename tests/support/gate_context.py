@@ -1,4 +1,4 @@
-"""The gates of one attempt whose collaborators note each call."""
+"""What the gates of one attempt know, with collaborators that note each call."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from typing import Any
 from tests.support.builders import INVOCATION, NOW, SECOND, types_of
 from tests.support.configurations import configured
 from tidemill.application.attempt_context import AttemptHooks
-from tidemill.application.attempt_gates import Gates
+from tidemill.application.claimed_run import ClaimedRun
 from tidemill.application.job_types import JobType, JobTypes
 from tidemill.application.ports import Entered, LimitSlot
 from tidemill.domain.breaker import BreakerPolicy
@@ -39,7 +39,7 @@ class GateContext:
     def limits(self) -> "GateContext":
         return self
 
-    payloads = releaser = limits
+    payloads = releaser = store = limits
 
     @property
     def breakers(self) -> "GateContext | None":
@@ -109,20 +109,40 @@ class GateContext:
         self.calls.append(("give up", name, job.id))
 
 
-def gates_of(
+@dataclass
+class GateAttempt:
+    """`AttemptState` of an attempt under way, whose handler is not called yet."""
+
+    ended: bool = False
+    in_handler: bool = False
+
+    def has_ended(self) -> bool:
+        return self.ended
+
+    def require_under_way(self) -> None:
+        pass
+
+    def written(self, job: Job) -> None:
+        raise AssertionError(f"no gate of these tests writes job {job.id}")
+
+
+def run_of(
+    job: Job,
     *job_types: JobType,
     settings: tuple[Setting, ...] = (),
     context: GateContext | None = None,
-    has_ended: Callable[[], bool] = lambda: False,
+    attempt: GateAttempt | None = None,
     **hooks: Any,
-) -> tuple[Gates, GateContext]:
-    """With their context. By default, the attempt has not ended. `hooks` are fields of `AttemptHooks`."""
+) -> tuple[ClaimedRun, GateContext]:
+    """A run that has claimed the job, with its context. `hooks` are fields of `AttemptHooks`."""
     known = context or GateContext(types_of(*job_types))
     if settings:
         known.configured = configured(*settings)
-    given: dict[str, Any] = {
-        "deadline": NOW + INVOCATION,
-        "has_ended": has_ended,
-        "hooks": AttemptHooks(**hooks),
-    }
-    return Gates(known, **given), known  # type: ignore[arg-type]  # what gates need of it
+    run = ClaimedRun(
+        job,
+        known,  # type: ignore[arg-type]  # what gates need of it
+        AttemptHooks(**hooks),
+        deadline=NOW + INVOCATION,
+        attempt=attempt or GateAttempt(),
+    )
+    return run, known

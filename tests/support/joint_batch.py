@@ -11,7 +11,8 @@ from tests.support.builders import a_job, a_job_type, a_run, types_of
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.single_job import Clock, tools
 from tidemill.application.job_types import JobType
-from tidemill.application.joint_calls import Called, JointCalls, JointParticipant
+from tidemill.application.joint_calls import JointCalls, JointParticipant
+from tidemill.application.participant import Called
 from tidemill.domain.job import Job
 from tidemill.in_memory.single_job import OneJob
 

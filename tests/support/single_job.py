@@ -12,6 +12,7 @@ from tests.support.in_memory_owed_work import InMemoryOwedWork
 from tidemill.application import submit_features
 from tidemill.application.attempt import Attempt
 from tidemill.application.attempt_context import AttemptContext
+from tidemill.application.attempt_features import gates_of
 from tidemill.application.attempt_report import Report
 from tidemill.application.dead_letter_sweep import sweep
 from tidemill.application.job_filter import ANY_JOB
@@ -48,6 +49,7 @@ class Clock:
 def tools(store: JobStore, job_types: JobTypes, clock: Clock) -> AttemptContext:
     payloads = Inline()
     return AttemptContext(
+        gates=gates_of,
         store=store,
         payloads=payloads,
         limits=Unlimited(),

@@ -1,47 +1,42 @@
-"""The life of one attempt at one job: claim, gates, handler call, settle. The gates are in `attempt_gates`."""
+"""The life of one attempt at one job: claim, gates, handler call, settle. The gates are those of the features."""
 
 import contextlib
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from tidemill.application.attempt_context import AttemptContext, AttemptHooks
-from tidemill.application.attempt_gates import OUT_OF_TIME, Gates
+from tidemill.application.attempt_holds import held_for_outage
 from tidemill.application.attempt_report import Ending, Report
-from tidemill.application.breaker_use import CURRENT_USE
-from tidemill.application.checkpoints import checkpoints
+from tidemill.application.claimed_run import ClaimedRun
+from tidemill.application.gate import Gate
 from tidemill.application.handler_context import HandlerContext
 from tidemill.application.handler_results import outcome_of_value
-from tidemill.application.joint_calls import Called, Participant, SoleParticipant
 from tidemill.application.new_run import new_run
-from tidemill.application.run import observe_nothing
+from tidemill.application.participant import Called, Participant, SoleParticipant
 from tidemill.application.settle import Settler
-from tidemill.application.steps import Steps
 from tidemill.domain.claim_verdict import ClaimVerdict, judge, put_back_for, put_back_time
 from tidemill.domain.dead_letters import DeadLetterAction, dead_letter_action
 from tidemill.domain.error_groups import OUTAGE, as_failure, decisive
 from tidemill.domain.error_text import text_of
 from tidemill.domain.errors import (
-    BatchCallError,
-    BreakerOpenError,
     JobTimeoutError,
     LeaseLostError,
     StoreUnavailableError,
-    StrayBesideError,
     TidemillError,
     TransactionConflictError,
-    UnloadedJobTypeError,
     WriteRefusedError,
 )
-from tidemill.domain.history import version_of
 from tidemill.domain.job import Job
 from tidemill.domain.job_message import DeadLetter, Reference, reference_of
-from tidemill.domain.outcomes import Failed, Outcome, Parked
-from tidemill.domain.return_values import WORK_NOT_DONE
+from tidemill.domain.outcomes import Failed, Outcome, Parked, outcome_before_run
 
 #: The lease ends this much after the invocation, since clocks differ.
 CLOCK_SKEW_MARGIN: Final = timedelta(seconds=2)
+#: The error of an attempt whose handler has not started.
+OUT_OF_TIME: Final = "the time of the attempt ran out before its handler could start"
 
 
 class Attempt:
@@ -73,21 +68,21 @@ class Attempt:
         self._receives = receives
         self._lane_timeout = lane_timeout
         self._hooks = hooks or AttemptHooks()
-        self._gates = Gates(context, deadline=deadline, has_ended=self.has_ended, hooks=self._hooks)
+        self._deadline = deadline
         self._participant = participant or SoleParticipant()
         self._settler = Settler(self.reference, context, self._hooks.observer, settle=self._participant.settle)
         #: Held during a settle, so that one thread settles at a time.
         self._settling = threading.Lock()
         #: Held for each write of the fields below, and never during a call to AWS, so that `unavailable` does not wait.
         self._lock = threading.Lock()
-        self._job: Job | None = None
+        self._run: ClaimedRun | None = None
+        #: Those of the run, in their order. None before the claim.
+        self._gates: Sequence[Gate] = ()
         self._report: Report | None = None
         #: Set before the settle of an expired attempt: from then on its handler must not start.
         self._expired = False
         #: Set while the handler is called.
         self._in_handler = False
-        #: Set before the first call that others share: nothing says that its error or its time is that of this job.
-        self._shared = False
 
     @property
     def reference(self) -> Reference:
@@ -96,7 +91,7 @@ class Attempt:
     @property
     def deadline(self) -> datetime:
         """When the run counts as failed. A gate moves it when the job type allows less time than the lane."""
-        return self._gates.deadline
+        return self._run.deadline if self._run else self._deadline
 
     @property
     def report(self) -> Report | None:
@@ -106,6 +101,11 @@ class Attempt:
     def has_ended(self) -> bool:
         """Another thread may end the attempt at any moment, unless `_lock` is held."""
         return self._report is not None
+
+    @property
+    def in_handler(self) -> bool:
+        """Whether the handler is being called."""
+        return self._in_handler
 
     def is_stray(self) -> bool:
         """Whether the handler still runs although its attempt has ended. Nothing can stop a thread."""
@@ -135,10 +135,11 @@ class Attempt:
         self._hooks.observer.claimed(job)
         if self._context.foreground:
             self._context.foreground.claimed(job)
-        self._gates.read_type(job)
+        run = ClaimedRun(job, self._context, self._hooks, deadline=self._deadline, attempt=self)
+        gates = self._context.gates(run)
         with self._lock:
             if not self.has_ended():
-                self._job = job
+                self._run, self._gates = run, gates
                 return True
         # Time ran out during the claim. The job will not run here, so it need not wait for the end of its lease. A
         # release would count a conflict, and its handler has not begun.
@@ -149,11 +150,10 @@ class Attempt:
 
     def run(self) -> Outcome:
         """Pass the gates, then call the handler. The caller hands an exception to `finish`."""
-        job = self._claimed()
         try:
-            return self._pass_gates_then_run(job)
+            return self._passed_and_called()
         except OUTAGE:
-            if held := self._gates.held_for_outage(job):
+            if held := held_for_outage(self._claimed()):
                 return held
             raise
         except Exception:
@@ -162,38 +162,75 @@ class Attempt:
             # Of code of the job type outside of its handler, such as its rules for errors.
             raise as_failure(exit_) from exit_
 
-    def _pass_gates_then_run(self, job: Job) -> Outcome:
-        """The gates in this order: the first that returns an outcome ends the attempt without a run."""
-        gates = self._gates
+    def _passed_and_called(self) -> Outcome:
+        """The first gate that returns an outcome ends the attempt without a run."""
+        run = self._claimed()
+        if self.has_ended():
+            # The job may be running elsewhere already.
+            raise JobTimeoutError(OUT_OF_TIME)
+        if outcome := outcome_before_run(run.job, run.policy, now=self._context.clock()):
+            return outcome
         try:
-            for gate in (
-                gates.on_time,
-                gates.allowed_to_run,
-                gates.not_paused,
-                gates.after_undo,
-                gates.type_known,
-                gates.alone_if_suspect,
-                gates.time_of_type,
-                gates.payload_fits,
-                gates.downstreams_work,
-                gates.within_limits,
-                gates.without_stray,
-                gates.may_call_downstreams,
-            ):
-                if outcome := gate(job):
+            for gate in self._gates:
+                if outcome := gate.enter():
                     return outcome
-            return self._outcome_of_handler(job)
-        except UnloadedJobTypeError as unloaded:
-            # Of a job that was to follow this one.
-            return gates.parked_for_type(job, unloaded)
-        except BreakerOpenError as error:
-            return gates.parked_for_breaker(job, error.name)
-        except StrayBesideError:
-            return gates.held_for_stray()
-        except (BatchCallError, JobTimeoutError) as failed:
-            if not self._shared:
-                raise
-            return gates.held_apart(failed)
+            return self._outcome_of_handler(run)
+        except Exception as error:
+            if outcome := self._instead_of(error):
+                return outcome
+            raise
+
+    def _outcome_of_handler(self, run: ClaimedRun) -> Outcome:
+        job = run.job
+        with self._hooks.handler_scope(job) as context:
+            value = self._call_handler(run, context)
+            for gate in reversed(self._gates):
+                if outcome := gate.returned(value):
+                    return outcome
+            # The jobs that follow belong to the trace of this run.
+            return outcome_of_value(value, replace(job, trace=context.trace), self._context.submit)
+
+    def _call_handler(self, run: ClaimedRun, context: HandlerContext) -> Any:
+        """What the handler returns."""
+        called = Called(
+            run.job,
+            run.job_type,
+            run.payload,
+            new_run(run, context),
+            begin=self._begin_handler,
+            leave=self._leave_handler,
+            gates=self._gates,
+        )
+        try:
+            with contextlib.ExitStack() as around:
+                for gate in self._gates:
+                    around.enter_context(gate.around_call())
+                return self._participant.call(called)
+        except Exception as error:
+            if (meant := decisive(error)) is not error and isinstance(meant, OUTAGE):
+                raise meant from None
+            raise
+        finally:
+            self._leave_handler()
+
+    def _begin_handler(self) -> None:
+        """Raises `JobTimeoutError` if time is up: another thread may be settling the attempt as failed.
+
+        A gate may raise an error, too: the process is not as it was when the job entered it.
+        """
+        for gate in self._gates:
+            gate.begin()
+        with self._lock:
+            if self._expired or self._report or self._context.steady() >= self.deadline:
+                raise JobTimeoutError(OUT_OF_TIME)
+            self._in_handler = True
+
+    def _leave_handler(self) -> None:
+        self._in_handler = False
+
+    def _instead_of(self, error: Exception) -> Outcome | None:
+        """The outcome of the gate whose feature has raised the error; None if the job has failed."""
+        return next((outcome for gate in self._gates if (outcome := gate.instead_of(error))), None)
 
     def finish(self, outcome: Outcome) -> None:
         """Settle, unless the attempt has ended, and release the slot. Raises `StoreUnavailableError`.
@@ -201,7 +238,8 @@ class Attempt:
         In this order: the next run of the limit key finds what this one has written.
         """
         self._participant.leave_call()
-        self._gates.ended_with(outcome)
+        for gate in self._gates:
+            gate.ended(outcome)
         try:
             self._settle(outcome)
         finally:
@@ -211,33 +249,29 @@ class Attempt:
     def _settle(self, outcome: Outcome) -> None:
         with self._settling:
             if self.has_ended():
-                self._settler.delete_unused_payloads(self._claimed(), outcome)
+                self._settler.delete_unused_payloads(self._claimed().job, outcome)
             else:
-                with self._hooks.settle_scope(self._claimed()):
-                    report = self._settler.settle(self._claimed(), outcome, self._gates.policy)
+                run = self._claimed()
+                with self._hooks.settle_scope(run.job):
+                    report = self._settler.settle(run.job, outcome, run.policy)
                 with self._lock:
                     self._report = self._report or report
                 if report.ending is Ending.PARKED and isinstance(outcome, Parked):
-                    self._context.releaser.look_again(replace(self._claimed(), wait=outcome.wait))
+                    self._context.releaser.look_again(replace(run.job, wait=outcome.wait))
 
     def expire(self) -> None:
         """Time is up: end the attempt as failed, or put its message back if it has no claim yet."""
         with self._lock:
             self._expired = True
-            if self._job is None:
+            if self._run is None:
                 self._end_locked(Report(ending=Ending.NOT_STARTED, put_back_until=self._context.clock()))
                 return
         # The handler may still run, in its thread. Its slot is released there.
-        timed_out = self._timed_out(JobTimeoutError(self._too_slow()))
-        self._gates.ended_with(timed_out)
+        error = JobTimeoutError(self._too_slow())
+        timed_out = self._instead_of(error) or Failed.because(error)
+        for gate in self._gates:
+            gate.ended(timed_out)
         self._settle(timed_out)
-
-    def _timed_out(self, error: JobTimeoutError) -> Outcome:
-        """Failed, unless a downstream whose breaker is open took too long."""
-        if self._in_handler and (name := self._gates.record_call_result(error)):
-            with contextlib.suppress(StoreUnavailableError):
-                return self._gates.parked_for_breaker(self._claimed(), name)
-        return self._gates.held_apart(error) if self._shared else Failed.because(error)
 
     def unavailable(self, error: Exception) -> None:
         """The store did not respond: put the message back until the lease ends. No-op if the attempt has ended.
@@ -247,18 +281,19 @@ class Attempt:
         if self.has_ended():
             return
         now = self._context.clock()
-        lease_end = self._job.due if self._job else None
+        job = self._run.job if self._run else None
+        lease_end = job.due if job else None
         backoff = put_back_for(self._receives, draw=self._context.draw())
         until = lease_end or now + backoff
         # The error of a dependency needs no traceback. Any other is a bug.
         cause = None if isinstance(error, TidemillError) else error
         text = text_of(error)
-        self._end(Report(ending=Ending.UNAVAILABLE, job=self._job, error=text, cause=cause, put_back_until=until))
+        self._end(Report(ending=Ending.UNAVAILABLE, job=job, error=text, cause=cause, put_back_until=until))
 
     def release_slot(self) -> None:
-        """Also for a stray: its process ends now, so the slot need not wait for the end of the lease."""
-        if job := self._job:
-            self._gates.release_slot(job, lambda line, change: self._hooks.observer.lowered(job, line, change))
+        """Leave the gates. Also for a stray: its process ends now, so its slot need not wait for the lease to end."""
+        for gate in reversed(self._gates):
+            gate.leave()
 
     def _end(self, report: Report) -> None:
         """End an attempt that settles nothing, unless it has ended."""
@@ -271,82 +306,12 @@ class Attempt:
             self._hooks.observer.ended(self.reference, report)
             self._report = report
 
-    def _claimed(self) -> Job:
-        if self._job is None:
+    def _claimed(self) -> ClaimedRun:
+        if self._run is None:
             raise AssertionError("an attempt runs only after its claim")
-        return self._job
+        return self._run
 
-    def _outcome_of_handler(self, job: Job) -> Outcome:
-        with self._hooks.handler_scope(job) as context:
-            store, clock = self._context.store, self._context.clock
-            version = version_of(self._hooks.worker)
-            steps = Steps(job, store, clock, version=version, under_way=self._require_under_way, writes=self._written)
-            try:
-                value = self._call_handler(job, context, steps)
-            except Exception:
-                steps.require_sound()
-                raise
-            if changed := steps.of_another_version(value):
-                return self._gates.left_to_another_version(job, changed)
-            steps.end(value)
-            # The jobs that follow belong to the trace of this run.
-            return outcome_of_value(value, replace(job, trace=context.trace), self._context.submit)
-
-    def _call_handler(self, job: Job, context: HandlerContext, steps: Steps) -> Any:
-        """What the handler returns."""
-        job_type, measured = self._gates.known_type(), self._gates.measured
-        run = new_run(
-            job,
-            job_type,
-            self._context,
-            deadline=self._gates.wall_deadline,
-            handler_context=context,
-            save=checkpoints(job, self._context.store, self._context.clock, under_way=self._require_under_way),
-            take_step=steps.take,
-            observe=measured.observed if measured else observe_nothing,
-        )
-
-        def share() -> None:
-            self._shared = True
-
-        def leave() -> None:
-            self._in_handler = False
-
-        if measured:
-            measured.begin()
-        token = CURRENT_USE.set(self._gates.breaker_use)
-        try:
-            payload, counts_in = self._gates.payload, self._gates.share_call
-            called = Called(job, job_type, payload, run, self._begin_handler, share, leave, counts_in)
-            value = self._participant.call(called)
-        except Exception as error:
-            of_the_call = error.error if isinstance(error, BatchCallError) else error
-            if self._in_handler and (name := self._gates.record_call_result(of_the_call)):
-                raise BreakerOpenError(name) from error
-            if (meant := decisive(error)) is not error and isinstance(meant, (BreakerOpenError, *OUTAGE)):
-                raise meant from None
-            raise
-        finally:
-            if measured:
-                measured.end()
-            CURRENT_USE.reset(token)
-            self._in_handler = False
-        if not isinstance(value, WORK_NOT_DONE):
-            self._gates.record_call_result(None)
-        return value
-
-    def _begin_handler(self) -> None:
-        """Raises `JobTimeoutError` if time is up: another thread may be settling the attempt as failed.
-
-        Raises `StrayBesideError` if another handler of the process is beyond its time since the gates.
-        """
-        self._gates.without_stray(self._claimed())
-        with self._lock:
-            if self._expired or self._report or self._context.steady() >= self.deadline:
-                raise JobTimeoutError(OUT_OF_TIME)
-            self._in_handler = True
-
-    def _require_under_way(self) -> None:
+    def require_under_way(self) -> None:
         """Raises `JobTimeoutError` or `LeaseLostError` for a handler, or a thread of it, that goes on after its run."""
         if self._report is None:
             return
@@ -356,11 +321,12 @@ class Attempt:
         raise LeaseLostError(f"{ended}: wait for the threads of a handler before it returns")
 
     def _too_slow(self) -> str:
-        return f"it took longer than {self._gates.time_allowed(self._claimed(), self._lane_timeout)}"
+        return f"it took longer than {self._claimed().time_allowed(self._lane_timeout)}"
 
-    def _written(self, job: Job) -> None:
+    def written(self, job: Job) -> None:
+        """The document may be as `job` from now on."""
         with self._lock:
-            self._job = job
+            self._claimed().job = job
 
     def _claim_refused(self, current: Job | None, now: datetime) -> Report:
         if (

@@ -21,6 +21,7 @@ from tidemill.domain.job import Job
 from tidemill.domain.outcomes import Held
 
 if TYPE_CHECKING:
+    from tidemill.application.gate import GatesOf
     from tidemill.application.grouped_commit import AttemptWrites, GroupedCommit
 
 #: Waits until no other run is at work in this process, until the given deadline of the attempt at the latest. Returns
@@ -49,6 +50,8 @@ class AttemptContext:
     new_token: NewToken
     draw: Draw
     pause: Callable[[float], None]
+    #: The gates that a run passes before its handler, each of a feature.
+    gates: "GatesOf"
     configuration: CurrentConfiguration = nothing_set
     #: A clock for time limits within this process, which no step of the wall clock moves. None: as `clock`, in a test.
     steady_clock: Clock | None = None

@@ -12,16 +12,14 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from tidemill.application.attempt_context import AttemptContext
 from tidemill.application.breaker_use import SharedCall
 from tidemill.application.combiner import Combiner
 from tidemill.application.failed_call import FailedCall, Halving
-from tidemill.application.handler_call import call_handler
-from tidemill.application.job_types import JobType
+from tidemill.application.participant import Called, called_alone, outcomes_of_call, value_of
 from tidemill.application.ports import SettleJointly, Settling
-from tidemill.application.run import Run
 from tidemill.application.settle import SETTLE_PAUSE_SECONDS, SETTLE_TRIES, Settle
 from tidemill.domain.error_groups import OUTAGE, decisive
 from tidemill.domain.errors import (
@@ -34,7 +32,6 @@ from tidemill.domain.errors import (
     TransactionConflictError,
 )
 from tidemill.domain.job import Job
-from tidemill.domain.joint_call import may_share_a_call, outcomes_of
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.states import State
 
@@ -46,62 +43,6 @@ LONGEST_WAIT_FOR_OUTCOMES_SECONDS: Final = 0.5
 
 #: Entered around the call of a handler with these jobs, in its thread.
 JointScope = Callable[[Sequence[Job]], AbstractContextManager[None]]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Called:
-    """A job that is ready for its handler."""
-
-    job: Job
-    job_type: JobType
-    payload: Any
-    run: Run
-    #: Called just before the handler. Raises `JobTimeoutError` if the time of the job is up, and `StrayBesideError`.
-    begin: Callable[[], None]
-    #: Called before a call that others share, and after one that has failed, if another may follow.
-    share: Callable[[], None] = lambda: None
-    leave: Callable[[], None] = lambda: None
-    #: Called before each call, for the breakers.
-    counts_in: Callable[[SharedCall], None] = lambda _call: None
-
-    @property
-    def may_share(self) -> bool:
-        return (self.job_type.batch or 1) > 1 and may_share_a_call(self.job, self.job_type.retry)
-
-
-class Participant(Protocol):
-    """One attempt, as the others of its batch of messages know it: it takes part in their calls and settles."""
-
-    def call(self, called: Called) -> Any:
-        """What the handler returned for this job. Raises what it raised for it alone, and what `Called.begin` raises.
-
-        Raises `BatchCallError` after a call of several jobs that says nothing of this one: it must run alone next.
-        """
-
-    def settle(self, job: Job, settlement: Settlement, *, now: datetime, alone: Settle) -> Sequence[Job]:
-        """As `alone`, which is `AttemptStore.settle`. The first settle after a call may go with those of the others."""
-
-    def leave_call(self) -> None:
-        """The attempt calls no handler, so others need not wait for it."""
-
-    def leave_settle(self) -> None:
-        """The attempt settles nothing more, so others need not wait for it."""
-
-
-class SoleParticipant:
-    """`Participant` for an attempt without others."""
-
-    def call(self, called: Called) -> Any:
-        return _called_alone(called)
-
-    def settle(self, job: Job, settlement: Settlement, *, now: datetime, alone: Settle) -> Sequence[Job]:
-        return alone(job, settlement, now=now)
-
-    def leave_call(self) -> None:
-        pass
-
-    def leave_settle(self) -> None:
-        pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +91,8 @@ class JointCalls:
                     if after:
                         after.require_use_of_another(by=called.run.deadline, now=self._context.clock())
                     if len(batch) > 1:
-                        called.share()
+                        for gate in called.gates:
+                            gate.share()
                     called.begin()
                     ready.append((participant, called))
                 except (JobTimeoutError, StrayBesideError, BatchCallError) as refused:
@@ -164,10 +106,10 @@ class JointCalls:
         began, failure = self._context.steady(), None
         try:
             call = SharedCall()
-            for called in calleds:
-                called.counts_in(call)
+            for gate in (gate for called in calleds for gate in called.gates):
+                gate.counts_in(call)
             with self._scope([called.job for called in calleds]) if len(calleds) > 1 else nullcontext():
-                outcomes = call.outcomes = _outcomes(calleds)
+                outcomes = call.outcomes = outcomes_of_call(calleds)
         except Exception as error:  # noqa: BLE001 - as of any handler
             failure = error
         halving.ended(failure, self._context.steady() - began)
@@ -232,7 +174,7 @@ class JointParticipant:
     def call(self, called: Called) -> Any:
         if not called.may_share:
             self.leave_call()
-            return _called_alone(called)
+            return called_alone(called)
         returned = self._calls.calls.combine((self, called), by=self)
         while returned.half:
             called.leave()
@@ -240,7 +182,7 @@ class JointParticipant:
         self._settles = returned.settles
         if returned.error:
             raise returned.error
-        return _value(returned.value)
+        return value_of(returned.value)
 
     def settle(self, job: Job, settlement: Settlement, *, now: datetime, alone: Settle) -> Sequence[Job]:
         settles, self._settles = self._settles, None
@@ -269,24 +211,3 @@ def _own(error: BaseException) -> Exception:
 def _batch_of(ready: _Ready) -> tuple[Hashable, int]:
     called = ready[1]
     return (called.job_type.name, called.job.tenant), called.job_type.batch or 1
-
-
-def _called_alone(called: Called) -> Any:
-    called.begin()
-    if called.job_type.batch is None:
-        return call_handler(called.job_type.handler, called.payload, called.run)
-    (outcome,) = _outcomes([called])
-    return _value(outcome)
-
-
-def _outcomes(calleds: Sequence[Called]) -> list[Any]:
-    """All are of one type with a batch handler."""
-    payloads, runs = [called.payload for called in calleds], [called.run for called in calleds]
-    return outcomes_of(call_handler(calleds[0].job_type.handler, payloads, runs), len(calleds))
-
-
-def _value(outcome: Any) -> Any:
-    """Raises an outcome that is an exception, as a handler of one job would."""
-    if isinstance(outcome, Exception):
-        raise outcome
-    return outcome

@@ -1,38 +1,28 @@
 """The `Run` that the handler of a claimed job gets."""
 
 import json
-from datetime import datetime
 from functools import partial
 from typing import Any, NoReturn
 
-from tidemill.application.attempt_context import AttemptContext
+from tidemill.application.checkpoints import checkpoints
+from tidemill.application.claimed_run import ClaimedRun
 from tidemill.application.handler_context import HandlerContext
-from tidemill.application.job_types import JobType
-from tidemill.application.run import Observe, Run, SaveCheckpoint, TakeStep
+from tidemill.application.run import Run
 from tidemill.application.run_log import RunLog
 from tidemill.domain.errors import BatchHandlerError
-from tidemill.domain.job import Job
 from tidemill.domain.trace_context import traceparent_of
 
 
-def new_run(
-    job: Job,
-    job_type: JobType,
-    context: AttemptContext,
-    *,
-    deadline: datetime,
-    handler_context: HandlerContext,
-    save: SaveCheckpoint,
-    take_step: TakeStep,
-    observe: Observe,
-) -> Run:
+def new_run(run: ClaimedRun, handler_context: HandlerContext) -> Run:
+    job, job_type, context = run.job, run.job_type, run.context
+    save = checkpoints(job, context.store, context.clock, under_way=run.attempt.require_under_way)
     return Run(
         job_id=job.id,
         tenant=job.tenant,
         attempt=job.attempt,
         max_attempts=job_type.retry.max_attempts,
         submitted_at=job.created_at,
-        deadline=deadline,
+        deadline=run.wall_deadline,
         idempotency_key=job.id,
         parent=job.parent,
         group=job.group,
@@ -46,9 +36,9 @@ def new_run(
         log=RunLog(handler_context.fields),
         save=save if job_type.batch is None else _refuse_checkpoint,
         read_flags=context.flags,
-        observe=observe,
+        observe=run.observe,
         read_strain=context.strain_level,
-        take_step=take_step if job_type.batch is None else _refuse_step,
+        take_step=run.take_step if job_type.batch is None else _refuse_step,
     )
 
 

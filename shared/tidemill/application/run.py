@@ -44,7 +44,7 @@ def _save_nothing(_state: Any, _done: int | None, _total: int | None) -> None:
     """For a run outside of a worker, such as in a test of a handler."""
 
 
-def _only_call(_name: str, call: "partial[Any]") -> Any:
+def only_call(_name: str, call: "partial[Any]") -> Any:
     """For a run outside of a worker."""
     return call()
 
@@ -88,7 +88,7 @@ class Run:
     read_flags: ReadFlags = field(default=dict, repr=False, compare=False)
     observe: Observe = field(default=observe_nothing, repr=False, compare=False)
     read_strain: ReadLevel = field(default=_no_strain, repr=False, compare=False)
-    take_step: TakeStep = field(default=_only_call, repr=False, compare=False)
+    take_step: TakeStep = field(default=only_call, repr=False, compare=False)
 
     @property
     def flags(self) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tidemill.application.attempt_context import AttemptContext, no_parents
+from tidemill.application.attempt_features import gates_of
 from tidemill.application.foreground import Foreground
 from tidemill.application.job_types import measured
 from tidemill.aws import clients
@@ -80,6 +81,7 @@ def worker() -> Worker:
     ((lane, urls),) = parts().lane_urls.items()
     settings = WorkerSettings(
         context=AttemptContext(
+            gates=gates_of,
             store=parts().store,
             payloads=parts().payloads,
             limits=parts().limits,

@@ -10,7 +10,7 @@ from tidemill.application.attempt import Attempt
 from tidemill.application.attempt_context import AttemptContext, AttemptHooks
 from tidemill.application.attempt_report import Ending, Report
 from tidemill.application.first_messages import FirstMessages
-from tidemill.application.joint_calls import Participant
+from tidemill.application.participant import Participant
 from tidemill.domain.claim_verdict import AHEAD_DELAY, ClaimVerdict
 from tidemill.domain.error_text import text_of
 from tidemill.domain.errors import JobTimeoutError, MalformedDocumentError, NewerSchemaError, OtherEpochError

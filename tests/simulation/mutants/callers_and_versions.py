@@ -53,20 +53,20 @@ OUTSIDE: Final = (
         "parent=parent.id, tags=parent.tags",
     ),
     Mutant(
-        "an unknown type dies at once", modules.GATES, "Gates.left_to_another_version", "MOST_HOLDS_OF_A_VERSION", "0"
+        "an unknown type dies at once", modules.ATTEMPT_HOLDS, "left_to_another_version", "MOST_HOLDS_OF_A_VERSION", "0"
     ),
     Mutant(
         "an unknown type uses up attempts",
-        modules.GATES,
-        "Gates.left_to_another_version",
-        "held = self._context.held_below(min(2.0 ** (holds + 1), LONGEST_VERSION_HOLD_SECONDS), HoldCause.VERSION)",
+        modules.ATTEMPT_HOLDS,
+        "left_to_another_version",
+        "held = run.context.held_below(min(2.0 ** (holds + 1), LONGEST_VERSION_HOLD_SECONDS), HoldCause.VERSION)",
         "raise refusal\n"
-        "held = self._context.held_below(min(2.0 ** (holds + 1), LONGEST_VERSION_HOLD_SECONDS), "
+        "held = run.context.held_below(min(2.0 ** (holds + 1), LONGEST_VERSION_HOLD_SECONDS), "
         "HoldCause.VERSION)",
     ),
     Mutant(
         "a type that is not known has a policy of its own",
-        modules.GATES,
+        modules.CLAIMED_RUN,
         "",
         "max_attempts=LARGEST_MAX_ATTEMPTS, max_hops=LARGEST_MAX_HOPS",
         "max_attempts=1",
@@ -141,10 +141,10 @@ OUTSIDE: Final = (
     ),
     Mutant(
         "a job of a broken job file is left to another version",
-        modules.GATES,
-        "Gates.type_known",
-        "self.parked_for_type",
-        "self.left_to_another_version",
+        modules.TYPE_GATES,
+        "TypeGate.enter",
+        "self.instead_of(unknown) or left_to_another_version(self.run, unknown)",
+        "left_to_another_version(self.run, unknown)",
     ),
     Mutant(
         "a step that another version added ends the job",
@@ -155,9 +155,9 @@ OUTSIDE: Final = (
     ),
     Mutant(
         "wake never hears of a broken job file",
-        modules.GATES,
-        "Gates._parked_in_listed_line",
-        "self._context.limits.list_line(line, rate, job=(job.tenant, job.id), now=now)",
+        modules.ATTEMPT_HOLDS,
+        "parked_in_listed_line",
+        "run.context.limits.list_line(line, rate, job=(run.job.tenant, run.job.id), now=now)",
         "",
     ),
     Mutant(

@@ -8,17 +8,17 @@ from tests.simulation.mutants.apply import Mutant
 CAPPED: Final = (
     Mutant(
         "a cap counts nothing",
-        modules.GATES,
-        "Gates.within_limits",
-        "slot is None, (cap := configuration.cap_of(job.tenant, now=now)) is not None",
-        "slot is not None, (cap := configuration.cap_of(job.tenant, now=now)) is not None",
+        modules.LIMIT_GATE,
+        "LimitGate.enter",
+        "slot is None, (cap := configuration.cap_of(run.job.tenant, now=now)) is not None",
+        "slot is not None, (cap := configuration.cap_of(run.job.tenant, now=now)) is not None",
     ),
     Mutant(
         "a job that waited for its cap passes it",
-        modules.GATES,
-        "Gates.within_limits",
-        "(cap := configuration.cap_of(job.tenant, now=now)) is not None",
-        "job.wait is None, (cap := configuration.cap_of(job.tenant, now=now)) is not None",
+        modules.LIMIT_GATE,
+        "LimitGate.enter",
+        "(cap := configuration.cap_of(run.job.tenant, now=now)) is not None",
+        "run.job.wait is None, (cap := configuration.cap_of(run.job.tenant, now=now)) is not None",
     ),
     Mutant(
         "the cap of one tenant is that of all",

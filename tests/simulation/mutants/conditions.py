@@ -141,23 +141,19 @@ CLAUSES: Final = (
     ),
     Mutant(
         "a suspected job runs beside others",
-        modules.GATES,
-        "Gates.alone_if_suspect",
-        "job.suspect and (not held_enough)",
+        modules.PROCESS_GATES,
+        "SuspectGate.enter",
+        "run.job.suspect and (not held_enough)",
         "False",
     ),
     Mutant(
         "types have no time of their own",
-        modules.GATES,
-        "Gates.time_of_type",
-        "if job_type.timeout:\n"
-        "    self.deadline = min(self.deadline, self._context.steady() + job_type.timeout)\n"
-        "    self._hooks.deadline_moved()",
-        "if False:\n"
-        "    self.deadline = min(self.deadline, self._context.steady() + job_type.timeout)\n"
-        "    self._hooks.deadline_moved()",
+        modules.TYPE_GATES,
+        "TimeGate.enter",
+        "run.job_type.timeout",
+        "None",
     ),
-    Mutant("an outage is the job's failure", modules.GATES, "Gates.held_for_outage", "MOST_HOLDS_OF_AN_OUTAGE", "0"),
+    Mutant("an outage is the job's failure", modules.ATTEMPT_HOLDS, "held_for_outage", "MOST_HOLDS_OF_AN_OUTAGE", "0"),
     Mutant("a settle is put together twice", modules.SETTLE, "Settler._settle_as", "return report", "pass"),
     Mutant(
         "a cancel request fences the run",

@@ -15,9 +15,9 @@ PAUSES: Final = (
     ),
     Mutant(
         "a worker runs what is paused",
-        modules.GATES,
-        "Gates.not_paused",
-        "self._parked_for_pause(job, pause, stale=configuration.stale) if pause else None",
+        modules.PAUSE_GATE,
+        "PauseGate.enter",
+        "parked_for_pause(self.run, pause, stale=configuration.stale) if pause else None",
         "None",
     ),
     Mutant(
@@ -50,12 +50,18 @@ PAUSES: Final = (
     ),
     Mutant(
         "a paused limit key is not asked for",
-        modules.GATES,
-        "Gates.within_limits",
+        modules.LIMIT_GATE,
+        "LimitGate.enter",
         "(pause := configuration.pause_of_limit(slot.line, now=now))",
         "(pause := configuration.pause_of_limit(slot.line, now=now)) and (not pause)",
     ),
-    Mutant("a run knows no override", modules.GATES, "Gates.read_type", "declared.overridden(overrides)", "declared"),
+    Mutant(
+        "a run knows no override",
+        modules.CLAIMED_RUN,
+        "ClaimedRun.__init__",
+        "declared.overridden(overrides)",
+        "declared",
+    ),
     Mutant("the configuration is read once an hour", modules.CONFIGURATION, "", "seconds=5", "hours=1"),
     Mutant(
         "one operator overwrites another",

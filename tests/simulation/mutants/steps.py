@@ -66,5 +66,11 @@ STEPPED: Final = (
         "GIVEN_TO_PAYLOAD",
         "[name for name in GIVEN_TO_PAYLOAD if name != 'steps']",
     ),
-    Mutant("the settle does not know the steps of its run", modules.RUN, "Attempt._written", "self._job = job", "pass"),
+    Mutant(
+        "the settle does not know the steps of its run",
+        modules.RUN,
+        "Attempt.written",
+        "self._claimed().job = job",
+        "pass",
+    ),
 )

@@ -39,8 +39,8 @@ UNDONE: Final = (
     Mutant("an undo loses its tags", modules.UNDO, "undo_job", "undo.tags", "()"),
     Mutant(
         "a correction does not wait",
-        modules.GATES,
-        "Gates.after_undo",
+        modules.UNDO_GATE,
+        "UndoGate.enter",
         "superseder.ready(job)",
         "superseder.ready(job) in {True, False}",
     ),

@@ -38,7 +38,7 @@ WAITING: Final = (
     ),
     Mutant(
         "a type is unknown at once",
-        modules.GATES,
+        modules.ATTEMPT_HOLDS,
         "",
         "MOST_HOLDS_OF_A_VERSION: Final = 20",
         "MOST_HOLDS_OF_A_VERSION: Final = 0",

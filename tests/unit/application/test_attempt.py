@@ -19,7 +19,7 @@ from tests.support.builders import (
 from tests.support.single_job import INVOCATION, Clock
 from tests.unit.conftest import Carry
 from tidemill.application.attempt import CLOCK_SKEW_MARGIN
-from tidemill.application.attempt_gates import MOST_HOLDS_OF_A_VERSION
+from tidemill.application.attempt_holds import MOST_HOLDS_OF_A_VERSION
 from tidemill.application.attempt_report import Ending
 from tidemill.application.handler_results import LARGEST_RESULT_BYTES
 from tidemill.application.job_types import JobType

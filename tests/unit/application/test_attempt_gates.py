@@ -1,7 +1,7 @@
 """Each gate between a claim and its handler: which jobs it lets pass, and what the others get instead of a run."""
 
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -9,8 +9,15 @@ import pytest
 
 from tests.support.builders import INVOCATION, NOW, SECOND, a_job, a_job_type
 from tests.support.configurations import configured, overridden, paused
-from tests.support.gate_context import GateContext, gates_of
+from tests.support.gate_context import GateAttempt, GateContext, run_of
+from tidemill.application.attempt_features import gates_of
+from tidemill.application.breaker_gates import BreakerGate, ProbeGate, use_of
+from tidemill.application.claimed_run import ClaimedRun
 from tidemill.application.job_types import JobTypes
+from tidemill.application.pause_gate import PauseGate
+from tidemill.application.process_gates import StrayGate, SuspectGate
+from tidemill.application.type_gates import PayloadGate, TimeGate, TypeGate
+from tidemill.application.undo_gate import UndoGate
 from tidemill.domain.breaker import BreakerPolicy
 from tidemill.domain.errors import (
     BreakerOpenError,
@@ -22,12 +29,13 @@ from tidemill.domain.errors import (
     StoreUnavailableError,
     StrayBesideError,
     TransactionConflictError,
+    UnknownJobTypeError,
     UnloadedJobTypeError,
 )
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.limits import Rate
-from tidemill.domain.outcomes import Failed, Held, Parked, Stopped
+from tidemill.domain.outcomes import Failed, Held, Parked
 from tidemill.domain.pauses import DRAIN_PER_SECOND
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause, Line, Wait
@@ -43,34 +51,17 @@ def parked(line: Line) -> Parked:
 
 
 def test_the_overrides_of_a_type_hold_for_the_run() -> None:
-    gates, _ = gates_of(a_job_type(max_attempts=3), settings=(overridden("test.job.max_attempts", 5),))
-    gates.read_type(JOB)
-    assert gates.policy.max_attempts == 5
-    assert gates.known_type().name == "test.job"
-    assert gates.breaker_use is None
+    run, _ = run_of(JOB, a_job_type(max_attempts=3), settings=(overridden("test.job.max_attempts", 5),))
+    assert run.policy.max_attempts == 5
+    assert run.job_type.name == "test.job"
+    assert use_of(run) is None
 
 
 def test_an_unknown_type_may_have_the_most_attempts_and_hops_that_any_has() -> None:
-    gates, _ = gates_of()
-    gates.read_type(JOB)
-    assert (gates.policy.max_attempts, gates.policy.max_hops) == (25, 100_000)
+    run, _ = run_of(JOB)
+    assert (run.policy.max_attempts, run.policy.max_hops) == (25, 100_000)
     with pytest.raises(AssertionError):
-        gates.known_type()
-
-
-def test_an_attempt_that_has_ended_goes_no_further() -> None:
-    gates, _ = gates_of(has_ended=lambda: True)
-    with pytest.raises(JobTimeoutError):
-        gates.on_time(JOB)
-    assert gates_of()[0].on_time(JOB) is None  # type: ignore[func-returns-value]
-
-
-def test_a_job_that_is_to_be_cancelled_does_not_run() -> None:
-    gates, _ = gates_of(a_job_type())
-    gates.read_type(JOB)
-    assert gates.allowed_to_run(JOB) is None
-    assert gates.allowed_to_run(replace(JOB, cancel_requested_at=NOW)) == Stopped()
-    assert isinstance(gates.allowed_to_run(replace(JOB, deadline=NOW - SECOND)), Failed)
+        run.job_type.name  # noqa: B018 - the property raises
 
 
 TYPE_LINE = Line.for_pause("type=test.job")
@@ -87,22 +78,22 @@ TYPE_LINE = Line.for_pause("type=test.job")
     ],
 )
 def test_a_paused_job_waits_in_the_line_of_its_pause(target: str, stale: bool, line: Line | None, listed: bool) -> None:
-    gates, context = gates_of(a_job_type())
+    run, context = run_of(JOB, a_job_type())
     context.configured = replace(configured(paused(target)), stale=stale)
 
-    assert gates.not_paused(JOB) == (parked(line) if line else None)
+    assert PauseGate(run).enter() == (parked(line) if line else None)
     assert context.calls == ([("list", line, RATE, KEY, NOW)] if listed else [])
 
 
 def test_a_job_of_a_broken_job_file_waits_for_its_type() -> None:
     broken = JobFileError("jobs.py:1: SyntaxError", names=("test.job",))
-    gates, context = gates_of(context=GateContext(JobTypes({}, [broken])))
-    gates.read_type(JOB)
+    run, context = run_of(JOB, context=GateContext(JobTypes({}, [broken])))
 
-    assert gates.type_known(JOB) == parked(Line.for_type("test.job"))
+    assert TypeGate(run).enter() == parked(Line.for_type("test.job"))
     assert context.calls == [("list", Line.for_type("test.job"), RATE, KEY, NOW)]
     other = UnloadedJobTypeError("mail", (), "SyntaxError")
-    assert gates.parked_for_type(JOB, other) == parked(Line.for_type("mail"))
+    assert TypeGate(run).instead_of(other) == parked(Line.for_type("mail"))
+    assert TypeGate(run).instead_of(UnknownJobTypeError("mail", ())) is None
 
 
 @pytest.mark.parametrize(
@@ -121,10 +112,9 @@ def test_a_job_of_a_broken_job_file_waits_for_its_type() -> None:
 def test_a_type_that_only_another_version_knows_is_left_to_it_for_an_hour_and_a_half(
     holds: int, cause: HoldCause | None, seconds: int | None
 ) -> None:
-    gates, _ = gates_of(a_job_type(name="another"))
-    gates.read_type(JOB)
+    run, _ = run_of(replace(JOB, holds=holds, hold_cause=cause), a_job_type(name="another"))
 
-    outcome = gates.type_known(replace(JOB, holds=holds, hold_cause=cause))
+    outcome = TypeGate(run).enter()
 
     if seconds is None:
         assert isinstance(outcome, Failed)
@@ -136,9 +126,8 @@ def test_a_type_that_only_another_version_knows_is_left_to_it_for_an_hour_and_a_
 
 
 def test_a_known_type_passes() -> None:
-    gates, _ = gates_of(a_job_type())
-    gates.read_type(JOB)
-    assert gates.type_known(JOB) is None
+    run, _ = run_of(JOB, a_job_type())
+    assert TypeGate(run).enter() is None
 
 
 #: A run before this one has not come back.
@@ -165,17 +154,17 @@ def test_a_job_that_may_have_killed_its_worker_runs_alone_or_later(
         asked.append(until)
         return alone
 
-    gates, _ = gates_of(a_job_type(), wait_until_alone=wait_until_alone)
+    run, _ = run_of(job, a_job_type(), wait_until_alone=wait_until_alone)
 
     expected = Held(until=NOW + 3 * SECOND, cause=HoldCause.SUSPECT) if held else None
-    assert gates.alone_if_suspect(job) == expected
-    assert gates.deadline == NOW + deadline
+    assert SuspectGate(run).enter() == expected
+    assert run.deadline == NOW + deadline
     assert asked == ([NOW + INVOCATION] if held or alone else [])
 
 
 def test_a_suspect_job_runs_where_no_other_can() -> None:
-    gates, _ = gates_of(a_job_type())
-    assert gates.alone_if_suspect(SUSPECT) is None
+    run, _ = run_of(SUSPECT, a_job_type())
+    assert SuspectGate(run).enter() is None
 
 
 @pytest.mark.parametrize(
@@ -188,12 +177,11 @@ def test_a_type_may_allow_less_time_than_its_lane(
 ) -> None:
     moves: list[int] = []
     hooks: dict[str, Any] = {"deadline_moved": lambda: moves.append(1)} if told else {}
-    gates, _ = gates_of(replace(a_job_type(), timeout=timeout), **hooks)
-    gates.read_type(JOB)
+    run, _ = run_of(JOB, replace(a_job_type(), timeout=timeout), **hooks)
 
-    gates.time_of_type(JOB)
+    TimeGate(run).enter()
 
-    assert (gates.deadline, gates.type_timeout) == (NOW + deadline, timeout)
+    assert (run.deadline, run.type_timeout) == (NOW + deadline, timeout)
     assert len(moves) == (moved if told else 0)
 
 
@@ -203,71 +191,117 @@ def test_a_payload_that_the_model_refuses_is_left_to_another_version() -> None:
             raise InvalidPayloadError([Fault("/payload/n", "is missing")])
         return payload["n"]
 
-    gates, _ = gates_of(a_job_type(parse=parse))
-    gates.read_type(JOB)
-    assert gates.payload_fits(replace(JOB, payload='{"n": 7}')) is None
-    assert gates.payload == 7
+    run, _ = run_of(replace(JOB, payload='{"n": 7}'), a_job_type(parse=parse))
+    assert PayloadGate(run).enter() is None
+    assert run.payload == 7
 
-    held = gates.payload_fits(JOB)
+    run, _ = run_of(JOB, a_job_type(parse=parse))
+    held = PayloadGate(run).enter()
     assert isinstance(held, Held)
     assert held.error == "InvalidPayloadError: /payload/n: is missing"
 
 
 def test_the_run_of_a_flow_reads_no_payload() -> None:
     """Ten flows of 1 MB, parsed at once in one worker, take more than its memory."""
-    gates, _ = gates_of(run_flow)
-    gates.read_type(replace(JOB, type=run_flow.name))
-    assert gates.payload_fits(replace(JOB, payload="one that no model reads")) is None
-    assert gates.payload is None
+    run, _ = run_of(replace(JOB, type=run_flow.name, payload="one that no model reads"), run_flow)
+    assert PayloadGate(run).enter() is None
+    assert run.payload is None
 
 
 PAY = BreakerPolicy(name="pay")
 
 
-def calling(*opened: str, wait: Wait | None = None, **arguments: Any) -> tuple[Any, GateContext, Job]:
-    """The gates of a job whose type calls the downstream `pay`."""
+@dataclass
+class Calling:
+    """A run of a type that calls the downstream `pay`, with its gates of breakers."""
+
+    context: GateContext
+    run: ClaimedRun
+    depends: BreakerGate
+    probe: ProbeGate
+
+    def call(self, error: Exception | None = None) -> None:
+        """Call a handler that raises the error, if any."""
+        with self.probe.around_call():
+            if error:
+                raise error
+
+
+def calling(*opened: str, wait: Wait | None = None, ended: bool = False) -> Calling:
     job_type = replace(a_job_type(), depends_on=(PAY,))
     context = GateContext(JobTypes({"test.job": job_type}), opened={*opened}, counts_calls=True)
-    gates, _ = gates_of(context=context, **arguments)
-    job = replace(JOB, wait=wait)
-    gates.read_type(job)
-    return gates, context, job
+    run, _ = run_of(replace(JOB, wait=wait), context=context, attempt=GateAttempt(ended=ended, in_handler=True))
+    use = use_of(run)
+    return Calling(context, run, BreakerGate(run, use), ProbeGate(run, use))
 
 
 def test_a_job_whose_downstream_is_open_waits_in_its_line() -> None:
-    gates, context, job = calling("pay")
-    context.opened.add("never asked")
-    with pytest.raises(BreakerOpenError):
-        gates.downstreams_work(job)
+    made = calling("pay")
+    made.context.opened.add("never asked")
+    with pytest.raises(BreakerOpenError) as raised:
+        made.depends.enter()
 
-    assert gates.parked_for_breaker(job, "pay") == parked(Line.for_breaker("pay"))
-    assert context.calls == [("list", Line.for_breaker("pay"), RATE, KEY, NOW)]
+    assert made.probe.instead_of(raised.value) == parked(Line.for_breaker("pay"))
+    assert made.context.calls == [("list", Line.for_breaker("pay"), RATE, KEY, NOW)]
 
 
 def test_a_job_whose_downstream_has_opened_since_does_not_call_it() -> None:
-    gates, context, job = calling()
-    gates.downstreams_work(job)
-    context.opened.add("pay")
+    made = calling()
+    made.depends.enter()
+    made.context.opened.add("pay")
     with pytest.raises(BreakerOpenError):
-        gates.may_call_downstreams(job)
+        made.probe.enter()
 
 
 def test_a_worker_that_counts_no_calls_has_no_breakers() -> None:
-    gates, _ = gates_of(replace(a_job_type(), depends_on=(PAY,)))
-    gates.read_type(JOB)
-    gates.downstreams_work(JOB)
-    gates.may_call_downstreams(JOB)
-    assert gates.record_call_result(ConnectionError()) is None
+    run, _ = run_of(JOB, replace(a_job_type(), depends_on=(PAY,)), attempt=GateAttempt(in_handler=True))
+    gate = ProbeGate(run, use_of(run))
+    BreakerGate(run, None).enter()
+    gate.enter()
+    with pytest.raises(ConnectionError), gate.around_call():
+        raise ConnectionError
+    assert gate.instead_of(JobTimeoutError("slow")) is None
+    BreakerGate(run, None).leave()
 
 
-@pytest.mark.parametrize(("over", "blamed"), [(False, "pay"), (True, None)])
-def test_the_error_of_a_run_that_has_ended_already_blames_no_breaker(over: bool, blamed: str | None) -> None:
-    gates, context, job = calling(has_ended=lambda: over)
-    context.failed = lambda *_, **__: True  # type: ignore[attr-defined]
-    gates.may_call_downstreams(job)
-    context.opened.add("pay")
+@pytest.mark.parametrize(("over", "raises"), [(False, BreakerOpenError), (True, ConnectionError)])
+def test_the_error_of_a_run_that_has_ended_already_blames_no_breaker(over: bool, raises: type[Exception]) -> None:
+    made = calling(ended=over)
+    made.context.failed = lambda *_, **__: True  # type: ignore[attr-defined]
+    made.probe.enter()
+    made.context.opened.add("pay")
 
-    assert gates.record_call_result(ConnectionError("down")) == blamed
+    with pytest.raises(raises):
+        made.call(ConnectionError("down"))
+
+
+def test_a_run_out_of_time_waits_for_an_open_breaker_only_if_its_handler_was_called() -> None:
+    for in_handler in (True, False):
+        made = calling()
+        made.context.failed = lambda *_, **__: True  # type: ignore[attr-defined]
+        made.probe.enter()
+        made.context.opened.add("pay")
+        made.run.attempt = GateAttempt(in_handler=in_handler)
+        found = made.probe.instead_of(JobTimeoutError("slow"))
+        assert found == (parked(Line.for_breaker("pay")) if in_handler else None)
+
+
+def test_a_run_out_of_time_fails_if_the_line_of_its_breaker_cannot_be_listed() -> None:
+    def lose(*_line: Any, **_job: Any) -> None:
+        raise StoreUnavailableError("down")
+
+    made = calling()
+    made.context.failed = lambda *_, **__: True  # type: ignore[attr-defined]
+    made.context.list_line = lose  # type: ignore[method-assign]
+    made.probe.enter()
+    made.context.opened.add("pay")
+    assert made.probe.instead_of(JobTimeoutError("slow")) is None
+
+
+def test_one_open_breaker_decides_a_group_of_errors() -> None:
+    made = calling()
+    with pytest.raises(BreakerOpenError, match="sms"):
+        made.call(ExceptionGroup("two", [BreakerOpenError("sms"), BreakerOpenError("mail")]))
 
 
 @pytest.mark.parametrize(
@@ -276,11 +310,13 @@ def test_the_error_of_a_run_that_has_ended_already_blames_no_breaker(over: bool,
     ids=["no other", "none", "one"],
 )
 def test_a_job_does_not_run_beside_a_stray_thread(hooks: dict[str, Any], held: bool) -> None:
-    gates, _ = gates_of(a_job_type(), **hooks)
+    gate = StrayGate(run_of(JOB, a_job_type(), **hooks)[0])
 
-    with pytest.raises(StrayBesideError) if held else nullcontext():
-        gates.without_stray(JOB)
-    assert gates.held_for_stray() == Held(until=NOW + 3 * SECOND, cause=HoldCause.STRAY)
+    for act in (gate.enter, gate.begin):
+        with pytest.raises(StrayBesideError) if held else nullcontext():
+            act()
+    assert gate.instead_of(StrayBesideError()) == Held(until=NOW + 3 * SECOND, cause=HoldCause.STRAY)
+    assert gate.instead_of(JobTimeoutError("slow")) is None
 
 
 @pytest.mark.parametrize(
@@ -293,17 +329,15 @@ def test_a_job_does_not_run_beside_a_stray_thread(hooks: dict[str, Any], held: b
     ],
 )
 def test_a_probe_that_closed_its_breaker_lets_the_line_move(wait: Wait | None, drains: bool) -> None:
-    gates, context, job = calling("pay", wait=wait)
-    context.admits = lambda policy, job: True  # type: ignore[method-assign]
-    gates.may_call_downstreams(job)
-    gates.record_call_result(None)
+    made = calling("pay", wait=wait)
+    made.context.admits = lambda policy, job: True  # type: ignore[method-assign]
+    made.probe.enter()
+    made.call()
+    made.probe.returned("done")
 
-    gates.release_slot(job, lambda *_: None)
+    made.depends.leave()
 
-    assert [call for call in context.calls if call[0] == "pass on"] == ([("pass on", "j")] if wait else [])
-    assert [call for call in context.calls if call[0] == "drain"] == (
-        [("drain", Line.for_breaker("pay"))] if drains else []
-    )
+    assert made.context.calls == ([("drain", Line.for_breaker("pay"))] if drains else [])
 
 
 @pytest.mark.parametrize(
@@ -319,10 +353,10 @@ def test_a_probe_that_closed_its_breaker_lets_the_line_move(wait: Wait | None, d
 def test_a_correction_waits_for_the_undo_of_what_it_supersedes(
     undone: Any, supersedes: str | None, seconds: int | None
 ) -> None:
-    gates, context = gates_of(a_job_type())
+    run, context = run_of(replace(JOB, supersedes=supersedes), a_job_type())
     context.undone = undone
     held = None if seconds is None else Held(until=NOW + seconds * SECOND, cause=HoldCause.UNDO)
-    assert gates.after_undo(replace(JOB, supersedes=supersedes)) == held
+    assert UndoGate(run).enter() == held
 
 
 @pytest.mark.parametrize(
@@ -337,24 +371,24 @@ def test_a_correction_waits_for_the_undo_of_what_it_supersedes(
     ],
 )
 def test_a_correction_looks_less_often_the_longer_it_waits(holds: int, cause: HoldCause | None, seconds: int) -> None:
-    gates, context = gates_of(a_job_type())
+    run, context = run_of(replace(JOB, supersedes="k", holds=holds, hold_cause=cause), a_job_type())
     context.undone = False
-    found = gates.after_undo(replace(JOB, supersedes="k", holds=holds, hold_cause=cause))
-    assert found == Held(until=NOW + seconds * SECOND, cause=HoldCause.UNDO)
+    assert UndoGate(run).enter() == Held(until=NOW + seconds * SECOND, cause=HoldCause.UNDO)
 
 
 def test_what_a_newer_version_wrote_is_left_to_it() -> None:
-    gates, context = gates_of(a_job_type())
+    run, context = run_of(replace(JOB, supersedes="k"), a_job_type())
     context.undone = NewerSchemaError("document", 9, 8)
-    found = gates.after_undo(replace(JOB, supersedes="k"))
+    found = UndoGate(run).enter()
     assert isinstance(found, Held)
     assert found.cause is HoldCause.VERSION
     context.undone = StoreUnavailableError("down")
     with pytest.raises(StoreUnavailableError):
-        gates.after_undo(replace(JOB, supersedes="k"))
+        UndoGate(run).enter()
 
 
 def test_an_elected_job_that_did_not_call_leaves_the_probe_to_another() -> None:
-    gates, context, job = calling("pay", wait=Wait(cause=Cause.BREAKER, key="pay", since=NOW))
-    gates.release_slot(job, lambda *_: None)
-    assert context.calls == [("give up", "pay", "j"), ("pass on", "j")]
+    made = calling("pay", wait=Wait(cause=Cause.BREAKER, key="pay", since=NOW))
+    for gate in reversed(gates_of(made.run)):
+        gate.leave()
+    assert made.context.calls == [("give up", "pay", "j"), ("pass on", "j")]

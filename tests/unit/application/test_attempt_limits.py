@@ -23,7 +23,7 @@ from tests.support.single_job import INVOCATION, Clock, Inline, carried_out, too
 from tests.unit.conftest import Carry
 from tidemill.application.attempt import Attempt
 from tidemill.application.attempt_context import AttemptContext, AttemptHooks
-from tidemill.application.attempt_gates import MOST_HOLDS_OF_AN_OUTAGE
+from tidemill.application.attempt_holds import MOST_HOLDS_OF_AN_OUTAGE
 from tidemill.application.attempt_report import Ending
 from tidemill.application.job_types import JobType, JobTypes
 from tidemill.application.job_view import view

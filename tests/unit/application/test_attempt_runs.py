@@ -15,7 +15,7 @@ from tests.support.single_job import Clock, carried_out
 from tidemill import Cancelled, Continue, Done, GiveUp, Snooze, WaitFor
 from tidemill.application.attempt_report import Ending
 from tidemill.application.breaker_use import CURRENT_USE
-from tidemill.application.joint_calls import Called, SoleParticipant
+from tidemill.application.participant import Called, SoleParticipant
 from tidemill.application.ports import Entered, LimitSlot
 from tidemill.application.release import Releaser
 from tidemill.application.settle import Settle

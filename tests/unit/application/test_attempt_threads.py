@@ -12,7 +12,7 @@ from tests.support.one_job import attempt_at
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.single_job import Clock
 from tidemill.application.attempt_report import Ending, Report, Unobserved
-from tidemill.application.joint_calls import Called, SoleParticipant
+from tidemill.application.participant import Called, SoleParticipant
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import Job
 from tidemill.domain.job_message import Reference

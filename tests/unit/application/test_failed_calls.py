@@ -10,7 +10,8 @@ import pytest
 from tests.support.builders import NOW, a_run
 from tests.support.joint_batch import Batch, Handler, a_called
 from tests.support.single_job import Clock
-from tidemill.application.joint_calls import Called
+from tidemill.application.gate import Gate
+from tidemill.application.participant import Called
 from tidemill.domain.errors import BatchCallError, JobTimeoutError, RetryAfter
 from tidemill.domain.joint_call import calls_one_job_fails
 
@@ -83,6 +84,16 @@ def test_the_error_of_a_call_that_says_nothing_of_one_job_says_how_many_jobs_it_
     assert len(handler.calls) == 1, "it asks for time"
 
 
+class Sharing(Gate):
+    """It notes each call that its job shares."""
+
+    def __init__(self, said: list[str]) -> None:
+        self.said = said
+
+    def share(self) -> None:
+        self.said.append("shares")
+
+
 def _each(begin: Callable[[], None], *, most: int = 4, **changes: Any) -> tuple[Handler, list[Called], list[str]]:
     """Jobs that note what becomes of them."""
     said: list[str] = []
@@ -90,7 +101,7 @@ def _each(begin: Callable[[], None], *, most: int = 4, **changes: Any) -> tuple[
     called = [
         replace(
             a_called(handler.type(), n, begin=begin if n == most - 1 else lambda: None),
-            share=lambda: said.append("shares"),
+            gates=[Sharing(said)],
             leave=lambda: said.append("leaves"),
             **changes,
         )

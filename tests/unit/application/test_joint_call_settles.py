@@ -10,7 +10,8 @@ import pytest
 from tests.support.builders import NOW, SETTLEMENTS, a_job
 from tests.support.joint_batch import WAIT_SECONDS, Batch, Handler, a_called
 from tidemill.application import joint_calls
-from tidemill.application.joint_calls import JointParticipant, SoleParticipant
+from tidemill.application.joint_calls import JointParticipant
+from tidemill.application.participant import SoleParticipant
 from tidemill.application.ports import Settling
 from tidemill.domain.errors import StoreUnavailableError, TidemillError, TransactionConflictError
 from tidemill.domain.job import Job

@@ -7,7 +7,8 @@ import pytest
 
 from tests.support.builders import a_job_type
 from tests.support.joint_batch import Batch, Handler, a_called
-from tidemill.application.joint_calls import JointParticipant, SoleParticipant
+from tidemill.application.joint_calls import JointParticipant
+from tidemill.application.participant import SoleParticipant
 from tidemill.domain.errors import (
     BatchOutcomesError,
     BreakerOpenError,

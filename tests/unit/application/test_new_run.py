@@ -8,11 +8,15 @@ import pytest
 
 from tests.support.builders import A_SIGNAL, NOW, SECOND, TENANT, a_job, a_job_type, types_of
 from tests.support.configurations import configured
+from tests.support.gate_context import GateAttempt
 from tests.support.single_job import Clock, tools
 from tidemill import Run
+from tidemill.application.attempt_context import AttemptHooks
+from tidemill.application.claimed_run import ClaimedRun
 from tidemill.application.handler_context import HandlerContext
 from tidemill.application.job_types import JobType
 from tidemill.application.new_run import new_run
+from tidemill.application.ports import Checkpoint
 from tidemill.domain.errors import BatchHandlerError
 from tidemill.domain.flow_place import FlowPlace
 from tidemill.domain.job import Job
@@ -30,9 +34,6 @@ class Calls:
     def __init__(self) -> None:
         self.made: list[tuple[Any, ...]] = []
 
-    def save(self, *given: Any) -> None:
-        self.made.append(("save", *given))
-
     def take_step(self, name: str, call: Any) -> Any:
         self.made.append(("step", name))
         return call()
@@ -42,25 +43,24 @@ class Calls:
 
 
 def _run(
-    job: Job, job_type: JobType | None = None, calls: Calls | None = None, *, trace: str = "trace", **changes: Any
+    job: Job,
+    job_type: JobType | None = None,
+    calls: Calls | None = None,
+    *,
+    trace: str = "trace",
+    store: OneJob | None = None,
+    **changes: Any,
 ) -> Run:
     calls = calls or Calls()
     job_type = job_type or a_job_type(max_attempts=7)
     context = replace(
-        tools(OneJob(job), types_of(job_type), Clock()),  # type: ignore[arg-type]  # it needs less
+        tools(store or OneJob(job), types_of(job_type), Clock()),  # type: ignore[arg-type]  # it needs less
         parents_of=lambda one: {"parents of": one.id},
         **changes,
     )
-    return new_run(
-        job,
-        job_type,
-        context,
-        deadline=NOW + 30 * SECOND,
-        handler_context=HandlerContext(fields={"job_id": job.id}, trace=trace),
-        save=calls.save,
-        take_step=calls.take_step,
-        observe=calls.observe,
-    )
+    claimed = ClaimedRun(job, context, AttemptHooks(), deadline=NOW + 30 * SECOND, attempt=GateAttempt())
+    claimed.observe, claimed.take_step = calls.observe, calls.take_step
+    return new_run(claimed, HandlerContext(fields={"job_id": job.id}, trace=trace))
 
 
 def test_a_run_states_the_facts_of_its_job() -> None:
@@ -111,18 +111,15 @@ def test_a_checkpoint_of_null_is_known_as_null() -> None:
 
 
 def test_a_run_reports_to_its_worker() -> None:
-    calls = Calls()
-    run = _run(a_job(), calls=calls)
+    calls, store = Calls(), OneJob(a_job())
+    run = _run(store.job, calls=calls, store=store)
 
     run.checkpoint({"row": 1}, done=1, total=2)
     run.observed(0.5, throttled=True)
 
     assert run.step("charge", int, "7") == 7
-    assert calls.made == [
-        ("save", {"row": 1}, 1, 2),
-        ("observe", 0.5, True),
-        ("step", "charge"),
-    ]
+    assert calls.made == [("observe", 0.5, True), ("step", "charge")]
+    assert store.saved == [Checkpoint(state='{"row":1}', done=1, total=2)]
 
 
 def test_a_run_reads_the_flags_and_the_strain_that_an_operator_has_set() -> None:
@@ -141,10 +138,10 @@ def test_a_run_reads_the_flags_and_the_strain_that_an_operator_has_set() -> None
     ("act", "word"), [(lambda run: run.checkpoint(1), "run.checkpoint"), (lambda run: run.step("a", int), "run.step")]
 )
 def test_a_batch_handler_can_save_nothing_of_one_job(act: Any, word: str) -> None:
-    calls = Calls()
-    run = _run(a_job(), replace(a_job_type(), batch=2), calls)
+    calls, store = Calls(), OneJob(a_job())
+    run = _run(store.job, replace(a_job_type(), batch=2), calls, store=store)
 
     with pytest.raises(BatchHandlerError, match=f"^{re.escape(word)} does not work in a batch handler"):
         act(run)
 
-    assert calls.made == []
+    assert (calls.made, store.saved) == ([], [])

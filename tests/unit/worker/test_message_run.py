@@ -13,7 +13,7 @@ from tests.support.single_job import Clock, tools
 from tidemill import Snooze
 from tidemill.application.attempt_context import AttemptHooks
 from tidemill.application.attempt_report import Ending, Report, Unobserved
-from tidemill.application.joint_calls import SoleParticipant
+from tidemill.application.participant import SoleParticipant
 from tidemill.domain.claim_verdict import AHEAD_DELAY, ClaimVerdict
 from tidemill.domain.job import Job
 from tidemill.domain.job_message import Reference, reference_to

@@ -1,0 +1,33 @@
+"""The gate of batch handlers: a failed call that a job shares with others costs it no attempt."""
+
+from dataclasses import replace
+
+from tidemill.application.claimed_run import ClaimedRun
+from tidemill.application.gate import Gate
+from tidemill.domain.error_groups import decisive
+from tidemill.domain.errors import BatchCallError, JobTimeoutError, RetryAfter
+from tidemill.domain.holds import HoldCause
+from tidemill.domain.outcomes import Held, Outcome
+
+
+class SharedCallGate(Gate):
+    """The next run of a job whose shared call failed is alone, and counts."""
+
+    def __init__(self, run: ClaimedRun) -> None:
+        super().__init__(run)
+        #: Set before the first call that others share: nothing says that its error or its time is that of this job.
+        self._shared = False
+
+    def share(self) -> None:
+        self._shared = True
+
+    def instead_of(self, error: Exception) -> Outcome | None:
+        if not self._shared or not isinstance(error, BatchCallError | JobTimeoutError):
+            return None
+        context = self.run.context
+        meant = decisive(error.error) if isinstance(error, BatchCallError) else error
+        if isinstance(meant, RetryAfter):
+            held = Held(until=context.clock() + meant.delay, cause=HoldCause.CALL)
+        else:
+            held = context.held_below(self.run.policy.backoff_seconds, HoldCause.CALL)
+        return replace(held, error=f"{type(error).__name__}: {error}")
