@@ -10,7 +10,7 @@ from tidemill.cdk.dead_letter_queue import dead_letter_queue
 from tidemill.cdk.iam_actions import PUT_FILE
 from tidemill.cdk.job_function import JobFunction
 from tidemill.cdk.job_table import JobTable
-from tidemill.cdk.stream_mapping import allow_streams, stream_mapping
+from tidemill.cdk.stream_mapping import read_jobs
 from tidemill.cdk.stream_settings import ARCHIVE_PATTERN
 
 
@@ -45,7 +45,4 @@ class Archiver(Construct):
             )
         )
         self.function.allow(["sqs:SendMessage"], [self.failures.queue_arn])
-        allow_streams(self.function, jobs)
-        stream_mapping(
-            self, self.function, config=config, jobs=jobs, failures=self.failures, patterns=[ARCHIVE_PATTERN]
-        )
+        read_jobs(self, self.function, config=config, jobs=jobs, failures=self.failures, patterns=[ARCHIVE_PATTERN])

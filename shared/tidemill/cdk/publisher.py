@@ -11,7 +11,7 @@ from tidemill.cdk.dead_letter_queue import dead_letter_queue
 from tidemill.cdk.job_function import JobFunction
 from tidemill.cdk.job_table import JobTable
 from tidemill.cdk.lane import LaneConstruct, first_message_lanes, lane_urls
-from tidemill.cdk.stream_mapping import allow_streams, stream_mapping
+from tidemill.cdk.stream_mapping import read_jobs
 from tidemill.cdk.stream_settings import PATTERNS
 
 
@@ -44,5 +44,4 @@ class Publisher(Construct):
         )
         queues = [queue.queue_arn for lane in lanes for queue in (lane.queue, lane.dead_letters)]
         self.function.allow(["sqs:SendMessage"], [*queues, self.failures.queue_arn])
-        allow_streams(self.function, jobs)
-        stream_mapping(self, self.function, config=config, jobs=jobs, failures=self.failures, patterns=PATTERNS)
+        read_jobs(self, self.function, config=config, jobs=jobs, failures=self.failures, patterns=PATTERNS)

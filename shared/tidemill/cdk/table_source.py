@@ -4,18 +4,15 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from aws_cdk import Duration, Stack
+from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
-from aws_cdk import aws_lambda as lambda_
 
 from tidemill.cdk.alarm import LASTING, LASTING_BOUND, Alarm, Heading
-from tidemill.cdk.config import OLDEST_RECORD_SECONDS
 from tidemill.cdk.event_source import EventSource
 from tidemill.cdk.function_factory import FunctionFactory
 from tidemill.cdk.pipeline import Pipeline
-from tidemill.cdk.stream_mapping import READ_STREAM
-from tidemill.cdk.stream_settings import BATCH_SIZE, RETRIES
+from tidemill.cdk.stream_mapping import READ_STREAM, stream_mapping
 from tidemill.cdk.synth_errors import SynthError
 
 _LATE = timedelta(minutes=15)
@@ -45,28 +42,13 @@ class TableSource(EventSource):
         self.function.allow(READ_STREAM, [table.table_stream_arn])
         # What the function passes on, and what Lambda sets aside.
         self.function.allow(["sqs:SendMessage"], [self.queue.queue_arn, self.dead_letters.queue_arn])
-        pattern = lambda_.CfnEventSourceMapping.FilterProperty
-        lambda_.CfnEventSourceMapping(
+        stream_mapping(
             self,
             "Changes",
-            function_name=self.function.live.function_arn,
-            event_source_arn=table.table_stream_arn,
-            # A deployment that begins the source loses none of the changes that it causes.
-            starting_position="TRIM_HORIZON",
-            batch_size=BATCH_SIZE,
-            bisect_batch_on_function_error=True,
-            # By default, both have no bound, and one record could hold up its shard for a day.
-            maximum_retry_attempts=RETRIES,
-            maximum_record_age_in_seconds=OLDEST_RECORD_SECONDS,
-            function_response_types=["ReportBatchItemFailures"],
-            destination_config=lambda_.CfnEventSourceMapping.DestinationConfigProperty(
-                on_failure=lambda_.CfnEventSourceMapping.OnFailureProperty(destination=self.dead_letters.queue_arn)
-            ),
-            filter_criteria=lambda_.CfnEventSourceMapping.FilterCriteriaProperty(
-                filters=[pattern(pattern=Stack.of(self).to_json_string(each)) for each in patterns]
-            )
-            if patterns
-            else None,
+            self.function,
+            stream_arn=table.table_stream_arn,
+            failures=self.dead_letters,
+            patterns=patterns,
         )
         self.add_alarm(
             Alarm(
