@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from tidemill.application.migration import Migrator
     from tidemill.application.publish import Publisher
     from tidemill.application.release import Releaser
-    from tidemill.application.replay import Replayer
     from tidemill.application.wake import Waker
     from tidemill.aws.secret_keys import RotatingKey
     from tidemill.dynamodb.archive_files import BucketArchive
@@ -292,27 +291,6 @@ class FunctionParts(Parts):
             jobs=self.pace(rate),
             job_types=known_job_types(),
             clock=clock.now,
-        )
-
-    def replayer(self, *, tenant: str | None, rate: int, read_units: int) -> "Replayer":
-        """For one run of a replay. `rate` is the most events per second, and `read_units` those of a scan."""
-        from tidemill.application.replay import Replayer
-        from tidemill.application.scanned_events import ScannedEvents
-        from tidemill.dynamodb.listed_events import ListedEvents
-
-        events: ListedEvents | ScannedEvents
-        if tenant is not None and self.indexes.listed:
-            events = ListedEvents(self.client, table=self.table, tenant=tenant, read=self.store.get_many)
-        else:
-            events = ScannedEvents(self.job_scan, self.pace(read_units))
-        return Replayer(
-            events=events,
-            store=self.store,
-            payloads=self.payloads,
-            submit=self.submit,
-            jobs=self.pace(rate),
-            clock=clock.now,
-            new_token=ids.new_token,
         )
 
     def telemetry(self) -> Telemetry:

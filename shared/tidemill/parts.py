@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from tidemill.application.owed import OwedRunner
     from tidemill.application.pace import Pace
     from tidemill.application.reconcile import Reconciler
+    from tidemill.application.replay import Replayer
     from tidemill.application.table_pass import TablePasses
     from tidemill.application.undo import Undoer
     from tidemill.dynamodb.batch_pages import DynamoBatchPages
@@ -289,3 +290,32 @@ class Parts:
 
         writes = self.pace(MOST_WRITES_PER_SECOND)
         return Reconciler(store=self.store, clock=clock.now, limit=limit, lane_delay=lane_delay, writes=writes)
+
+    @property
+    def keeps_listing(self) -> bool:
+        """Whether the stage keeps the listing index."""
+        return self.indexes.listed
+
+    def replayer(self, *, tenant: str | None, rate: int, read_units: int, submit: Submit | None = None) -> "Replayer":
+        """For one run of a replay. `rate` is the most events per second, and `read_units` those of a scan.
+
+        Without `submit`, it submits as the other parts do.
+        """
+        from tidemill.application.replay import Replayer
+        from tidemill.application.scanned_events import ScannedEvents
+        from tidemill.dynamodb.listed_events import ListedEvents
+
+        events: ListedEvents | ScannedEvents
+        if tenant is not None and self.keeps_listing:
+            events = ListedEvents(self.client, table=self.table, tenant=tenant, read=self.store.get_many)
+        else:
+            events = ScannedEvents(self.job_scan, self.pace(read_units))
+        return Replayer(
+            events=events,
+            store=self.store,
+            payloads=self.payloads,
+            submit=submit or self.submit,
+            jobs=self.pace(rate),
+            clock=clock.now,
+            new_token=ids.new_token,
+        )

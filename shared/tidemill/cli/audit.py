@@ -11,7 +11,7 @@ from tidemill.application.audit import AuditEntry, Auditor, Outcome
 from tidemill.cli.formatting import DASH, readable_time, timestamp, visible, visible_lines
 from tidemill.cli.installation import Installation
 from tidemill.cli.options import json_option
-from tidemill.cli.output import say, show_json, show_table
+from tidemill.cli.output import say, show_json_lines, show_table
 from tidemill.cli.record_options import limited, record_options
 
 
@@ -33,8 +33,7 @@ def audit(
     """
     found = limited(installation.audit_log.entries(since=since, before=before), limit=limit, since=since)
     if as_json:
-        for entry in found:
-            show_json(_as_json(entry), one_line=True)
+        show_json_lines(map(_as_json, found))
     elif entries := list(found):
         show_table(
             ("BEGAN", "COMMAND", "END", "CHANGED", "BY", "REASON", "OPTIONS"),

@@ -6,7 +6,7 @@ from tidemill.cli.blocks import show_blocks
 from tidemill.cli.held_lines_report import breaker_as_json, breaker_table
 from tidemill.cli.installation import Installation
 from tidemill.cli.options import json_option
-from tidemill.cli.output import show_json, show_prose
+from tidemill.cli.output import show_json_lines, show_prose
 
 
 @click.command()
@@ -27,8 +27,7 @@ def breakers(installation: Installation, names: tuple[str, ...], *, as_json: boo
     """
     found = installation.breakers(names)
     if as_json:
-        for each in found:
-            show_json(breaker_as_json(each), one_line=True)
+        show_json_lines(map(breaker_as_json, found))
     elif found:
         show_blocks([breaker_table(found)])
     else:

@@ -13,7 +13,7 @@ from tidemill.cli.formatting import DASH, readable_time, timestamp
 from tidemill.cli.installation import Installation
 from tidemill.cli.known_targets import unknown_setting, warn_if_misspelt
 from tidemill.cli.options import json_option, reason_option, yes_option
-from tidemill.cli.output import say, show, show_json, show_table
+from tidemill.cli.output import say, show, show_json, show_json_lines, show_table
 from tidemill.cli.parameter_types import UNTIL
 from tidemill.cli.record_options import limited, record_options
 from tidemill.domain.errors import StoreUnavailableError
@@ -196,8 +196,7 @@ def history(
     in_time = takewhile(lambda change: since is None or change.at >= since, all_changes)
     changes = limited((change for change in in_time if before is None or change.at < before), limit=limit, since=since)
     if as_json:
-        for change in changes:
-            show_json(_as_json(change), one_line=True)
+        show_json_lines(map(_as_json, changes))
         return
     show_table(
         ("VERSION", "AT", "NAME", "VALUE", "UNTIL", "BY", "REASON"),

@@ -13,7 +13,16 @@ from tidemill.cli.installation import Installation
 from tidemill.cli.job_filter_options import death_option
 from tidemill.cli.job_report import ended_at, error_class, reason, report
 from tidemill.cli.options import json_option
-from tidemill.cli.output import ID_WIDTH, MIN_TABLE_WIDTH, console, new_table, plain_table, say, show_json, tall_cell
+from tidemill.cli.output import (
+    ID_WIDTH,
+    MIN_TABLE_WIDTH,
+    console,
+    new_table,
+    plain_table,
+    say,
+    show_json_lines,
+    tall_cell,
+)
 from tidemill.domain.job import DeathReason, Job
 from tidemill.system import clock
 
@@ -36,8 +45,7 @@ def dlq_list(installation: Installation, *, types: tuple[str, ...], deaths: tupl
     dead: Counter[str] = Counter()
     jobs = _selected(installation.redriver.dead_jobs(ANY_JOB, unreadable=report_unreadable), selection, dead)
     if as_json:
-        for job in jobs:
-            show_json(report(job), one_line=True)
+        show_json_lines(map(report, jobs))
     # A table is as wide as its widest cell, so it needs all rows. The jobs themselves are let go one by one.
     elif rows := [_row(job, clock.now()) for job in jobs]:
         _show(rows)

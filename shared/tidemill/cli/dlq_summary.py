@@ -15,7 +15,16 @@ from tidemill.cli.formatting import DASH, age, count, timestamp, visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.job_report import ended_at
 from tidemill.cli.options import json_option
-from tidemill.cli.output import ID_WIDTH, MIN_TABLE_WIDTH, console, new_table, plain_table, say, show_json, tall_cell
+from tidemill.cli.output import (
+    ID_WIDTH,
+    MIN_TABLE_WIDTH,
+    console,
+    new_table,
+    plain_table,
+    say,
+    show_json_lines,
+    tall_cell,
+)
 from tidemill.domain.job import Job
 from tidemill.system import clock
 
@@ -68,8 +77,7 @@ def dlq_summary(installation: Installation, types: tuple[str, ...], *, limit: in
     read = list(islice(dead, limit + 1))
     groups = sorted(_grouped(read[:limit]).items(), key=lambda group: (-group[1].jobs, group[0]))
     if as_json:
-        for (type_, error), cause in groups:
-            show_json(_json(type_, error, cause), one_line=True)
+        show_json_lines(_json(type_, error, cause) for (type_, error), cause in groups)
     elif groups:
         _show([(type_, error, *_cells(cause, clock.now())) for (type_, error), cause in groups])
     else:

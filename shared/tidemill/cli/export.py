@@ -1,7 +1,6 @@
 """`tidemill export`: write jobs as JSON lines to a file or a bucket."""
 
 import json
-import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -14,7 +13,6 @@ import click
 
 from tidemill.application.job_filter import JobFilter
 from tidemill.application.job_view import operator_view, payload_of, record
-from tidemill.application.pace import Pace
 from tidemill.application.ports import UnreadableItem
 from tidemill.cli.audit import audited
 from tidemill.cli.errors import CommandError, report_unreadable_item
@@ -27,7 +25,6 @@ from tidemill.cli.output import progress_bar, show, show_json
 from tidemill.cli.scanned_jobs import scanned_jobs
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
-from tidemill.system import clock
 
 _STATES: Final = click.Choice(sorted(map(str, State)))
 #: How many jobs are held at a time with their payloads, of at most 1 MB each, and how many payloads are read at once.
@@ -138,7 +135,7 @@ def lines(
     installation: Installation, jobs: Iterable[Job], *, payloads: bool, rate: int | None
 ) -> Iterator[dict[str, Any]]:
     stream = iter(jobs)
-    pace = Pace(rate, clock=clock.steady, pause=time.sleep) if rate else None
+    pace = installation.pace(rate) if rate else None
     with ThreadPoolExecutor(_THREADS) as pool:
         while batch := list(islice(stream, min(_BATCH, rate or _BATCH))):
             if pace:

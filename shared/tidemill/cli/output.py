@@ -1,7 +1,7 @@
 """Writes results to stdout and everything else to stderr: with `rich` to a terminal, as stable plain text otherwise."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from textwrap import wrap
 from typing import Any, Final
@@ -59,6 +59,12 @@ def show_json(value: Any, *, one_line: bool = False) -> None:
     # JSON escapes keep the text valid JSON and keep the terminal from interpreting control characters.
     safe = "".join(one if one.isprintable() or one == "\n" else json.dumps(one)[1:-1] for one in indented)
     screen.print(JSONHighlighter()(Text(safe)), soft_wrap=True)
+
+
+def show_json_lines(values: Iterable[Any]) -> None:
+    """Print each value as a line, as soon as it is there."""
+    for value in values:
+        show_json(value, one_line=True)
 
 
 def show_change(result: Mapping[str, Any], *, as_json: bool) -> None:

@@ -70,7 +70,7 @@ def reconcile(
     """
     reconciler = installation.reconciler(timedelta(minutes=minutes), installation.deployment.lanes.get)
     if dry_run:
-        if not _show_overdue(reconciler, Pace(read_units, clock=clock.steady, pause=time.sleep), as_json=as_json):
+        if not _show_overdue(reconciler, installation.pace(read_units), as_json=as_json):
             _say_skipped(minutes)
         return
     actions: Counter[tuple[RepairAction, Lane | None]] = Counter()

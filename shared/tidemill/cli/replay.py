@@ -1,7 +1,6 @@
 """`tidemill replay`: give the stored events of a type to one consumer again."""
 
 import re
-import time
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -10,10 +9,7 @@ import click
 
 from tidemill.application import submit_features
 from tidemill.application.job_types import JobType, JobTypes
-from tidemill.application.pace import Pace
-from tidemill.application.replay import Progress, Replayer, ReplayVerdict, StoredEvents
-from tidemill.application.scanned_events import ScannedEvents
-from tidemill.aws import clients
+from tidemill.application.replay import Progress, ReplayVerdict
 from tidemill.cli.audit import audited
 from tidemill.cli.confirm import confirmed, require_confirmation
 from tidemill.cli.errors import CommandError
@@ -27,8 +23,6 @@ from tidemill.domain.events import Consumption
 from tidemill.domain.job import Job
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.submission import Submission
-from tidemill.dynamodb.job_scan import DynamoJobScan
-from tidemill.dynamodb.listed_events import ListedEvents
 from tidemill.fan_out.replay import NAME_PATTERN, ReplayRequest
 from tidemill.names import REPLAY_TENANT, REPLAY_TYPE, Lane
 from tidemill.system import clock, ids
@@ -225,29 +219,18 @@ def counted(installation: Installation, request: ReplayRequest) -> Progress:
     The filter and the payload model of the consumer are in the deployed code, so the true number may be smaller. The
     count is not complete if it has stopped after `COUNTED_FOR`.
     """
-    store, payloads = installation.store, installation.payloads
-    job_types = JobTypes({request.consumer: _stand_in(request)})
-    replayer = Replayer(
-        events=_events(installation, request),
-        store=store,
-        payloads=payloads,
-        submit=submit_features.submit(
-            store=store, payloads=payloads, job_types=job_types, clock=clock.now, new_id=ids.new_token
-        ),
-        jobs=Pace(request.rate, clock=clock.steady, pause=time.sleep),
+    submit = submit_features.submit(
+        store=installation.store,
+        payloads=installation.payloads,
+        job_types=JobTypes({request.consumer: _stand_in(request)}),
         clock=clock.now,
-        new_token=ids.new_token,
+        new_id=ids.new_token,
+    )
+    replayer = installation.replayer(
+        tenant=request.tenant, rate=request.rate, read_units=request.read_units, submit=submit
     )
     ends = clock.now() + COUNTED_FOR
     return replayer.run(request.wanted, Progress(), time_left=lambda: ends - clock.now(), save=lambda _progress: None)
-
-
-def _events(installation: Installation, request: ReplayRequest) -> StoredEvents:
-    client, table = clients.dynamodb(), installation.deployment.jobs_table
-    if request.tenant is not None and installation.keeps_listing:
-        return ListedEvents(client, table=table, tenant=request.tenant, read=installation.store.get_many)
-    pace = Pace(request.read_units, clock=clock.steady, pause=time.sleep)
-    return ScannedEvents(DynamoJobScan(client, table=table), pace)
 
 
 def _stand_in(request: ReplayRequest) -> JobType:

@@ -13,7 +13,7 @@ from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import DASH, readable_time, timestamp, visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.options import json_option, reason_option, yes_option
-from tidemill.cli.output import say, show, show_change, show_json, show_table
+from tidemill.cli.output import say, show, show_change, show_json, show_json_lines, show_table
 from tidemill.cli.parameter_types import UNTIL
 from tidemill.domain.job import Job
 from tidemill.domain.pauses import Pause, Scope, Target
@@ -61,8 +61,7 @@ def list_(installation: Installation, *, as_json: bool) -> None:
         pause = _pause(type_, last, pauses)
         rows.append((type_, expression, None if pause else _next(expression, last, jobs, now), last, pause))
     if as_json:
-        for row in rows:
-            show_json(_as_json(*row), one_line=True)
+        show_json_lines(_as_json(*row) for row in rows)
         return
     titles = ("TYPE", "SCHEDULE (UTC)", "STATE", "NEXT", "LAST", "LAST JOB")
     show_table(titles, [_row(*row) for row in rows])

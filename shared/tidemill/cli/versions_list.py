@@ -8,7 +8,7 @@ from tidemill.cli.chosen_functions import chosen_functions
 from tidemill.cli.formatting import DASH, readable_time, timestamp
 from tidemill.cli.installation import Installation
 from tidemill.cli.options import json_option
-from tidemill.cli.output import show_json, show_table
+from tidemill.cli.output import show_json_lines, show_table
 from tidemill.operator.function_versions import FunctionVersions, Version
 
 
@@ -27,8 +27,7 @@ def versions_list(installation: Installation, functions: tuple[str, ...], *, as_
         for number in sorted(function.versions, reverse=True)
     ]
     if as_json:
-        for function, version in found:
-            show_json(_as_json(function, version), one_line=True)
+        show_json_lines(_as_json(function, version) for function, version in found)
         return
     rows = [
         (
