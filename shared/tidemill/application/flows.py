@@ -6,10 +6,10 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import Any, Final, cast
 
-from tidemill.application.batches import NO_UNIQUE_TYPE, NOT_OF_LATER_JOBS, type_facts
 from tidemill.application.checked_submission import hash_of
 from tidemill.application.control import Control
 from tidemill.application.flow_nodes import FlowParts
+from tidemill.application.later_jobs import asked, faults_of, type_facts
 from tidemill.application.new_jobs import Accepted
 from tidemill.application.submit import Admit, Submit
 from tidemill.application.validation import read_payload, require_key_type, require_types
@@ -19,7 +19,6 @@ from tidemill.domain.errors import (
     InvalidPayloadError,
     PayloadTooLargeError,
     TransactionConflictError,
-    UnknownJobTypeError,
     UnloadedJobTypeError,
     WriteRefusedError,
 )
@@ -40,7 +39,6 @@ from tidemill.domain.flows import (
     starts_nodes,
 )
 from tidemill.domain.job import Job
-from tidemill.domain.time_constants import SECOND
 from tidemill.domain.whole_cancels import CANCELLED
 from tidemill.names import FLOW_TYPE, LARGEST_BODY_BYTES
 
@@ -200,21 +198,11 @@ def _require_types(nodes: Iterable[Node]) -> None:
 
 def _asked(node: Node) -> dict[str, Any]:
     """Without what has its default."""
-    submission = node.submission
-    asked = {
-        "name": node.name,
-        "type": submission.type,
-        "payload": submission.payload,
-        "after": [
-            edge.node if edge.on_failure is OnFailure.FAIL else {"node": edge.node, "on_failure": str(edge.on_failure)}
-            for edge in node.edges
-        ],
-        "lane": submission.lane,
-        "group": submission.group,
-        "tags": sorted(submission.tags),
-        "max_age_seconds": submission.max_age / SECOND if submission.max_age else None,
-    }
-    return {name: value for name, value in asked.items() if value}
+    after = [
+        edge.node if edge.on_failure is OnFailure.FAIL else {"node": edge.node, "on_failure": str(edge.on_failure)}
+        for edge in node.edges
+    ]
+    return {"name": node.name} | asked(node.submission) | ({"after": after} if after else {})
 
 
 def _as_stored(asked: Sequence[Mapping[str, Any]]) -> Sequence[Any]:
@@ -241,20 +229,6 @@ def _each_fault(nodes: Iterable[Node], submit: Submit) -> Iterator[Fault]:
 
 
 def _faults(path: str, node: Node, submit: Submit) -> Iterator[Fault]:
-    submission = node.submission
-    if extra := [name for field, name in NOT_OF_LATER_JOBS.items() if getattr(submission, field) is not None]:
-        yield from (Fault(f"{path}/{name}", "a node has none") for name in extra)
-        return
-    if submission.group == NODE_GROUP:
+    if node.submission.group == NODE_GROUP:
         yield Fault(f"{path}/group", f"{NODE_GROUP!r} is reserved; choose another group")
-    try:
-        if submit.check(submission).unique is not None:
-            yield Fault(f"{path}/type", NO_UNIQUE_TYPE)
-    except InvalidPayloadError as refused:
-        yield from (Fault(path + fault.path, fault.message) for fault in refused.faults)
-    except UnloadedJobTypeError:
-        raise
-    except UnknownJobTypeError as refused:
-        yield Fault(f"{path}/type", str(refused))
-    except PayloadTooLargeError as refused:
-        yield Fault(f"{path}/payload", str(refused))
+    yield from faults_of(node.submission, submit, path=path, kind="a node")

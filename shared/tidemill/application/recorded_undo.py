@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from tidemill.application.later_jobs import needless
 from tidemill.application.submit import Submit
 from tidemill.domain.errors import Fault, InvalidPayloadError, PayloadTooLargeError
 from tidemill.domain.job import Job
@@ -29,16 +30,6 @@ def recorded_undo(submission: Submission, done: Job, submit: Submit) -> Undo:
 
 
 def _faults(submission: Submission) -> list[Fault]:
-    """The id, the group and the time of an undo follow from the job that it undoes."""
-    given = {
-        "/idempotency_key": submission.key,
-        "/unique": submission.unique,
-        "/group": submission.group,
-        "/delay_seconds": submission.delay,
-        "/run_at": submission.run_at,
-        "/deadline": submission.deadline,
-        "/supersedes": submission.supersedes,
-        "/batch": submission.batch,
-        "/debounce_seconds": submission.debounce,
-    }
-    return [Fault(path, "an undo takes none") for path, value in given.items() if value is not None]
+    """Its group, too, is that of the job that it undoes."""
+    names = [*needless(submission), *(["group"] if submission.group is not None else [])]
+    return [Fault(f"/{name}", "an undo takes none") for name in names]
