@@ -199,7 +199,7 @@ def test_a_replay_is_answered_even_if_its_payload_cannot_be_deleted(
 def test_a_submission_that_loses_the_race_for_its_group_keeps_its_payload_for_a_while(
     post: Post, store: DynamoJobStore, apart: Apart, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def crowded(_job: Job, *, batch: Job | None) -> None:
+    def crowded(_job: Job) -> None:
         raise TransactionConflictError("others were faster")
 
     monkeypatch.setattr(store, "insert_if_absent", crowded)
