@@ -41,7 +41,8 @@ def open_batch(batch: Batch, submit: Submit, *, tenant: str, trace: str) -> Acce
     except (InvalidPayloadError, UnloadedJobTypeError) as refused:
         return submit.earlier(opening, tenant=tenant, refused=refused)
     facts = {
-        name: callbacks[name] | facts_of(callback, submit.job_types.get(callback.type))
+        name: callbacks[name]
+        | facts_of(submit.job_types.get(callback.type), lane=callback.lane, max_age=callback.max_age)
         for name, callback in batch.callbacks.items()
     }
     return submit(replace(opening, payload=facts), tenant=tenant, trace=trace)

@@ -8,13 +8,13 @@ from typing import Any, Final
 from tidemill.application.event_types import EventType
 from tidemill.application.job_ids import follow_up_id
 from tidemill.application.job_types import JobType, JobTypes
+from tidemill.application.later_jobs import facts_of
 from tidemill.application.new_jobs import Accepted
 from tidemill.application.submit import Submit
 from tidemill.application.validation import read_payload, require_short_paths
 from tidemill.domain.errors import Fault, InvalidPayloadError, TidemillError, UnloadedJobTypeError
 from tidemill.domain.events import LONGEST_EVENT_GROUP, LONGEST_EVENT_KEY, Event, Publication, RecordEvent, Seen
 from tidemill.domain.job import Job
-from tidemill.domain.time_constants import SECOND
 from tidemill.names import EVENT_TYPE
 
 #: `event_sources.event_key` makes keys of this form: the name of a source, and a JSON list or a SHA-256.
@@ -60,7 +60,9 @@ def publication(event: Event, job_types: JobTypes) -> Publication:
         faults += error.faults
     if faults or declared is None:
         raise InvalidPayloadError(faults)
-    return _publication(event, data, consumers=[_facts(one) for one in _consumers(job_types, declared, seen)])
+    return _publication(
+        event, data, consumers=[{"type": one.name} | facts_of(one) for one in _consumers(job_types, declared, seen)]
+    )
 
 
 def consumer_jobs(event: Job) -> dict[str, str]:
@@ -121,15 +123,3 @@ def _consumers(job_types: JobTypes, declared: EventType, seen: Seen) -> Iterator
     for job_type in map(job_types.get, job_types.names()):
         if any(one.takes(declared.name, declared.version) and one.passes(seen) for one in job_type.consumes):
             yield job_type
-
-
-def _facts(consumer: JobType) -> dict[str, Any]:
-    """Return the facts that `tidemill.fan_out.job.Consumer` reads, without those that have their default."""
-    facts = {
-        "type": consumer.name,
-        "lane": consumer.lane,
-        "blocks": consumer.blocks or None,
-        "max_age_seconds": consumer.max_age / SECOND if consumer.max_age else None,
-        "retention_seconds": consumer.retention / SECOND if consumer.retention else None,
-    }
-    return {name: value for name, value in facts.items() if value is not None}

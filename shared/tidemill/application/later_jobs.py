@@ -1,6 +1,7 @@
-"""What batches, flows and undos share: jobs that are asked for now and submitted later, when others have ended."""
+"""What batches, flows, events and undos share: jobs that are asked for now and submitted when others have ended."""
 
 from collections.abc import Iterable, Iterator
+from datetime import timedelta
 from typing import Any, Final
 
 from tidemill.application.job_types import JobType
@@ -14,6 +15,7 @@ from tidemill.domain.errors import (
 )
 from tidemill.domain.submission import Submission
 from tidemill.domain.time_constants import SECOND
+from tidemill.names import Lane
 
 #: The members of a submission that such a job may not have, with their names over HTTP. It is submitted once, and its
 #: id and its time follow from the jobs that it waits for.
@@ -72,14 +74,14 @@ def asked(submission: Submission) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value}
 
 
-def facts_of(submission: Submission, job_type: JobType) -> dict[str, Any]:
-    """Return what the submission needs to know of its type, as `tidemill.batch.job.CallbackFacts` reads it.
+def facts_of(job_type: JobType, *, lane: Lane | None = None, max_age: timedelta | None = None) -> dict[str, Any]:
+    """Return what a later submission needs to know of its type, without what has its default.
 
-    What has its default is left out.
+    `lane` and `max_age` are those that the submission asked for. `CallbackFacts` and `Consumer` read the members.
     """
-    max_age = submission.max_age or job_type.max_age
+    max_age = max_age or job_type.max_age
     facts = {
-        "lane": submission.lane or job_type.lane,
+        "lane": lane or job_type.lane,
         "blocks": job_type.blocks or None,
         "max_age_seconds": max_age / SECOND if max_age else None,
         "retention_seconds": job_type.retention / SECOND if job_type.retention else None,
@@ -90,4 +92,4 @@ def facts_of(submission: Submission, job_type: JobType) -> dict[str, Any]:
 def type_facts(submissions: Iterable[Submission], submit: Submit) -> dict[str, Any]:
     """Return the facts of the types of these submissions, by type, as a flow keeps them."""
     names = dict.fromkeys(submission.type for submission in submissions)
-    return {name: facts_of(Submission(type=name), submit.job_types.get(name)) for name in sorted(names)}
+    return {name: facts_of(submit.job_types.get(name)) for name in sorted(names)}

@@ -41,7 +41,13 @@ PUBLISHED: Final = (
         "f'{consumer.type}/{group}'",
         "f'{group}'",
     ),
-    Mutant("a consumer forgets that it blocks its group", modules.EVENTS, "_facts", "consumer.blocks or None", "None"),
+    Mutant(
+        "a consumer forgets that it blocks its group",
+        "tidemill.application.later_jobs",
+        "facts_of",
+        "job_type.blocks or None",
+        "None",
+    ),
     Mutant(
         "the key of a source is of the delivery",
         "tidemill.application.event_sources",
