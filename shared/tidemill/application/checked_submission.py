@@ -30,10 +30,10 @@ class CheckedSubmission:
     #: When it was checked.
     now: datetime
     type: JobType
-    #: As JSON text in ASCII, and decoded from it.
+    #: The payload as JSON text in ASCII, and the value decoded from it.
     payload: str
     value: Mapping[str, Any]
-    #: As the submission asks for, or else its type.
+    #: The uniqueness that the submission asks for, or else its type.
     unique: Unique | None
     #: The id of its job. A repeated submission has the same one, if it has a key or is unique.
     id: str

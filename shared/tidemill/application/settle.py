@@ -66,7 +66,7 @@ class Settle(Protocol):
 
 
 class ParticipantSettle(Protocol):
-    """As `Participant.settle`."""
+    """Settles one job, alone or with others."""
 
     def __call__(self, job: Job, settlement: Settlement, *, now: datetime, alone: Settle) -> Sequence[Job]: ...
 
