@@ -179,7 +179,7 @@ class Settler:
         return self._observed(Report(ending=Ending.RELEASED, job=job, error=str(conflict)))
 
     def _refused(self, job: Job, current: Job | None, now: datetime) -> Report:
-        """That of the earlier settle or release that has ended the run; else another worker took the job over.
+        """Return the report of the settle or release that ended this run; else another worker took the job over.
 
         That worker may have this very message, which stays until it settles.
         """
