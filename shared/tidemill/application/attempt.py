@@ -76,7 +76,7 @@ class Attempt:
         #: Held for each write of the fields below, and never during a call to AWS, so that `unavailable` does not wait.
         self._lock = threading.Lock()
         self._run: ClaimedRun | None = None
-        #: Those of the run, in their order. None before the claim.
+        #: The gates of the run, in their order. None before the claim.
         self._gates: Sequence[Gate] = ()
         self._report: Report | None = None
         #: Set before the settle of an expired attempt: from then on its handler must not start.
@@ -159,7 +159,7 @@ class Attempt:
         except Exception:
             raise
         except BaseException as exit_:
-            # Of code of the job type outside of its handler, such as its rules for errors.
+            # Code of the job type outside of its handler raised it, such as its rules for errors.
             raise as_failure(exit_) from exit_
 
     def _passed_and_called(self) -> Outcome:

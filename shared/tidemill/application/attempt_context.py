@@ -61,7 +61,7 @@ class AttemptContext:
     superseder: Superseder | None = None
     #: None: nothing governs the strain, and only an operator sets its level.
     governor: Governor | None = None
-    #: As `Run.parents`, for a node of a flow.
+    #: Gives `Run.parents` for a node of a flow.
     parents_of: Callable[[Job], Mapping[str, Any]] = no_parents
     #: None: the runs of this worker are not the foreground.
     foreground: Foreground | None = None
@@ -89,11 +89,11 @@ class AttemptContext:
         )
 
     def flags(self) -> Mapping[str, Any]:
-        """As `Run.flags`."""
+        """Return what `Run.flags` shows to the handler."""
         return self.configuration().flags(self.clock())
 
     def strain_level(self) -> int:
-        """As `Run.strained`."""
+        """Return what `Run.strained` shows to the handler."""
         return strain_level(self.configuration, self.governor, self.clock)
 
     def held_below(self, ceiling_seconds: float, cause: HoldCause) -> Held:

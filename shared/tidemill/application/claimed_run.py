@@ -49,7 +49,7 @@ class ClaimedRun:
         attempt: AttemptState,
     ) -> None:
         """The overrides of the type at this moment hold until the run has ended."""
-        #: As claimed. The attempt replaces it after a write of this run.
+        #: The job as claimed. The attempt replaces it after a write of this run.
         self.job = job
         self.context = context
         self.hooks = hooks

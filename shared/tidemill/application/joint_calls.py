@@ -60,7 +60,7 @@ _Ready = tuple["JointParticipant", Called]
 
 
 class JointCalls:
-    """Of one batch of messages."""
+    """Makes the shared calls of one batch of messages."""
 
     def __init__(
         self,

@@ -51,7 +51,7 @@ def _refuse_checkpoint(_state: Any, _done: int | None, _total: int | None) -> No
 
 
 def _refuse_step(_name: str, _call: "partial[Any]") -> NoReturn:
-    """As a checkpoint. A step belongs to one job, and the call to all of them."""
+    """Refuse a step, as a checkpoint: it belongs to one job, and the call to all of them."""
     raise BatchHandlerError(
         "run.step does not work in a batch handler, since it may end the call of the other jobs: declare the type "
         "without batch"

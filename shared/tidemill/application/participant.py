@@ -27,7 +27,7 @@ class Called:
     begin: Callable[[], None]
     #: Called after a call that has failed, if another may follow.
     leave: Callable[[], None] = lambda: None
-    #: Those of its attempt. A participant calls `share` and `counts_in` of them.
+    #: The gates of its attempt. A participant calls `share` and `counts_in` of them.
     gates: Sequence[Gate] = ()
 
     @property
@@ -45,7 +45,7 @@ class Participant(Protocol):
         """
 
     def settle(self, job: Job, settlement: Settlement, *, now: datetime, alone: Settle) -> Sequence[Job]:
-        """As `alone`, which is `AttemptStore.settle`. The first settle after a call may go with those of the others."""
+        """Settle as `alone` does, which is `AttemptStore.settle`. The first settle after a call may go with others."""
 
     def leave_call(self) -> None:
         """The attempt calls no handler, so others need not wait for it."""

@@ -14,16 +14,16 @@ from tidemill.domain.strain import NO_STRAIN
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
-#: As `Run.step`, with the call of the function.
+#: Takes a step of a run, with the call of its function.
 TakeStep = Callable[[str, "partial[Any]"], Any]
 
 #: Saves a state (JSON), `done` and `total`. Raises what `Run.checkpoint` raises.
 SaveCheckpoint = Callable[[Any, int | None, int | None], None]
 
-#: As `Run.flags`.
+#: Reads the flags of a run.
 ReadFlags = Callable[[], Mapping[str, Any]]
 
-#: As `Run.strained`.
+#: Reads the level of strain of a run.
 ReadLevel = Callable[[], int]
 
 
@@ -69,7 +69,7 @@ class Run:
     group: str | None = None
     #: The id of the flow of which the job is a node.
     flow: str | None = None
-    #: Of a node: the results of its parents by their names, in the order of `after`; None for one that failed or was
+    #: For a node: the results of its parents by name, in the order of `after`; None for a parent that failed or was
     #: skipped. Each use reads them from the table, some at a time, so it may raise `StoreUnavailableError`.
     parents: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     #: Snoozes and continuations so far, and those of the jobs that this one follows; bounded by `max_hops` of the type.
