@@ -1,5 +1,7 @@
 """`python -m tools.plain_english` finds the words that CONTRIBUTING.md bans: path:line: word: a better word.
 
+It also finds docstrings and comments that begin with "Of", "As", "That of" or "Those of": they have no verb.
+
 It reads the text that a person reads: Markdown outside code; in Python, docstrings, comments and string literals that
 contain a space. Text in "double quotes" and in `backquotes` is a quotation and may hold any word. Standard library
 only. The exit code is 1 if it finds a word.
@@ -45,6 +47,9 @@ BANNED: Final[tuple[tuple[str, str], ...]] = (
 )
 #: Banned in documents only: in a docstring this word often begins a noun phrase that is correct.
 BANNED_IN_DOCUMENTS: Final = ((r"What", "begin with the thing itself"),)
+#: The beginning of a docstring or comment that is no sentence, and the advice.
+FRAGMENT: Final = re.compile(r"(?:Of|As|(?:That|Those) of)\b")
+WRITE_A_SENTENCE: Final = "begin with a verb or with the thing itself, and write a whole sentence"
 #: Correct English that holds a banned word.
 ALLOWED: Final = re.compile(
     r"""\bdead[ -]letters?\b
@@ -115,6 +120,8 @@ def findings(root: Path, *, names: bool = False) -> Iterator[Finding]:
         if name not in EXEMPT:
             for text in _texts(path, names=names):
                 yield from _found(text, name)
+            if path.suffix == ".py":
+                yield from _fragments(path.read_text(encoding="utf-8"), name)
 
 
 def _files(root: Path) -> Iterator[Path]:
@@ -131,8 +138,23 @@ def _found(text: _Text, name: Path) -> Iterator[Finding]:
             yield Finding(name, line, " ".join(match[0].split()).lower(), better)
 
 
+def _fragments(source: str, name: Path) -> Iterator[Finding]:
+    """The docstrings and comments that begin as a fragment."""
+    for text in (*_comments(source), *_docstrings(ast.parse(source))):
+        if begins := FRAGMENT.match(text.words):
+            yield Finding(name, text.first_line, begins[0], WRITE_A_SENTENCE)
+
+
+def _docstrings(tree: ast.AST) -> Iterator[_Text]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            words = ast.get_docstring(node)
+            if words is not None:
+                yield _Text(words, node.body[0].lineno)
+
+
 def _blank(match: re.Match[str]) -> str:
-    """As long and with as many lines, so that what stands behind stays where it is."""
+    """Return blanks of the same length and lines, so that the text behind stays where it is."""
     return re.sub(r"[^\n]", " ", match[0])
 
 

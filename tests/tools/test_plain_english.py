@@ -110,6 +110,32 @@ def test_names_and_quotations_of_python_are_left_alone(found: Found, text: str) 
     assert found(text, name="module.py") == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"""Of a job."""\n',
+        'def f():\n    """As `g`, for a job."""\n',
+        'class A:\n    """That of a job.\n\n    It is one.\n    """\n',
+        "#: Those of a job.\nx = 1\n",
+    ],
+)
+def test_a_docstring_or_comment_without_a_verb_is_found(found: Found, text: str) -> None:
+    assert len(found(text, name="module.py")) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"""Often it is one."""\n',
+        "# It is as long as a job.\n",
+        'x = "Of a job"\n',
+        '"""Jobs.\n\nOf these, one runs."""\n',
+    ],
+)
+def test_a_sentence_and_a_text_of_the_program_may_have_these_words(found: Found, text: str) -> None:
+    assert found(text, name="module.py") == []
+
+
 def test_the_name_of_a_test_is_read_when_asked(found: Found) -> None:
     text = "def test_whatever_comes_is_kept() -> None: ...\n"
 
