@@ -26,5 +26,5 @@ def both(values: Any) -> str:
 '''
 
 
-def test_imports_docstrings_comments_and_blank_lines_are_no_code() -> None:
+def test_imports_docstrings_comments_and_blank_lines_do_not_count_as_code() -> None:
     assert code_lines(_MODULE) == 1 + 1 + 3 + 3

@@ -29,7 +29,7 @@ _NOT_OF_LATER_JOBS: Final = {
     "batch": "batch",
     "debounce": "debounce_seconds",
 }
-#: Of two such jobs with one payload, both would run.
+#: Two such jobs with one payload would both run.
 _NO_UNIQUE_TYPE: Final = (
     "jobs of this type are unique by payload, but each of these runs; use a type without unique_seconds"
 )
