@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
+from typing import Final
 
 import pytest
 
@@ -15,8 +16,29 @@ from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.limits import DynamoLimits
 from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
 
+#: They test the engine with a table. The requests that it sends are those of the other files, which run on both.
+ON_MOTO_ALONE: Final = frozenset(
+    (
+        "test_adaptive_limits",
+        "test_breaker_faults",
+        "test_breaker_probes",
+        "test_breakers",
+        "test_conflicts",
+        "test_crashes",
+        "test_release",
+        "test_release_faults",
+    )
+)
+EMULATOR: Final = pytest.param("emulator", marks=pytest.mark.emulator)
 
-@pytest.fixture(params=["moto", pytest.param("emulator", marks=pytest.mark.emulator)])
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "store_backend" in metafunc.fixturenames:
+        alone = metafunc.module.__name__.rpartition(".")[2] in ON_MOTO_ALONE
+        metafunc.parametrize("store_backend", ["moto"] if alone else ["moto", EMULATOR], indirect=True)
+
+
+@pytest.fixture
 def store_backend(request: pytest.FixtureRequest) -> AbstractContextManager[Table]:
     if request.param == "moto":
         return table_on_moto()

@@ -206,7 +206,7 @@ def test_a_fenced_worker_leaves_the_message_to_the_worker_that_took_over(
 
 
 @pytest.mark.slow
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     calls=st.tuples(
         st.lists(NO_FAULT | st.sampled_from(Fault), max_size=10), st.lists(NO_FAULT | st.booleans(), max_size=4)

@@ -42,7 +42,7 @@ def expected(graph: Sequence[Mapping[str, Any]], failing: set[str]) -> dict[str,
     return found
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(histories())
 def test_advances_alone_do_what_the_rules_say_in_any_order(
     history: tuple[list[dict[str, Any]], set[str], list[int]],

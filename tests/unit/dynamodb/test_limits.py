@@ -60,7 +60,7 @@ def interval_of(rate: Rate) -> int:
     return -(-(rate.period // MICROSECOND) // rate.count)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(limit=LIMITS, steps=STEPS)
 def test_a_slot_is_given_exactly_when_the_limits_leave_room(limit: Limit, steps: list[tuple[int | None, int]]) -> None:
     with table_on_moto() as table:
