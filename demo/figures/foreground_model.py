@@ -4,7 +4,7 @@ The governor, its target and the rests of the workers are the engine's own code.
 """
 
 import heapq
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -12,6 +12,7 @@ from demo.figures.strain_model import BEGINNING, CAPACITY, Call, Event, Model
 from tidemill.application.configuration import nothing_set
 from tidemill.application.foreground import Foreground, Governor
 from tidemill.domain.governor import Governed, Starts, changed, window_is_over
+from tidemill.domain.records import replace
 from tidemill.domain.strain import slowdown
 from tidemill.names import Lane
 

@@ -5,7 +5,6 @@ The real telemetry writes the lines of a job with ids of real length. Each line 
 
 import io
 from contextlib import redirect_stdout
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -18,6 +17,7 @@ from tidemill.application.publish import Published
 from tidemill.domain.dispatch import Dispatch
 from tidemill.domain.job import AttemptError, Job
 from tidemill.domain.job_message import reference_to
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.names import Lane
 from tidemill.telemetry.outcome_log import Telemetry, logger

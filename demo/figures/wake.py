@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -26,6 +26,7 @@ from tidemill.aws import clients
 from tidemill.aws.attribute_values import milliseconds, text
 from tidemill.cdk.config import StageConfig
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import encode, key
 from tidemill.dynamodb.indexes import attention_partition

@@ -14,7 +14,6 @@ def confirm(order: OrderPlaced, run: Run) -> None: ...
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +24,7 @@ from tidemill.application.job_types import JobType
 from tidemill.domain.error_text import error_text, text_of
 from tidemill.domain.errors import DeclarationError, EventModelError, Fault, InvalidPayloadError
 from tidemill.domain.events import FIRST_VERSION, Consumption, Event, Scalar, Seen
+from tidemill.domain.records import replace
 from tidemill.payload_model import field_names, parser
 
 if TYPE_CHECKING:

@@ -12,9 +12,10 @@ are not checked, and limits do not hold a job back.
 import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
+
+from msgspec import Struct
 
 from tidemill.application.attempt import Attempt
 from tidemill.application.attempt_context import AttemptContext
@@ -32,6 +33,7 @@ from tidemill.domain.errors import TidemillError
 from tidemill.domain.events import Event, Publication
 from tidemill.domain.job import AttemptError, Job
 from tidemill.domain.job_message import reference_to
+from tidemill.domain.records import replace
 from tidemill.domain.runtime_configuration import FLAG_PREFIX, NOTHING_SET, RuntimeConfiguration
 from tidemill.domain.setting import Setting
 from tidemill.domain.states import State
@@ -52,8 +54,7 @@ class JobEndedError(TidemillError):
     """The job has ended and will not run again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
+class Ran(Struct, frozen=True, kw_only=True):
     """The outcome of one run."""
 
     #: The document after the run.

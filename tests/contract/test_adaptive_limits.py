@@ -1,6 +1,5 @@
 """Adaptive concurrency in the limit item: the number bounds the slots, and changes with the writes of its runs."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from tidemill.domain.adaptive_limit import Adapted, Adaptive, ConcurrencyChange,
 from tidemill.domain.errors import OutdatedChangeError
 from tidemill.domain.limit_state import Turn, run_name
 from tidemill.domain.limits import Limit
+from tidemill.domain.records import replace
 from tidemill.domain.waiting import Line
 from tidemill.dynamodb.limits import DynamoLimits
 

@@ -1,6 +1,5 @@
 """The pages of a batch: a member is on its page if and only if its document was written, and once."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -13,6 +12,7 @@ from tests.support.job_tables import Table
 from tidemill.domain.batches import PAGES, Page, page_number
 from tidemill.domain.errors import BatchRefusedError, TransactionConflictError, WriteRefusedError
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import FINAL_STATES, State
 from tidemill.dynamodb import batch_pages
 from tidemill.dynamodb.batch_pages import DynamoBatchPages

@@ -1,6 +1,5 @@
 """The item of a breaker: what is written of a transition is read again, and failures of several workers add up."""
 
-from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -9,6 +8,7 @@ from tests.support.builders import NOW, SECOND, TENANT
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
 from tidemill.domain.breaker import Breaker, BreakerPolicy, BreakerState, Callers
+from tidemill.domain.records import replace
 from tidemill.dynamodb.breaker_item import DynamoBreakers
 
 POLICY = BreakerPolicy(name="payments")
@@ -51,7 +51,7 @@ def failed(
 
 
 def test_a_transition_is_read_as_it_was_written(breakers: DynamoBreakers) -> None:
-    same = [field.name for field in fields(Breaker) if getattr(OPEN, field.name) == getattr(FRESH, field.name)]
+    same = [name for name in Breaker.__struct_fields__ if getattr(OPEN, name) == getattr(FRESH, name)]
     assert same == ["name", "failing", "serving", "last_call"], "a field of its own shows that it is written"
 
     assert breakers.move(FRESH, OPEN) == (True, OPEN)

@@ -1,7 +1,6 @@
 """`begin_burst` and `join_burst`: each clause of their conditions, and what they write."""
 
 import math
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,6 +13,7 @@ from tidemill.domain.debounce import moved
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.history import Why
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.time_constants import MILLISECOND
 from tidemill.dynamodb.burst_writes import KEPT, burst_key

@@ -1,7 +1,6 @@
 """`cancel`: ends a job that does not run, requests the end of a running one, and retries after a concurrent change."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime
 
 import pytest
@@ -26,6 +25,7 @@ from tidemill.application.ports import Checkpoint, JobStore
 from tidemill.domain.errors import StoreUnavailableError, WriteRefusedError
 from tidemill.domain.job import OPERATOR, CancelRequest, Job
 from tidemill.domain.outcomes import Settlement
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore
 

@@ -1,6 +1,5 @@
 """`cancel` with `as_read`: only the job that the operator has chosen, at the moment at which it was chosen."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import CancelRequest, Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import key
 from tidemill.dynamodb.job_store import DynamoJobStore

@@ -1,13 +1,12 @@
 """`claim`: generation = :g and due <= :now, in any state."""
 
-from dataclasses import replace
-
 import pytest
 
 from tests.support.builders import LEASE, MILLISECOND, NOW, SECOND, a_job, brought_to, claimed, reference_to, stored
 from tests.support.job_tables import Table
 from tidemill.application.ports import JobStore
 from tidemill.domain.errors import NewerSchemaError, WriteRefusedError
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import SCHEMA_VERSION
 

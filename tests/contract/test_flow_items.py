@@ -1,7 +1,6 @@
 """The items of flows, and the writes to their documents: each clause has the race that it closes."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -16,6 +15,7 @@ from tidemill.domain.flow_place import FlowPlace, Mark
 from tidemill.domain.flows import LOOK, NODES_KEPT
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.outcomes import Awaits, Failed, Outcome, Settlement, Succeeded, settlement
+from tidemill.domain.records import replace
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.signals import Signal
 from tidemill.domain.states import State

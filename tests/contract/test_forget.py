@@ -1,7 +1,5 @@
 """`forget`: generation = :g, finished_at = :f; and `ended`, which finds the jobs to forget."""
 
-from dataclasses import replace
-
 import pytest
 
 from tests.support.builders import NOW, SECOND, SETTLEMENTS, a_job, brought_to, claimed, stored
@@ -9,6 +7,7 @@ from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
 from tidemill.application.ports import JobStore
 from tidemill.domain.errors import WriteRefusedError
+from tidemill.domain.records import replace
 from tidemill.domain.states import TERMINAL, State
 
 

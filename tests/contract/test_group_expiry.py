@@ -1,6 +1,5 @@
 """The head item of a group: when it expires, and that no job is mistaken for another afterwards."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from tests.support.group_jobs import GROUP, advance, end, enter, ids, items, red
 from tests.support.interleave import meet
 from tests.support.job_tables import Table
 from tidemill.application.ports import JobStore
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb import groups
 from tidemill.dynamodb.group_items import HEAD_PREFIX

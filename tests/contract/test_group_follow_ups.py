@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -33,6 +32,7 @@ from tidemill.domain.errors import (
 )
 from tidemill.domain.job import Job
 from tidemill.domain.outcomes import Settlement
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb import settle_transaction
 from tidemill.dynamodb.group_items import HEAD_PREFIX, POSITION_PREFIX

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -22,6 +21,7 @@ from tests.support.interleave import meet, meet_before_read
 from tests.support.job_tables import Table
 from tidemill.application.ports import JobStore
 from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError, WriteRefusedError
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb import groups
 from tidemill.dynamodb.group_items import POSITION_PREFIX, TAIL_PREFIX

@@ -1,7 +1,7 @@
 """Claims and successes of several jobs in one call: what each writes, what refuses it, and how an answer is judged."""
 
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -27,6 +27,7 @@ from tidemill.application.ports import Settling
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.job_message import FirstRun, reference_to
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.grouped_writes import DynamoGroupedWrites
 from tidemill.dynamodb.indexes import NOT_LISTED
@@ -88,7 +89,7 @@ def _claim(job: Job, *, token: str | None = None, now: datetime = NOW, **changes
     reference = reference_to(job)
     first_run = reference.first_run or FirstRun(type=job.type, due=job.due or NOW)
     return FirstClaim(
-        reference=replace(reference, **changes),
+        reference=dataclasses.replace(reference, **changes),
         first_run=first_run,
         token=token or fresh_token(),
         now=now,

@@ -1,6 +1,5 @@
 """The flight recorder: each write adds its transition, in order, and the document stays small."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -24,6 +23,7 @@ from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.history import LEAST_KEPT, LEAST_KEPT_AFTER_FAILURE, MOST_UNREAD, Transition, Why
 from tidemill.domain.job import OWNER, CancelRequest, Job
 from tidemill.domain.outcomes import Settlement
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.history_entries import WRITE_UNIT_BYTES, size_bytes
 from tidemill.dynamodb.job_store import DynamoJobStore

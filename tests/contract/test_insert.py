@@ -1,6 +1,5 @@
 """`insert_if_absent`: no such item, or an expired one."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -10,6 +9,7 @@ from tests.support.job_tables import Table
 from tidemill.application.ports import JobStore
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 
 

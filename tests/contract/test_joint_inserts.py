@@ -1,7 +1,6 @@
 """Inserts of several jobs in one call: what each writes, what refuses it, and what a lost answer leaves behind."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from tests.support.job_tables import Table
 from tests.support.statements import statements_over
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.indexes import NOT_LISTED
 from tidemill.dynamodb.job_store import DynamoJobStore

@@ -1,6 +1,5 @@
 """How many writes and reads a run needs to enter its limit, to get a time, or to be parked."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -12,6 +11,7 @@ from tests.support.job_tables import Table
 from tidemill.application.ports import Entered, LimitSlot
 from tidemill.domain.limit_state import LimitState, Turn, run_name
 from tidemill.domain.limits import Limit, Rate
+from tidemill.domain.records import replace
 from tidemill.domain.waiting import Line
 from tidemill.dynamodb import limit_item
 from tidemill.dynamodb.limits import DynamoLimits

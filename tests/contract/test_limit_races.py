@@ -1,7 +1,6 @@
 """Each write of a limit item on a state that another write has changed since: refused, or without harm."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -13,6 +12,7 @@ from tests.support.job_tables import Table
 from tidemill.application.ports import Entered, LimitSlot
 from tidemill.domain.limit_state import RESERVED, LimitState, Turn, run_name
 from tidemill.domain.limits import Limit, Rate
+from tidemill.domain.records import replace
 from tidemill.domain.waiting import Line
 from tidemill.dynamodb import limit_item
 from tidemill.dynamodb.limits import DynamoLimits, _RefusedError

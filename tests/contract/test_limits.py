@@ -1,7 +1,6 @@
 """`acquire`, `release` and `reserve`: one conditional write takes slot and rate of a limit key, or neither."""
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,6 +14,7 @@ from tidemill.aws.attribute_values import seconds
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.limit_state import AHEAD, NEAR, RESERVED, Turn, run_name
 from tidemill.domain.limits import LONGEST_RATE_PERIOD, Limit, Rate
+from tidemill.domain.records import replace
 from tidemill.domain.waiting import Line
 from tidemill.dynamodb.limit_item import KEPT, LIMIT_PREFIX
 from tidemill.dynamodb.limit_write import HELD

@@ -1,7 +1,6 @@
 """The listing index: newest first over its shards, page by page, at a bounded cost."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,6 +12,7 @@ from tests.support.job_tables import Table
 from tidemill.application.ports import Unreadable
 from tidemill.aws.clients import Item
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb import listing as listing_module
 from tidemill.dynamodb import listing_entries

@@ -1,7 +1,6 @@
 """Owed work: the first failure stays, and only a caller that saw the last failure may delete or put off."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -13,6 +12,7 @@ from tests.support.in_memory_owed_work import InMemoryOwedWork
 from tests.support.job_tables import Table
 from tidemill.application.owed import Kind, Owed, OwedWork, Work
 from tidemill.application.ports import Part
+from tidemill.domain.records import replace
 from tidemill.dynamodb.owed_items import DynamoOwedWork
 
 WORK = Work(kind=Kind.ADVANCE, tenant=TENANT, name='parcels","of ad\u00e5')

@@ -1,6 +1,5 @@
 """Publish parks a job before its message is sent, and its release keeps the time that the job had."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +9,7 @@ from tests.support.builders import NOW, SECOND, a_job, brought_to, claimed, stor
 from tests.support.job_tables import Table
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.history import Why
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.waiting import LONGEST_PARKED, Line, Wait
 from tidemill.dynamodb.document import SCHEMA_VERSION

@@ -1,7 +1,5 @@
 """The state of a pass in the table: a write replaces the version that was read, and nothing else."""
 
-from dataclasses import replace
-
 import pytest
 
 from tests.support.builders import NOW, SECOND, fresh_token
@@ -9,6 +7,7 @@ from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
 from tidemill.application.pass_state import Segment, TablePass, first_pass
 from tidemill.domain.errors import StoreUnavailableError
+from tidemill.domain.records import replace
 from tidemill.dynamodb.passes import DynamoPasses
 
 FIRST = first_pass(NOW)

@@ -1,7 +1,6 @@
 """Where payloads go by their size, and how they are read and deleted there."""
 
 import json
-from dataclasses import replace
 from secrets import token_hex
 from typing import Any
 
@@ -21,6 +20,7 @@ from tidemill.domain.errors import (
     MalformedDocumentError,
     MissingResourceError,
 )
+from tidemill.domain.records import replace
 from tidemill.dynamodb.document import key
 from tidemill.dynamodb.payloads import (
     LARGEST_INLINE_BYTES,

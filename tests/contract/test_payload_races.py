@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -32,6 +31,7 @@ from tidemill.domain.errors import (
     TransactionConflictError,
 )
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission, Unique
 from tidemill.dynamodb.job_store import DynamoJobStore

@@ -1,7 +1,6 @@
 """A refused write counts as a success only if the document is as this write leaves it. A later change is a refusal."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -11,6 +10,7 @@ from tests.support.builders import A_WAIT, NOW, SECOND, brought_to
 from tests.support.job_tables import Table
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.waiting import LONGEST_PARKED
 from tidemill.dynamodb.job_store import DynamoJobStore

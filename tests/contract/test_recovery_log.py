@@ -1,7 +1,5 @@
 """The record of a recovery: of two operators at once, the second one goes on with what the first one has begun."""
 
-from dataclasses import replace
-
 import pytest
 
 from tests.support.builders import NOW
@@ -9,6 +7,7 @@ from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
 from tidemill.application.recover import Recovery
 from tidemill.domain.errors import ConfigurationConflictError
+from tidemill.domain.records import replace
 from tidemill.dynamodb.restored_table import DynamoRecoveryLog
 
 FIRST = Recovery(epoch=1, table="restored", began_at=NOW, replaces="jobs")

@@ -1,6 +1,5 @@
 """`redrive`: state = dead, generation = :g, and not expired."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -11,6 +10,7 @@ from tidemill.application.ports import JobStore
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import DeathReason, Redrive
 from tidemill.domain.outcomes import ERRORS_KEPT
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 
 

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -28,6 +27,7 @@ from tidemill.domain.job import Job
 from tidemill.domain.job_message import reference_to
 from tidemill.domain.limit_state import AHEAD, RESERVED
 from tidemill.domain.limits import Limit, Rate
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Line
 from tidemill.dynamodb.job_store import DynamoJobStore

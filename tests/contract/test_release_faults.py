@@ -1,7 +1,6 @@
 """A line moves on after any fate of one job: turns not taken, lost answers, newcomers, changed limits."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -22,6 +21,7 @@ from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.job_message import reference_to
 from tidemill.domain.limit_state import LimitState, run_name
 from tidemill.domain.limits import Limit
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Line
 from tidemill.dynamodb.document import SCHEMA_ATTRIBUTE, key

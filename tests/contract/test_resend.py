@@ -1,6 +1,5 @@
 """`resend`: generation = :g, state as it may be sent, `nudged_at` as read. It is uncounted and needs no overdue job."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -9,6 +8,7 @@ from tests.support.builders import LEASE, NOW, SECOND, a_job, brought_to, claime
 from tests.support.job_tables import Table
 from tidemill.application.ports import JobStore
 from tidemill.domain.errors import WriteRefusedError
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 
 LIMIT = timedelta(minutes=1)

@@ -1,7 +1,6 @@
 """`wake`, `nudge`, `redrive`: created_at = as read. A later job may have the key, and its generations begin at 1."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -11,6 +10,7 @@ from tests.support.job_tables import Table
 from tidemill.application.ports import JobStore
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 
 _LIMIT = timedelta(minutes=1)

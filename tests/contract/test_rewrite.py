@@ -1,7 +1,5 @@
 """`rewrite`: state and generation as read, payload as read, and no run. It replaces the payload and nothing else."""
 
-from dataclasses import replace
-
 import pytest
 
 from tests.support.builders import LEASE, NOW, SECOND, a_job, brought_to, claimed, stored
@@ -9,6 +7,7 @@ from tests.support.job_tables import Table
 from tidemill.application.ports import JobStore
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 
 NEW = '{"v":2}'

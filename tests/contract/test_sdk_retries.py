@@ -2,7 +2,6 @@
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -33,6 +32,7 @@ from tidemill.domain.flow_place import FlowPlace, Mark
 from tidemill.domain.flows import LOOK
 from tidemill.domain.job import Job
 from tidemill.domain.outcomes import Awaits, settlement
+from tidemill.domain.records import replace
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.states import State, Write
 from tidemill.domain.waiting import Cause

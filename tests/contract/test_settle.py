@@ -1,7 +1,6 @@
 """`settle` and `release`: owner = :token."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
@@ -25,6 +24,7 @@ from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.outcomes import Settlement
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 
 

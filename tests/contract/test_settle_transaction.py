@@ -1,7 +1,6 @@
 """A settle with the handler's own writes: all or none commit, and each kind of refusal has its own error."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,6 +20,7 @@ from tidemill.domain.errors import (
 )
 from tidemill.domain.job import Job
 from tidemill.domain.outcomes import Settlement
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 
 EFFECT = {"pk": {"S": "an effect"}}

@@ -1,6 +1,5 @@
 """A signal is one conditional write, and the settle of a wait knows each signal that came before it."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -9,6 +8,7 @@ from tests.support.builders import A_SIGNAL, NOW, SECOND, a_job, brought_to, cla
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.outcomes import Awaits, Settlement, settlement
+from tidemill.domain.records import replace
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.signal_answers import Answer, answer
 from tidemill.domain.signals import Signal

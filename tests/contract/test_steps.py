@@ -1,7 +1,5 @@
 """A step is one fenced write, whose repeat is refused, and each write that follows keeps it until a success."""
 
-from dataclasses import replace
-
 import pytest
 
 from tests.support.builders import A_SIGNAL, A_STEP, LEASE, NOW, SETTLEMENTS, brought_to, stored
@@ -11,6 +9,7 @@ from tidemill.application.job_store import Checkpoint
 from tidemill.domain.errors import StoreUnavailableError, WriteRefusedError
 from tidemill.domain.job import GIVEN_TO_PAYLOAD, Job
 from tidemill.domain.job_message import reference_to
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore
 

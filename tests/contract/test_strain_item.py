@@ -1,7 +1,5 @@
 """The item of the governor in the jobs table."""
 
-from dataclasses import replace
-
 import pytest
 
 from tests.support.builders import NOW, SECOND
@@ -9,6 +7,7 @@ from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.governor import WINDOW, Governed, Starts
+from tidemill.domain.records import replace
 from tidemill.dynamodb.strain_item import DynamoGovernor
 
 LATE, CALM = Starts(late=3, total=10), Starts(late=0, total=10)

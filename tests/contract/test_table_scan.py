@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime
 
 import pytest
@@ -11,6 +10,7 @@ from tests.support.builders import LEASE, MILLISECOND, NOW, TENANT, a_job, broug
 from tests.support.job_tables import Table
 from tidemill.application.ports import Found, JobStore, OpenGroup, PayloadItem, ScanPage, UnreadableItem
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
 from tidemill.dynamodb.table_scan import DynamoTableScan

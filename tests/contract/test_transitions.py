@@ -1,7 +1,6 @@
 """The store's conditions and `TRANSITIONS` agree for every write and every state."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -30,6 +29,7 @@ from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.flow_place import FlowPlace, Mark
 from tidemill.domain.flows import LOOK
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.signals import Awaited
 from tidemill.domain.states import AT_REST, TERMINAL, TRANSITIONS, State, Write
 from tidemill.domain.waiting import Cause

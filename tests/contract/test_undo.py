@@ -1,6 +1,5 @@
 """An undo is one transaction: the job that undoes another is inserted, and the other one names it, or neither."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +9,7 @@ from tests.support.builders import AN_UNDO, NOW, SECOND, SETTLEMENTS, a_job, an_
 from tests.support.job_tables import Table
 from tidemill.domain.errors import TransactionConflictError, WriteRefusedError
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb import groups
 from tidemill.dynamodb.document import encode

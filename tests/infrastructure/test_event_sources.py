@@ -155,9 +155,9 @@ def test_a_source_may_owe_only_the_deletions_of_payloads_of_its_tenant(everythin
     (pattern,) = statement["Condition"]["ForAllValues:StringLike"]["dynamodb:LeadingKeys"]
     assert statement["Action"] == "dynamodb:UpdateItem"
     assert statement["Condition"]["Null"] == {"dynamodb:LeadingKeys": "false"}
-    its_own = Work(kind=Kind.DELETE_PAYLOAD, tenant="shop", name="job", payload_at="file/token")
-    others = [replace(its_own, tenant="shop2"), replace(its_own, kind=Kind.DISPATCH, payload_at=None)]
-    keys = [owed_key(work)[JOB_KEY]["S"] for work in (its_own, *others)]
+    tenants = ("shop", "shop2")
+    works = [Work(kind=Kind.DELETE_PAYLOAD, tenant=of, name="job", payload_at="file/token") for of in tenants]
+    keys = [owed_key(work)[JOB_KEY]["S"] for work in (*works, Work(kind=Kind.DISPATCH, tenant="shop", name="job"))]
     assert fnmatch.filter(keys, pattern.replace("[", "[[]")) == keys[:1]
 
 

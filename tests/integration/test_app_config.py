@@ -278,7 +278,7 @@ def test_a_late_deployment_of_an_older_version_is_followed_by_the_newer(world: W
 
 
 def test_the_functions_of_such_a_stage_read_appconfig(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(Env.APP_CONFIG, json.dumps(dict.fromkeys(PLACE.__slots__, "id")))
+    monkeypatch.setenv(Env.APP_CONFIG, json.dumps(dict.fromkeys(PLACE.__struct_fields__, "id")))
     monkeypatch.setattr(clients, "app_config_data", lambda: world.aws)
     vars(composition.parts()).pop("configuration", None)
     world.set(world.copied(), "a", 1)

@@ -3,7 +3,6 @@
 import gzip
 import json
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from tidemill.application.job_view import record
 from tidemill.aws import clients
 from tidemill.cdk.stream_settings import ARCHIVE_PATTERN
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.archive_files import archive_key
 from tidemill.dynamodb.document import encode, key

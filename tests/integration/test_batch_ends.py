@@ -1,7 +1,6 @@
 """Batches that are cancelled as a whole, and batches that died before their close."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
 from itertools import count
 from typing import Any
@@ -33,6 +32,7 @@ from tidemill.domain import batches, whole_cancels
 from tidemill.domain.batches import Look
 from tidemill.domain.errors import TransactionConflictError
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb import groups
 from tidemill.dynamodb.batch_pages import DynamoBatchPages

@@ -1,7 +1,6 @@
 """Batches: opened, joined and closed over several requests; counted from documents; each callback is submitted once."""
 
 import json
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -20,6 +19,7 @@ from tidemill.client import Accepted, Batch, BatchRefusedError, Tidemill
 from tidemill.domain import batches, whole_cancels
 from tidemill.domain.errors import PermanentJobError, TransactionConflictError
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb import batch_pages
 from tidemill.dynamodb.batch_pages import DynamoBatchPages

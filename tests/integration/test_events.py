@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 from pydantic import BaseModel
@@ -21,6 +20,7 @@ from tidemill.application.submit import Submit
 from tidemill.domain.errors import InvalidPayloadError, KeyReusedError, PayloadTooLargeError, StoreUnavailableError
 from tidemill.domain.events import Event
 from tidemill.domain.job import DeathReason, Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import decode
 from tidemill.fan_out.job import fan_out

@@ -1,8 +1,8 @@
 """A migration meets runs, crashes and other migrations: nothing is lost, and no payload is orphaned."""
 
+import dataclasses
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from tidemill import Continue, Run, composition
 from tidemill.application.migration import Migration, Progress
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import key
 from tidemill.dynamodb.payloads import payload_item
@@ -125,7 +126,7 @@ def _a_run(**changes: Any) -> Run:
         deadline=now + timedelta(seconds=30),
         idempotency_key="migration",
     )
-    return replace(run, **changes)
+    return dataclasses.replace(run, **changes)
 
 
 def test_a_run_goes_on_where_the_last_one_ended(mill: Mill) -> None:

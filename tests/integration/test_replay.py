@@ -1,8 +1,8 @@
 """Replay: a consumer gets each stored event once, in its order, and no other consumer gets anything."""
 
+import dataclasses
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from tidemill.application.replay import Progress, Replay, ReplayVerdict, deliver
 from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError
 from tidemill.domain.events import Event
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import decode, key
 from tidemill.dynamodb.listed_events import ListedEvents
@@ -363,4 +364,4 @@ def _request() -> ReplayRequest:
 
 def _a_run(**changes: Any) -> Run:
     deadline: datetime = clock.now() + timedelta(seconds=30)
-    return replace(a_run(), **{"tenant": REPLAY_TENANT, "deadline": deadline, **changes})
+    return dataclasses.replace(a_run(), **{"tenant": REPLAY_TENANT, "deadline": deadline, **changes})

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime, timedelta
 from types import ModuleType
 from typing import Any
@@ -15,6 +14,7 @@ from tests.support.document_blocks import python_blocks
 from tests.support.documented_job_types import GUIDES
 from tidemill import Continue, RetryAfter, Run, Snooze, StepError, StepsChangedError, WaitFor, job_type
 from tidemill.domain.job import DeathReason, Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.steps import LARGEST_STEP_BYTES, LARGEST_STEPS_BYTES, MOST_STEPS, Step
 from tidemill.testing import Drive, Ran, run_job

@@ -1,6 +1,5 @@
 """Late corrections through the deployed functions: each state of the earlier job, repeats, refusals, groups."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from tidemill.application.superseding import Superseder
 from tidemill.domain.errors import TransactionConflictError
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import SCHEMA_VERSION
 

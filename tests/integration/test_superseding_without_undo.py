@@ -1,6 +1,5 @@
 """Late corrections whose earlier job or undo was deleted, cancelled, has expired, or stands before them in a group."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -9,6 +8,7 @@ from tests.support.api_gateway import request
 from tests.support.correction_story import Story, refused
 from tidemill import Done, Submission
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore
 

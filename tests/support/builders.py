@@ -1,8 +1,8 @@
 """Jobs, references and job types with plain defaults. A test names only the fields that it is about."""
 
+import dataclasses
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any, Final
@@ -15,6 +15,7 @@ from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import AttemptError, DeathReason, Job
 from tidemill.domain.job_message import DeadLetter, Reference
 from tidemill.domain.outcomes import Settlement
+from tidemill.domain.records import replace
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.signals import Signal
 from tidemill.domain.states import State
@@ -58,7 +59,7 @@ def a_job(**changes: Any) -> Job:
 
 def reference_to(job: Job, **changes: Any) -> Reference:
     reference = Reference(tenant=job.tenant, job_id=job.id, generation=job.generation, trace=job.trace)
-    return replace(reference, **changes)
+    return dataclasses.replace(reference, **changes)
 
 
 def letter_for(job: Job) -> DeadLetter:

@@ -1,10 +1,10 @@
 """Runtime configurations with the settings that a test names."""
 
 import json
-from dataclasses import replace
 from typing import Any, Final
 
 from tests.support.builders import NOW
+from tidemill.domain.records import replace
 from tidemill.domain.runtime_configuration import RuntimeConfiguration
 from tidemill.domain.setting import Setting
 

@@ -1,6 +1,5 @@
 """A worker whose jobs call a service that is down, for the tests of breakers."""
 
-from dataclasses import replace
 from typing import Any
 
 from tests.support.builders import INVOCATION, NOW, SECOND, a_job, a_job_type, types_of
@@ -17,6 +16,7 @@ from tidemill.domain.breaker import Breaker
 from tidemill.domain.job import Job
 from tidemill.domain.job_message import reference_to
 from tidemill.domain.limits import Limit
+from tidemill.domain.records import replace
 from tidemill.domain.runtime_configuration import NOTHING_SET
 from tidemill.dynamodb.breaker_item import DynamoBreakers
 from tidemill.dynamodb.job_store import DynamoJobStore

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from http import HTTPStatus
 from typing import Any
@@ -15,6 +14,7 @@ from tests.support.builders import NOW, a_job
 from tests.support.drill_cures import CURES
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.names import CANARY_TYPE, Lane
 

@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -20,6 +19,7 @@ from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.flow_cursor import Cursor
 from tidemill.domain.flow_place import Mark
 from tidemill.domain.job import Job, Redrive
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.in_memory.single_job import Inline
 from tidemill.names import FLOW_TYPE

@@ -1,7 +1,6 @@
 """Jobs in a dictionary, for use cases that submit, find, signal, cancel and redrive a few."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from tests.support.builders import NOW
@@ -11,6 +10,7 @@ from tidemill.application.job_types import JobType, JobTypes
 from tidemill.application.submit import Submit
 from tidemill.domain.errors import JobFileError, WriteRefusedError
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.signals import Signal
 from tidemill.domain.states import State
 from tidemill.in_memory.single_job import Inline

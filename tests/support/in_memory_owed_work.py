@@ -1,7 +1,7 @@
 """Owed work in memory. The contract suite of owed work runs on this and on DynamoDB."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from zlib import crc32
 
@@ -9,6 +9,7 @@ from tests.support.builders import NOW, fresh_token
 from tidemill.application.owed import Owed, Work
 from tidemill.application.owing_payloads import OwingPayloads
 from tidemill.application.ports import WHOLE, Part, Payloads
+from tidemill.domain.records import replace
 
 
 def owing(payloads: Payloads) -> OwingPayloads:

@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
 from typing import Any
 
 from tests.support.builders import a_job, a_job_type, a_run, types_of
@@ -14,6 +13,7 @@ from tidemill.application.job_types import JobType
 from tidemill.application.joint_calls import JointCalls, JointParticipant
 from tidemill.application.participant import Called
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.in_memory.single_job import OneJob
 
 #: Much longer than what the threads of a test need.

@@ -1,6 +1,5 @@
 """The item of one breaker in memory, which other workers change too, and one worker that uses it."""
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -9,6 +8,7 @@ from tests.support.configurations import configured
 from tidemill.application.breakers import Breakers
 from tidemill.domain.breaker import Breaker, BreakerPolicy, BreakerState, Callers
 from tidemill.domain.errors import StoreUnavailableError
+from tidemill.domain.records import replace
 from tidemill.domain.runtime_configuration import NOTHING_SET
 from tidemill.domain.setting import Setting
 

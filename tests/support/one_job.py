@@ -1,6 +1,5 @@
 """Attempts at one job in memory, with any collaborator replaced, and payloads that note their deletion."""
 
-from dataclasses import replace
 from typing import Any
 
 from tests.support.builders import INVOCATION, NOW, reference_to, types_of
@@ -8,6 +7,7 @@ from tests.support.single_job import Clock, tools
 from tidemill.application.attempt import Attempt
 from tidemill.application.attempt_context import AttemptContext, AttemptHooks
 from tidemill.application.job_types import JobType, JobTypes
+from tidemill.domain.records import replace
 from tidemill.in_memory.single_job import Inline, OneJob
 
 
@@ -21,7 +21,7 @@ def attempt_at(store: OneJob, job_type: JobType | None, clock: Clock, **changes:
 
 def _taken(changes: dict[str, Any], of: type[AttemptContext | AttemptHooks]) -> dict[str, Any]:
     """The fields of this class, out of `changes`."""
-    return {name: changes.pop(name) for name in of.__dataclass_fields__.keys() & changes.keys()}
+    return {name: changes.pop(name) for name in set(of.__struct_fields__) & changes.keys()}
 
 
 class Dropped(Inline):

@@ -1,6 +1,5 @@
 """Jobs that find their limit full, and are parked, as their workers would."""
 
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -8,6 +7,7 @@ from tests.support.builders import LEASE, NOW, SETTLEMENTS, a_job, claimed, fres
 from tidemill.application.ports import Entered, LimitSlot
 from tidemill.domain.job import Job
 from tidemill.domain.limits import Limit
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Line, Wait
 from tidemill.dynamodb.job_store import DynamoJobStore

@@ -1,7 +1,7 @@
 """Publish, with doubles for what it uses."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from tests.support.in_memory_owed_work import InMemoryOwedWork
@@ -13,6 +13,7 @@ from tidemill.application.publisher_features import publisher
 from tidemill.domain.changes import Change
 from tidemill.domain.dispatch import Dispatch
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.runtime_configuration import NOTHING_SET, RuntimeConfiguration
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Wait

@@ -1,7 +1,6 @@
 """A `Settler` whose store gives the answers of a test."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +12,7 @@ from tidemill.application.settle import Settler
 from tidemill.domain.job import Job
 from tidemill.domain.job_message import Reference
 from tidemill.domain.outcomes import Outcome, Settlement
+from tidemill.domain.records import replace
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.states import State
 from tidemill.in_memory.single_job import OneJob

@@ -1,6 +1,5 @@
 """The Python client undoes the jobs of its tenant."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -11,6 +10,7 @@ from tests.support.faulty_client import FaultyClient
 from tests.support.job_tables import Table
 from tidemill.client import Submission, SupersedeRefusedError, Tidemill, UndoRefusedError
 from tidemill.domain.errors import InvalidPayloadError
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.time_constants import JOB_RETENTION_DAYS
 from tidemill.dynamodb.job_store import DynamoJobStore

@@ -1,6 +1,5 @@
 """The testing helper for job types: one run, and many runs."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -27,6 +26,7 @@ from tidemill.domain.errors import InvalidPayloadError
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import DeathReason
 from tidemill.domain.outcomes import Settlement
+from tidemill.domain.records import replace
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.in_memory.single_job import NoJobs, OneJob
 from tidemill.testing import NOON, TENANT, Drive, JobEndedError, State, Submission, run_batch, run_job

@@ -3,7 +3,6 @@
 import contextlib
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -32,6 +31,7 @@ from tidemill.domain.errors import (
 from tidemill.domain.job import Job
 from tidemill.domain.job_message import DeadLetter, Reference, reference_of
 from tidemill.domain.outcomes import Failed, Outcome, Parked, outcome_before_run
+from tidemill.domain.records import replace
 
 #: The lease ends this much after the invocation, since clocks differ.
 CLOCK_SKEW_MARGIN: Final = timedelta(seconds=2)

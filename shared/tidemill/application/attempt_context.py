@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from tidemill.application.attempt_report import RunObserver, Unobserved
 from tidemill.application.breakers import Breakers
@@ -36,8 +37,7 @@ def no_parents(_job: Job) -> Mapping[str, Any]:
     return {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptContext:
+class AttemptContext(Struct, frozen=True, kw_only=True):
     """The dependencies that all attempts of a worker share."""
 
     store: AttemptStore
@@ -101,8 +101,7 @@ class AttemptContext:
         return Held(until=self.clock() + timedelta(seconds=1 + ceiling_seconds * self.draw()), cause=cause)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptHooks:
+class AttemptHooks(Struct, frozen=True, kw_only=True):
     """What an attempt asks of the batch around it, and reports to it. By default it is alone in its process."""
 
     wait_until_alone: WaitUntilAlone = lambda deadline: deadline

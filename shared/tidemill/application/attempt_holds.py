@@ -1,6 +1,6 @@
 """The outcomes that several gates have for a job that cannot run now: it is parked in a line, or held for a while."""
 
-from dataclasses import replace
+import dataclasses
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -12,6 +12,7 @@ from tidemill.domain.job import DeathReason
 from tidemill.domain.limits import Rate
 from tidemill.domain.outcomes import Failed, Outcome, Parked
 from tidemill.domain.pauses import DRAIN_PER_SECOND
+from tidemill.domain.records import replace
 from tidemill.domain.waiting import Line, Wait
 
 #: Submit has checked the type and the payload of each job. If this worker does not know the type, or its model refuses
@@ -44,7 +45,7 @@ def parked_in_listed_line(run: ClaimedRun, line: Line, rate: Rate = RATE_OF_A_LI
 def left_to_another_version(run: ClaimedRun, refusal: TidemillError) -> Outcome:
     """Held for a worker of another version, without using up an attempt. Dead after `MOST_HOLDS_OF_A_VERSION`."""
     if (holds := run.job.held_by(HoldCause.VERSION)) >= MOST_HOLDS_OF_A_VERSION:
-        return replace(Failed.because(refusal), death=DeathReason.PERMANENT)
+        return dataclasses.replace(Failed.because(refusal), death=DeathReason.PERMANENT)
     held = run.context.held_below(min(2.0 ** (holds + 1), LONGEST_VERSION_HOLD_SECONDS), HoldCause.VERSION)
     return replace(held, error=error_text(refusal))
 

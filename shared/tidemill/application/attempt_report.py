@@ -1,9 +1,10 @@
 """The report on one message: its ending, for the log line and the metrics. And who gets it."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol
+
+from msgspec import Struct
 
 from tidemill.domain.adaptive_limit import ConcurrencyChange
 from tidemill.domain.claim_verdict import ClaimVerdict
@@ -47,8 +48,7 @@ class Ending(StrEnum):
     MALFORMED = "malformed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Report(Struct, frozen=True, kw_only=True):
     """The message is put back until `put_back_until`, or acknowledged if that is None."""
 
     ending: Ending

@@ -1,10 +1,11 @@
 """The audit log: one entry for each command of an operator that changes jobs. Who, why, which jobs, and how many."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol
+
+from msgspec import Struct, field
 
 from tidemill.application.ports import Clock, NewToken
 
@@ -18,8 +19,7 @@ class Outcome(StrEnum):
     INTERRUPTED = "interrupted"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditEntry:
+class AuditEntry(Struct, frozen=True, kw_only=True):
     """One command. It is written before the first change, so a command that was killed has an entry without an end."""
 
     id: str

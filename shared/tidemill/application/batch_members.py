@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -18,6 +17,7 @@ from tidemill.domain.errors import (
     WriteRefusedError,
 )
 from tidemill.domain.job import OWNER, Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 
 #: Documents that a look reads before it asks for the time again: about ten calls.

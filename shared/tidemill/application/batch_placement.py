@@ -1,6 +1,5 @@
 """A job joins a batch that is open."""
 
-from dataclasses import replace
 from datetime import datetime
 
 from tidemill.application.checked_submission import CheckedSubmission
@@ -13,6 +12,7 @@ from tidemill.application.validation import Check, may_be_id
 from tidemill.domain.batches import closed_at, is_batch
 from tidemill.domain.errors import BatchRefusedError, Fault, InvalidPayloadError
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.submission import Submission
 
 

@@ -1,6 +1,5 @@
 """Open a batch, close it, and cancel it. The job type in `tidemill.batch` waits for its members."""
 
-from dataclasses import replace
 from datetime import datetime
 
 from tidemill.application.control import Control
@@ -14,6 +13,7 @@ from tidemill.domain.errors import (
     UnloadedJobTypeError,
 )
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.whole_cancels import CANCELLED
 from tidemill.names import BATCH_TYPE
 

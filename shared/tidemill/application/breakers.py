@@ -7,9 +7,10 @@ tells its worker at once whether the breaker is open.
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, Protocol
+
+from msgspec import Struct, field
 
 from tidemill.application.configuration import CurrentConfiguration, nothing_set
 from tidemill.application.ports import Clock
@@ -57,8 +58,7 @@ class BreakerStore(Protocol):
 Moved = Callable[[Breaker, Breaker], None]
 
 
-@dataclass(slots=True)
-class _Known:
+class _Known(Struct):
     breaker: Breaker
     read_at: datetime
     #: Whether the last read failed, so that the breaker may have changed since.

@@ -1,7 +1,8 @@
 """The built-in types that no caller submits as a job: the engine checks what is in them, or an operator chooses it."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from tidemill.domain.errors import Fault, InvalidPayloadError
 from tidemill.domain.submission import Submission
@@ -16,8 +17,7 @@ from tidemill.names import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _BuiltIn:
+class _BuiltIn(Struct, frozen=True, kw_only=True):
     #: What a caller does instead.
     advice: str
     #: The command of an operator submits it, for this tenant, which cannot equal a caller's. None: the engine does.

@@ -1,7 +1,8 @@
 """The groups of nodes that others keep busy while a flow starts or redrives the jobs of its nodes."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from tidemill.application.flow_nodes import NodeDocuments
 from tidemill.domain.errors import TransactionConflictError
@@ -9,8 +10,7 @@ from tidemill.domain.flows import NodeVerdict
 from tidemill.domain.job import Job
 
 
-@dataclass(frozen=True, slots=True)
-class Busy:
+class Busy(Struct, frozen=True):
     """A try takes a second, so no further node of a group is tried that was busy."""
 
     #: After so many groups that were busy, no further group is tried.

@@ -1,11 +1,10 @@
 """A periodic job that makes up for a pause follows the end of that pause, so it may not expire before."""
 
-from dataclasses import replace
-
 from tidemill.application.checked_submission import CheckedSubmission
 from tidemill.application.placements import Placement
 from tidemill.domain.job import Job
 from tidemill.domain.pauses import CATCH_UP_TAG
+from tidemill.domain.records import replace
 from tidemill.names import SCHEDULE_TENANT
 
 

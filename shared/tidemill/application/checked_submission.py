@@ -3,9 +3,10 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
+
+from msgspec import Struct
 
 from tidemill.application.job_ids import keyed_job_id, period_end, submitted_job_id, unique_job_id
 from tidemill.application.job_types import JobType
@@ -14,13 +15,13 @@ from tidemill.application.validation import Rule, faults, read_payload, require_
 from tidemill.domain.errors import InvalidPayloadError, PayloadTooLargeError
 from tidemill.domain.job import Job
 from tidemill.domain.outcomes import state_until
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.submission import DerivedKey, Submission, Unique
 from tidemill.domain.time_constants import EPOCH, MILLISECOND
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedSubmission:
+class CheckedSubmission(Struct, frozen=True, kw_only=True):
     """A submission without faults, and what was computed from it."""
 
     submission: Submission

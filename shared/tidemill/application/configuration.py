@@ -1,8 +1,8 @@
 """The runtime configuration: a cached read for the functions, and checked changes for operators."""
 
+import dataclasses
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
 
@@ -10,6 +10,7 @@ from tidemill.application.ports import Clock
 from tidemill.domain.errors import ConfigurationConflictError
 from tidemill.domain.limits import Rate
 from tidemill.domain.pauses import Drain
+from tidemill.domain.records import replace
 from tidemill.domain.runtime_configuration import NOTHING_SET, Change, RuntimeConfiguration, drain_of
 from tidemill.domain.setting import Setting
 from tidemill.domain.spans import is_within
@@ -107,7 +108,7 @@ class CachedConfiguration:
             self._failed(error)
             self._read_at = self._clock()
             if self._known_at is None or not is_within(STALE_AFTER, since=self._known_at, now=self._read_at):
-                self._known = replace(self._known, stale=True)
+                self._known = dataclasses.replace(self._known, stale=True)
 
 
 class Configurator:

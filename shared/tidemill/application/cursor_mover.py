@@ -4,8 +4,9 @@ Each step holds against any other caller: see `tidemill.domain.flow_cursor`.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from tidemill.application.flow_nodes import NodeDocuments, in_parts
 from tidemill.application.ports import FlowStore
@@ -87,8 +88,7 @@ class CursorMover:
         return self._store.move(self._documents.flow, move.node, cursor)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Move:
+class _Move(Struct, frozen=True, kw_only=True):
     node: int
     #: The parent whose end is the reason, by its position.
     by: int | None

@@ -1,9 +1,10 @@
 """Sweep a dead-letter queue: delete outdated messages, dispatch stranded jobs again, keep the messages of dead jobs."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final
+
+from msgspec import Struct, field
 
 from tidemill.application.nudge import Nudger
 from tidemill.application.ports import Clock, DeadLetterQueue, ReceivedDeadLetter, SweepStore
@@ -11,6 +12,7 @@ from tidemill.domain.dead_letters import DeadLetterAction, dead_letter_action
 from tidemill.domain.error_text import error_text
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 
 #: The sweep nudges a stranded job that is overdue by more than this, and not again within it.
 NUDGE_LIMIT: Final = timedelta(minutes=1)
@@ -18,8 +20,7 @@ NUDGE_LIMIT: Final = timedelta(minutes=1)
 _HIDDEN_AT_ONCE: Final = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Swept:
+class Swept(Struct, frozen=True, kw_only=True):
     """The number of messages of one dead-letter queue by what the sweep did with them."""
 
     #: Deleted, because their jobs have moved on.
@@ -36,8 +37,7 @@ class Swept:
     unfinished: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SweepBounds:
+class SweepBounds(Struct, frozen=True, kw_only=True):
     """The bounds of one sweep."""
 
     #: The most messages that the sweep keeps hidden.
@@ -58,8 +58,7 @@ ROTATING: Final = SweepBounds(most=5_000, hidden_for=timedelta(minutes=2), rotat
 WHOLE: Final = SweepBounds(most=100_000, hidden_for=timedelta(hours=1), rotation=timedelta(0))
 
 
-@dataclass(slots=True)
-class _Sorted:
+class _Sorted(Struct):
     #: These two to delete.
     outdated: list[ReceivedDeadLetter] = field(default_factory=list)
     nudged: list[ReceivedDeadLetter] = field(default_factory=list)

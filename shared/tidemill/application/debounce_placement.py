@@ -1,7 +1,6 @@
 """A debounced submission becomes part of the job of its burst, or begins a burst. `Debouncer` inserts it."""
 
 import json
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import NAMESPACE_OID, uuid5
@@ -15,6 +14,7 @@ from tidemill.domain.burst import Burst
 from tidemill.domain.debounce import longest, quiet_after
 from tidemill.domain.errors import Fault, InvalidPayloadError
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.submission import Submission
 from tidemill.domain.time_constants import LONGEST_SPAN
 

@@ -5,7 +5,6 @@ and the write to it is conditional on that. So a submission that comes as its jo
 lost.
 """
 
-from dataclasses import replace
 from typing import Final
 
 from tidemill.application.new_jobs import Accepted
@@ -19,6 +18,7 @@ from tidemill.domain.errors import (
     WriteRefusedError,
 )
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 
 #: How often one submission looks at a job that others write at the same time. Each look takes some milliseconds, so the
 #: caller has its answer, or is asked to submit again, within a second.

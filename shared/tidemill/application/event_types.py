@@ -1,15 +1,15 @@
 """Event types, and sources of events in other services, as the use cases see them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from tidemill.domain.events import Seen
 from tidemill.domain.source_records import SourceKind, SourceRecord
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventType:
+class EventType(Struct, frozen=True, kw_only=True):
     """One version of an event type."""
 
     name: str
@@ -27,8 +27,7 @@ class EventType:
     line: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventSource:
+class EventSource(Struct, frozen=True, kw_only=True):
     """How the records of one source become events. Calling it runs the function; tests of it do that."""
 
     name: str

@@ -1,9 +1,10 @@
 """The terms of `explain`: what was read about a job, the reason why it is where it is, and the answer. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+
+from msgspec import Struct
 
 from tidemill.application.owed import Owed
 from tidemill.domain.breaker import Breaker
@@ -60,16 +61,14 @@ class Reason(StrEnum):
     READY = "it is ready"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupHead:
+class GroupHead(Struct, frozen=True, kw_only=True):
     """The job whose turn it is in the group; None if that place is empty."""
 
     job_id: str | None
     job: Job | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaneDepth:
+class LaneDepth(Struct, frozen=True, kw_only=True):
     """The approximate numbers of messages of a lane."""
 
     waiting: int
@@ -81,8 +80,7 @@ class LaneDepth:
         return not self.waiting + self.delayed + self.in_flight
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class Facts(Struct, frozen=True, kw_only=True):
     """What was read, at `now`. None for what does not concern the job, or could not be read."""
 
     job: Job
@@ -107,8 +105,7 @@ class Facts:
     stopped: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(Struct, frozen=True, kw_only=True):
     """Why the job is not running, or that it runs or has ended."""
 
     reason: Reason

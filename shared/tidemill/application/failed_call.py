@@ -1,8 +1,9 @@
 """A failed call of a batch handler: whether another one, with half of its jobs, can find the job that it is about."""
 
 import threading
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+from msgspec import Struct
 
 from tidemill.domain.error_groups import decisive
 from tidemill.domain.errors import BatchCallError, RetryAfter
@@ -30,8 +31,7 @@ class Halving:
         self.longest = max(self.longest, took)
 
 
-@dataclass(frozen=True, slots=True)
-class FailedCall:
+class FailedCall(Struct, frozen=True):
     """A call of several jobs that failed with `error`."""
 
     error: Exception

@@ -8,9 +8,10 @@ import json
 import sys
 import threading
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from json.decoder import WHITESPACE  # type: ignore[attr-defined]  # the stubs lack it
 from typing import Any, Final, Generic, TypeVar
+
+from msgspec import Struct, field
 
 from tidemill.application.ports import FlowStore, Payloads
 from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError
@@ -30,8 +31,7 @@ _DECODER: Final = json.JSONDecoder()
 Value = TypeVar("Value")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlowNodes:
+class FlowNodes(Struct, frozen=True, kw_only=True):
     """The graph of a flow, and what its looks need of each node, by number."""
 
     graph: Graph = field(default_factory=lambda: Graph([]))

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
+
+from msgspec import Struct
 
 from tidemill.application.busy_groups import Busy, by_group, carry_out
 from tidemill.application.cursor_mover import CursorMover
@@ -31,8 +32,7 @@ _MOST_BUSY: Final = 64
 InTime = Callable[[], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class Looked:
+class Looked(Struct, frozen=True):
     """The nodes as the look left them."""
 
     resolutions: Sequence[Resolution]

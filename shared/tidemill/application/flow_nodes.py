@@ -3,9 +3,10 @@
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
+
+from msgspec import Struct
 
 from tidemill.application.flow_graphs import FlowGraphs
 from tidemill.application.job_ids import node_job_id
@@ -16,6 +17,7 @@ from tidemill.domain.flow_place import FlowPlace, Mark
 from tidemill.domain.flows import NODES_KEPT, NodeStart, NodeVerdict, Resolution, resolution_of
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import OWNER, CancelRequest, Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import FINAL_STATES, State
 from tidemill.names import Lane
 
@@ -34,8 +36,7 @@ class TooLargeError(Exception):
     """It would take an advance too long. The flow itself does it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlowParts:
+class FlowParts(Struct, frozen=True, kw_only=True):
     """What all use cases of flows need."""
 
     flows: FlowStore

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from itertools import chain, islice
 from typing import Any, Final, cast
 
@@ -39,6 +38,7 @@ from tidemill.domain.flows import (
     starts_nodes,
 )
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.whole_cancels import CANCELLED
 from tidemill.names import FLOW_TYPE, LARGEST_BODY_BYTES
 

@@ -1,6 +1,5 @@
 """Group: its jobs run one at a time, in the order in which they were accepted."""
 
-from dataclasses import replace
 from datetime import datetime
 
 from tidemill.application.checked_submission import CheckedSubmission
@@ -9,6 +8,7 @@ from tidemill.application.new_jobs import Accepted, NewJobs
 from tidemill.application.placements import Placement
 from tidemill.application.validation import NAME_RULE, Check, is_name
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.submission import Submission
 
 

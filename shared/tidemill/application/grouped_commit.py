@@ -6,9 +6,10 @@ a refused, a throttled and a lost call cost time, and change nothing else.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Protocol
+
+from msgspec import Struct
 
 from tidemill.application.combiner import Combiner
 from tidemill.application.configuration import CurrentConfiguration
@@ -35,8 +36,7 @@ class AttemptWrites(Protocol):
     def settle(self, job: Job, settlement: Settlement, *, now: datetime) -> Sequence[Job]: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FirstClaim:
+class FirstClaim(Struct, frozen=True, kw_only=True):
     """The claim of a job that has not begun."""
 
     reference: Reference

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tidemill.domain.job import Job
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HandlerContext:
+class HandlerContext(Struct, frozen=True, kw_only=True):
     """For the call of one handler."""
 
     #: The fields of its log lines.

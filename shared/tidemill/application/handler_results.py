@@ -1,7 +1,7 @@
 """From the value that a handler returned, or its exception, to an outcome. An unstorable value kills the job."""
 
+import dataclasses
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from tidemill.application.events import publication
@@ -21,6 +21,7 @@ from tidemill.domain.errors import (
 )
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.outcomes import Awaits, Continued, Failed, Outcome, Snoozed, Stopped, Succeeded, outcome_of
+from tidemill.domain.records import replace
 from tidemill.domain.return_values import Cancelled, Continue, Done, GiveUp, Snooze, WaitFor
 from tidemill.domain.submission import Submission
 from tidemill.domain.waiting import Cause
@@ -62,7 +63,7 @@ def outcome_of_error(error: BaseException) -> Outcome:
     """Return the outcome of an error, with the traceback of a failure."""
     outcome = outcome_of(error)
     if isinstance(outcome, Failed):
-        return replace(outcome, traceback=handler_traceback(error, longest=LONGEST_TRACEBACK))
+        return dataclasses.replace(outcome, traceback=handler_traceback(error, longest=LONGEST_TRACEBACK))
     return outcome
 
 

@@ -1,9 +1,10 @@
 """Whether jobs are accepted and get through, for `GET /health`. Kept for some seconds, so a prober costs little."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
+
+from msgspec import Struct
 
 from tidemill.application.ports import Clock
 from tidemill.domain.errors import TidemillError
@@ -16,8 +17,7 @@ LATEST_MARK: Final = LATE_CANARY - timedelta(minutes=2)
 KEPT: Final = timedelta(seconds=5)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class Check(Struct, frozen=True, kw_only=True):
     """One thing that was checked."""
 
     name: str
@@ -28,8 +28,7 @@ class Check:
     required: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Health:
+class Health(Struct, frozen=True, kw_only=True):
     checked_at: datetime
     checks: tuple[Check, ...]
 

@@ -1,16 +1,16 @@
 """`JobFilter`: which jobs a command of an operator is about. Listing, redrive, cancel and purge share it. Pure."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from tidemill.application.error_fingerprint import job_fingerprint
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.states import State
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobFilter:
+class JobFilter(Struct, frozen=True, kw_only=True):
     """A job must match each field. An empty field, or None, matches every job."""
 
     ids: Collection[str] = ()

@@ -6,9 +6,10 @@ each page, so that a search can stop at any time and be continued.
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
+
+from msgspec import Struct
 
 from tidemill.application.job_filter import JobFilter
 from tidemill.application.pace import Pace
@@ -16,8 +17,7 @@ from tidemill.application.ports import UnreadableItem
 from tidemill.domain.job import Job
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobPage:
+class JobPage(Struct, frozen=True, kw_only=True):
     """One page of the table."""
 
     #: In the order of the table. May be more than match.
@@ -39,8 +39,7 @@ class JobScan(Protocol):
         """A cursor that begins after this job."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundPage:
+class FoundPage(Struct, frozen=True, kw_only=True):
     """Wanted jobs of one page, and the items that may be such jobs."""
 
     #: In the order read.
@@ -49,8 +48,7 @@ class FoundPage:
     cursor: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchStep(FoundPage):
+class SearchStep(FoundPage, frozen=True, kw_only=True):
     """The search after one page."""
 
     #: What the search has read so far.

@@ -6,9 +6,10 @@ first send was applied, succeeds. An adapter implements all of them, as `JobStor
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from tidemill.application.job_filter import ANY_JOB, JobFilter
 from tidemill.domain.batches import Page
@@ -32,8 +33,7 @@ def ignore_unreadable(_tenant: str, _job_id: str, _error: TidemillError) -> None
     """`Unreadable` that reports nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpoint:
+class Checkpoint(Struct, frozen=True, kw_only=True):
     """What a handler saves while it runs. None keeps the value that was saved before."""
 
     #: JSON text.
@@ -57,8 +57,7 @@ class _Wake(Protocol):
         """Queue a scheduled job; its `due` stays."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """A share of the scheduled jobs and of the owed work: each is in one of `count` parts. `number` counts from 0."""
 
     number: int
@@ -166,8 +165,7 @@ class AttemptStore(ReleaseStore, _Redrive, GroupStore, Protocol):
         """Give back a claim whose answer was lost, and its attempt, if the claim was applied."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Settling:
+class Settling(Struct, frozen=True, eq=False):
     """A settle that waits to be written: its job, as claimed, what to write, and the time of the decision."""
 
     job: Job

@@ -1,10 +1,11 @@
 """A job type as the use cases see it: name, lane, policies, parser and handler."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from types import MappingProxyType
 from typing import Any
+
+from msgspec import Struct
 
 from tidemill.application.event_types import EventSource, EventType
 from tidemill.domain.breaker import BreakerPolicy
@@ -13,6 +14,7 @@ from tidemill.domain.errors import JobFileError, UnknownJobTypeError, UnloadedJo
 from tidemill.domain.events import Consumption
 from tidemill.domain.limit_key import LimitKey
 from tidemill.domain.limits import Limit
+from tidemill.domain.records import replace
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.strain import Importance
 from tidemill.domain.type_overrides import NO_OVERRIDES, TypeOverrides
@@ -20,8 +22,7 @@ from tidemill.domain.waiting import Line
 from tidemill.names import CANARY_TYPE, Lane
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobType:
+class JobType(Struct, frozen=True, kw_only=True):
     """A job type. Calling it runs the handler; tests of a handler do that."""
 
     name: str

@@ -1,22 +1,23 @@
 """Job walk: works through the jobs that a scan or a listing finds. A run goes on where the last ended."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final, TypeVar
+
+from msgspec import Struct
 
 from tidemill.application.job_search import FoundPage
 from tidemill.application.pace import Pace
 from tidemill.application.ports import Clock, UnreadableItem
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.spans import is_within
 
 #: How often a run saves its progress.
 _SAVE_INTERVAL: Final = timedelta(seconds=5)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WalkProgress:
+class WalkProgress(Struct, frozen=True, kw_only=True):
     #: Where to go on. None before the first job, and once the walk is complete.
     cursor: str | None = None
     complete: bool = False

@@ -9,10 +9,11 @@ is alone.
 
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any, Final
+
+from msgspec import Struct
 
 from tidemill.application.attempt_context import AttemptContext
 from tidemill.application.breaker_use import SharedCall
@@ -45,8 +46,7 @@ LONGEST_WAIT_FOR_OUTCOMES_SECONDS: Final = 0.5
 JointScope = Callable[[Sequence[Job]], AbstractContextManager[None]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Returned:
+class _Returned(Struct, frozen=True):
     """For one job of a call: what the handler returned, or the error that its attempt ends with."""
 
     value: Any = None

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
@@ -16,6 +15,7 @@ from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import Job
 from tidemill.domain.limits import Limit
 from tidemill.domain.outcomes import Held, Outcome
+from tidemill.domain.records import replace
 from tidemill.domain.waiting import Line
 
 

@@ -7,9 +7,11 @@ result: the new version already submits payloads in the new form, and a run that
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from tidemill.application.checked_submission import hash_of
 from tidemill.application.job_filter import JobFilter
@@ -28,6 +30,7 @@ from tidemill.domain.errors import (
     WriteRefusedError,
 )
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import TERMINAL, State
 from tidemill.names import LARGEST_BODY_BYTES
 
@@ -47,8 +50,7 @@ _LONGEST_TEXT: Final = 200
 _LARGEST_BYTES: Final = 7 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Migration:
+class Migration(Struct, frozen=True, kw_only=True):
     type: str
     #: The ended jobs instead of the live ones.
     ended: bool
@@ -61,8 +63,7 @@ class Migration:
         return JobFilter(types=(self.type,), states=states)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress(WalkProgress):
+class Progress(WalkProgress, frozen=True, kw_only=True):
     """The present pass. Only `rewritten` counts all passes."""
 
     #: From 1.

@@ -1,8 +1,9 @@
 """Compares live jobs with the job types of code that is not deployed yet. It changes nothing."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from tidemill.application.job_types import JobType, JobTypes
 from tidemill.application.ports import Payloads
@@ -19,8 +20,7 @@ MOST_OF_A_TYPE: Final = 200
 MOST_EXAMPLES: Final = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Example:
+class Example(Struct, frozen=True, kw_only=True):
     """A live job whose payload the new model refuses, and the first fault. It holds no value of the payload."""
 
     tenant: str
@@ -28,8 +28,7 @@ class Example:
     fault: Fault
 
 
-@dataclass(slots=True, kw_only=True)
-class CheckedType:
+class CheckedType(Struct, kw_only=True):
     """The live jobs of one type, as far as they were read."""
 
     name: str

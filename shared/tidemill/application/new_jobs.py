@@ -1,7 +1,8 @@
 """Writes a new job with its payload, or finds the job of an earlier submission with the same id."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tidemill.application.ports import Clock, SubmitStore, WriterPayloads
 from tidemill.application.unnamed_payloads import delete_unnamed, deleted_on_conflict
@@ -9,8 +10,7 @@ from tidemill.domain.errors import KeyReusedError, TidemillError, WriteRefusedEr
 from tidemill.domain.job import Job
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Accepted:
+class Accepted(Struct, frozen=True, kw_only=True):
     """The job of a submission. `replayed` if an earlier submission made it, `deferred` if strain delays it."""
 
     job: Job

@@ -1,9 +1,10 @@
 """The service level objectives that alarms guard, and the burn rates at which they fire. Pure."""
 
-from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
 
 
 class Objective(StrEnum):
@@ -27,8 +28,7 @@ LATE_START: Final = timedelta(minutes=1)
 LEAST_BAD_EVENTS: Final = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Burn:
+class Burn(Struct, frozen=True):
     """The budget is spent at `rate` times the speed that would use it up in 30 days.
 
     Both windows must show it: the long one so that the loss matters, and the short one so that the alarm resolves soon

@@ -9,11 +9,12 @@ it is reported when it fails for too long, however late the stream was. Any numb
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import islice
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from tidemill.application.nudge import Nudger
 from tidemill.application.ports import WHOLE, Clock, OwedStore, Part, Payloads
@@ -21,6 +22,7 @@ from tidemill.application.unnamed_payloads import names_payload
 from tidemill.domain.error_text import error_text
 from tidemill.domain.errors import StoreUnavailableError, WriteRefusedError
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import TRANSITIONS, State, Write
 from tidemill.names import WAKE_INTERVAL_SECONDS
 
@@ -49,8 +51,7 @@ class Kind(StrEnum):
     DELETE_PAYLOAD = "delete payload"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class Work(Struct, frozen=True, kw_only=True):
     """`name` is the name of the group, or the id of the job or the flow."""
 
     kind: Kind
@@ -60,8 +61,7 @@ class Work:
     payload_at: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Owed:
+class Owed(Struct, frozen=True, kw_only=True):
     """The stored work."""
 
     work: Work
@@ -96,8 +96,7 @@ class OwedWork(Protocol):
         """Delete the work, unless it has been owed once more since it was read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwedResult:
+class OwedResult(Struct, frozen=True, kw_only=True):
     """The result of one call. `advanced` and `resent` are jobs whose messages are on their way."""
 
     advanced: Sequence[Job] = ()
@@ -108,8 +107,7 @@ class OwedResult:
     finished: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class _Try:
+class _Try(Struct, frozen=True):
     advanced: Job | None = None
     resent: Job | None = None
     overdue: Owed | None = None

@@ -1,9 +1,10 @@
 """The part that an attempt takes in the handler calls and settles of its batch of messages. By default it is alone."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from tidemill.application.gate import Gate
 from tidemill.application.handler_call import call_handler
@@ -15,8 +16,7 @@ from tidemill.domain.joint_call import may_share_a_call, outcomes_of
 from tidemill.domain.outcomes import Settlement
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Called:
+class Called(Struct, frozen=True, eq=False):
     """A job that is ready for its handler."""
 
     job: Job

@@ -1,8 +1,11 @@
 """The state of a pass: one complete read of the table in segments, continued by many runs. Pure, and what stores it."""
 
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, Protocol
+
+from msgspec import Struct
+
+from tidemill.domain.records import replace
 
 #: A pass begins this long after the one before began, or at once if it was asked for.
 PASS_INTERVAL: Final = timedelta(days=1)
@@ -10,8 +13,7 @@ PASS_INTERVAL: Final = timedelta(days=1)
 SEGMENTS: Final = 64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TablePass:
+class TablePass(Struct, frozen=True, kw_only=True):
     """The present pass, open or ended. The table keeps only one."""
 
     number: int
@@ -56,8 +58,7 @@ def first_pass(now: datetime) -> TablePass:
     return TablePass(number=1, segments=SEGMENTS, began_at=now, covered_since=now)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Segment:
+class Segment(Struct, frozen=True, kw_only=True):
     """How far one pass has read one segment of the table."""
 
     pass_number: int

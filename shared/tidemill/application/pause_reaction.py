@@ -1,7 +1,6 @@
 """Publish parks a job that an operator has paused, instead of sending its message."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 from tidemill.application.configuration import CurrentConfiguration
@@ -11,6 +10,7 @@ from tidemill.application.reactions import DueMessage, PublishStep, Step
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.job_message import Reference
+from tidemill.domain.records import replace
 from tidemill.domain.waiting import Cause, Wait
 
 

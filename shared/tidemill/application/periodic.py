@@ -1,8 +1,9 @@
 """Periodic jobs: the submission that a call of the scheduler makes, or why it makes none. Pure."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
+
+from msgspec import Struct
 
 from tidemill.application.job_types import JobType
 from tidemill.domain.pauses import CATCH_UP_TAG, Pause
@@ -16,8 +17,7 @@ _LAST_TRY_AFTER: Final = timedelta(minutes=2, seconds=30)
 REQUESTED_TAG: Final = "requested"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(Struct, frozen=True, kw_only=True):
     """One call for a periodic type. It may arrive more than once, with the same time."""
 
     #: The time as the scheduler or the command of an operator writes it.

@@ -1,9 +1,10 @@
 """What the use cases need of the outside world. Adapters implement these. The job documents are in `job_store`."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from tidemill.application.job_store import (
     WHOLE,
@@ -134,8 +135,7 @@ class WriterPayloads(Payloads, Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LimitSlot:
+class LimitSlot(Struct, frozen=True, kw_only=True):
     """The share of a limit that one run takes while it lasts."""
 
     #: Its key is made from the job type, the key that the payload gives, and the tenant unless the limit spans them.
@@ -165,8 +165,7 @@ class LimitSlot:
         return reservation_name(*self.job)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entered:
+class Entered(Struct, frozen=True, kw_only=True):
     """The run has its slot. `line_stands`: jobs may wait for it."""
 
     line_stands: bool = False
@@ -229,16 +228,14 @@ class Limits(Protocol):
         """The lines that wake has to look at, of this part of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpenGroup:
+class OpenGroup(Struct, frozen=True):
     """A group that holds jobs."""
 
     tenant: str
     group: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PayloadItem:
+class PayloadItem(Struct, frozen=True, kw_only=True):
     """A payload beside its job. An orphan, unless the document of that job names its location."""
 
     tenant: str
@@ -251,8 +248,7 @@ class PayloadItem:
     item_key: str
 
 
-@dataclass(frozen=True, slots=True)
-class UnreadableItem:
+class UnreadableItem(Struct, frozen=True):
     """An item that this code cannot read or repair."""
 
     key: str
@@ -262,8 +258,7 @@ class UnreadableItem:
 Found = Job | OpenGroup | PayloadItem | UnreadableItem
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScanPage:
+class ScanPage(Struct, frozen=True, kw_only=True):
     """One page of a segment of the table."""
 
     #: May be empty: most items need nothing.
@@ -292,8 +287,7 @@ class TableScan(Protocol):
         """Delete an orphan."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Struct, frozen=True):
     """SQS did not accept, or not delete, the message at `index`."""
 
     index: int
@@ -309,8 +303,7 @@ class Lanes(Protocol):
         """Send these messages; return those that SQS did not accept."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReceivedDeadLetter:
+class ReceivedDeadLetter(Struct, frozen=True):
     """A DLQ message. Its body is a bare `Reference` if SQS moved it there because its worker never started."""
 
     message_id: str

@@ -8,9 +8,10 @@ would refuse it each time.
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
+
+from msgspec import Struct
 
 from tidemill.application.owed import Kind, OwedWork, Work
 from tidemill.application.ports import Clock, Lanes, Refusal
@@ -25,8 +26,7 @@ from tidemill.domain.states import State
 _AT_ONCE: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
-class UnreadableChange:
+class UnreadableChange(Struct, frozen=True):
     """A stream record that this code cannot read."""
 
     sequence: str
@@ -37,8 +37,7 @@ class UnreadableChange:
     payload_at: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FailedStep:
+class FailedStep(Struct, frozen=True):
     """`work` is what the step did not do."""
 
     sequence: str
@@ -54,8 +53,7 @@ class FailedStep:
         return "group" if self.step is PublishStep.ADVANCE else "job_id"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Published:
+class Published(Struct, frozen=True, kw_only=True):
     """`advanced` holds the jobs whose turn came, `failed` the sequences that the stream must deliver again."""
 
     sent: Sequence[Dispatch]

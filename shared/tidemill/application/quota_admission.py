@@ -7,9 +7,10 @@ a tenant in a period.
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from tidemill.application.configuration import CurrentConfiguration
 from tidemill.application.flow_graphs import node_count
@@ -34,8 +35,7 @@ class SubmissionCounts(Protocol):
         """Add to the count of this tenant and period; return all. Raises `StoreUnavailableError`."""
 
 
-@dataclass(slots=True)
-class _Count:
+class _Count(Struct):
     """What one environment knows of the submissions of one tenant."""
 
     period: Period

@@ -1,8 +1,9 @@
 """How a feature takes part in publish: it reacts to changed documents, or withholds messages."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from tidemill.application.owed import Work
 from tidemill.domain.changes import Change
@@ -21,8 +22,7 @@ class PublishStep(StrEnum):
     DELETE = "payload not deleted"
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """What a feature does for a change. It may be repeated, and steps run at the same time, in any order."""
 
     #: The change to which it belongs.
@@ -34,8 +34,7 @@ class Step:
     do: Callable[[], Job | None]
 
 
-@dataclass(frozen=True, slots=True)
-class DueMessage:
+class DueMessage(Struct, frozen=True):
     """The message that a change requests for its job."""
 
     sequence: str

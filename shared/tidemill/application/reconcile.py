@@ -6,10 +6,11 @@ conditional on what the scan returned, or reads the item again consistently.
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from typing import Final
+
+from msgspec import Struct, field
 
 from tidemill.application.dead_letter_sweep import ROTATING, SweepBounds, Swept, sweep
 from tidemill.application.nudge import LaneDelay, Nudger, no_delay
@@ -44,8 +45,7 @@ TimeLeft = Callable[[], timedelta]
 _FAILED: Final = (RepairAction.FAILED, None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reconciled:
+class Reconciled(Struct, frozen=True, kw_only=True):
     """The result of one run."""
 
     #: The number of actions by lane; None where no lane applies.

@@ -1,11 +1,10 @@
 """What a handler says would undo its effect, checked as a submission and made ready for the document."""
 
-from dataclasses import replace
-
 from tidemill.application.later_jobs import needless
 from tidemill.application.submit import Submit
 from tidemill.domain.errors import Fault, InvalidPayloadError, PayloadTooLargeError
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.submission import Submission
 from tidemill.domain.undo import LARGEST_UNDO_BYTES, Undo
 

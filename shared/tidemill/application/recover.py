@@ -6,10 +6,11 @@ interrupted is repeated: it skips the jobs that this recovery has dispatched.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol, TypeVar
+
+from msgspec import Struct
 
 from tidemill.application.pace import Pace
 from tidemill.application.ports import Clock, OpenGroup, UnreadableItem
@@ -25,8 +26,7 @@ _Out = TypeVar("_Out")
 Mapper = Callable[[Callable[[_In], _Out], Iterable[_In]], Iterable[_Out]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recovery:
+class Recovery(Struct, frozen=True, kw_only=True):
     """One recovery of one table. The table keeps it."""
 
     #: Above that of every function and message so far.
@@ -61,8 +61,7 @@ class RecoverStore(Protocol):
 ReadJobs = Callable[[Sequence[tuple[str, str]]], Sequence[Job]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class Page(Struct, frozen=True, kw_only=True):
     """One page of the restored table, or of the former one."""
 
     found: Sequence[Job | OpenGroup | UnreadableItem]
@@ -90,8 +89,7 @@ class Fate(StrEnum):
     UNREADABLE = "unreadable"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recovered:
+class Recovered(Struct, frozen=True, kw_only=True):
     """One job of the report."""
 
     tenant: str

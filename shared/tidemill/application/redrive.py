@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime
 
 from tidemill.application.job_filter import JobFilter
@@ -10,6 +9,7 @@ from tidemill.application.ports import Clock, NewToken, Payloads, RedriveStore, 
 from tidemill.application.unnamed_payloads import delete_unnamed
 from tidemill.domain.errors import TidemillError, TransactionConflictError, WriteRefusedError
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 
 #: Gets a job that was not redriven, as it was read and as it is now; None if it is gone.

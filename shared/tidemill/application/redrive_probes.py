@@ -4,10 +4,11 @@ So a redrive before the cause is fixed costs one run for each cause, and not one
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct, field
 
 from tidemill.application.error_fingerprint import fingerprint, job_fingerprint
 from tidemill.application.group_order import Group, group_of
@@ -37,8 +38,7 @@ class ProbeVerdict(StrEnum):
     GONE = "was cancelled or deleted"
 
 
-@dataclass(slots=True)
-class Probe:
+class Probe(Struct):
     """One dead job, as it was read."""
 
     job: Job
@@ -47,8 +47,7 @@ class Probe:
     verdict: ProbeVerdict | None = None
 
 
-@dataclass(slots=True)
-class Probes:
+class Probes(Struct):
     """The probes of one redrive: choose them, redrive them, wait for them, then redrive what they approve.
 
     Memory grows with the number of causes, up to `MOST_PROBES`, and with the number of groups.

@@ -8,9 +8,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
+
+from msgspec import Struct
 
 from tidemill.application.breakers import Breakers
 from tidemill.application.configuration import CurrentConfiguration, nothing_set
@@ -28,6 +29,7 @@ from tidemill.domain.errors import (
 from tidemill.domain.job import Job
 from tidemill.domain.limit_state import MOST_AT_ONCE, RESERVED, LimitState, Turn, reservation_name, run_name
 from tidemill.domain.limits import Limit
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause, Line
 
@@ -51,8 +53,7 @@ def unobserved(_change: ConcurrencyChange) -> None:
     """`Lowered` of a caller that writes no log."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Released:
+class Released(Struct, frozen=True, kw_only=True):
     """The result of one call of wake, or of one look at a line."""
 
     jobs: tuple[Job, ...] = ()

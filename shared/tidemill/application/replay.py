@@ -6,11 +6,13 @@ command and an overlapping replay of the same name make no second job, for as lo
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, Protocol
 from uuid import NAMESPACE_OID, uuid5
+
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from tidemill.application.job_search import FoundPage
 from tidemill.application.job_types import JobType, JobTypes
@@ -28,6 +30,7 @@ from tidemill.domain.errors import (
 )
 from tidemill.domain.events import Delivery, Seen
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.trace_context import trace_of, traceparent_of
 from tidemill.names import EVENT_TYPE, Lane
@@ -65,8 +68,7 @@ class ReplayVerdict(StrEnum):
 _FAULTS: Final = (ReplayVerdict.REFUSED, ReplayVerdict.UNREADABLE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replay:
+class Replay(Struct, frozen=True, kw_only=True):
     """Which events to give to which consumer. A replay with another name gives it the same events again."""
 
     consumer: str
@@ -97,8 +99,7 @@ class StoredEvents(Protocol):
         """A cursor that goes on after this event."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress(WalkProgress):
+class Progress(WalkProgress, frozen=True, kw_only=True):
     #: By `ReplayVerdict`.
     counts: Mapping[str, int] = field(default_factory=dict)
     #: The first faults, shortened.

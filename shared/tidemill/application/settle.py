@@ -12,8 +12,8 @@ Three retry loops nest. Each repeats all tries of the loop below it:
 """
 
 import contextlib
+import dataclasses
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
@@ -45,6 +45,7 @@ from tidemill.domain.outcomes import (
     new_errors,
     settlement,
 )
+from tidemill.domain.records import replace
 from tidemill.domain.retry import RetryPolicy
 
 #: How often one settlement is tried, and the ceiling of the first random pause after a try. The ceiling doubles.
@@ -156,7 +157,7 @@ class Settler:
                 if not isinstance(outcome, _RETURNED) or (isinstance(outcome, Failed) and not outcome.follow_ups):
                     raise
                 self._unanswered.append((outcome, written, now))
-                return replace(Failed.because(fault), cause=fault)
+                return dataclasses.replace(Failed.because(fault), cause=fault)
             else:
                 report = self._observed(_report(job, outcome, written, now, existed=existed))
                 self._delete_payloads(existed)

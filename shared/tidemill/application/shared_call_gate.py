@@ -1,13 +1,12 @@
 """The gate of batch handlers: a failed call that a job shares with others costs it no attempt."""
 
-from dataclasses import replace
-
 from tidemill.application.claimed_run import ClaimedRun
 from tidemill.application.gate import Gate
 from tidemill.domain.error_groups import decisive
 from tidemill.domain.errors import BatchCallError, JobTimeoutError, RetryAfter
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.outcomes import Held, Outcome
+from tidemill.domain.records import replace
 
 
 class SharedCallGate(Gate):

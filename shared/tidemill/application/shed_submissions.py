@@ -1,7 +1,6 @@
 """Refuses or defers new jobs over HTTP under strain, which an operator has declared or the governor found."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime
 
 from tidemill.application.configuration import CurrentConfiguration
@@ -12,6 +11,7 @@ from tidemill.application.ports import Clock, Draw
 from tidemill.domain.errors import SubmissionShedError
 from tidemill.domain.job import Job
 from tidemill.domain.outcomes import state_until
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.strain import NO_STRAIN, deferral, sheds
 from tidemill.domain.time_constants import EPOCH, MILLISECOND

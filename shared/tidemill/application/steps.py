@@ -1,7 +1,6 @@
 """The steps of one run: those that earlier runs recorded return their results, and each new one is recorded."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from threading import Lock
 from typing import Any
@@ -19,6 +18,7 @@ from tidemill.domain.errors import (
     WriteRefusedError,
 )
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.return_values import WORK_NOT_DONE, Continue
 from tidemill.domain.signals import NAME_PATTERN, is_name
 from tidemill.domain.steps import LARGEST_STEPS_BYTES, MOST_STEPS, Step, require_same_order

@@ -5,9 +5,10 @@ placements, which `submit_features` declares.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
+
+from msgspec import Struct
 
 from tidemill.application.built_in_types import require_submittable
 from tidemill.application.checked_submission import (
@@ -31,6 +32,7 @@ from tidemill.domain.errors import (
     UnknownJobTypeError,
 )
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.submission import PinnedSubmission, Submission
 from tidemill.names import Lane
@@ -42,8 +44,7 @@ _REFUSALS: Final = (InvalidPayloadError, UnknownJobTypeError)
 InsertOnce = Callable[[Insert, Job], Accepted]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingSubmission:
+class PendingSubmission(Struct, frozen=True, kw_only=True):
     """A checked submission that is not written yet."""
 
     #: Insert submissions that share one of these in their order: it is a group or a job. Without any: in any order.

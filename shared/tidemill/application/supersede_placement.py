@@ -1,6 +1,5 @@
 """A job supersedes an earlier one. `Superseder` inserts it."""
 
-from dataclasses import replace
 from datetime import datetime
 
 from tidemill.application.checked_submission import CheckedSubmission
@@ -10,6 +9,7 @@ from tidemill.application.placements import Placement
 from tidemill.application.validation import LONGEST_KEY, Check
 from tidemill.domain.errors import Fault, InvalidPayloadError
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.submission import Submission
 
 

@@ -4,7 +4,6 @@ Its submission cancels an earlier job that has not ended. The worker that claims
 """
 
 from contextlib import suppress
-from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
@@ -19,6 +18,7 @@ from tidemill.domain.errors import SupersedeRefusedError, UndoFailedError, Write
 from tidemill.domain.events import is_event
 from tidemill.domain.flows import is_blocked, is_flow
 from tidemill.domain.job import OWNER, Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import AT_REST, FINAL_STATES, WITHOUT_EFFECT, State
 from tidemill.domain.undo import Undo, Undone
 

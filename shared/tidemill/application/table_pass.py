@@ -8,15 +8,17 @@ so of two runs that read the same page one moves it on, and the other leaves the
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import Enum, auto
 from typing import Final
+
+from msgspec import Struct
 
 from tidemill.application.pace import Pace
 from tidemill.application.pass_state import PassStore, Segment, TablePass, first_pass
 from tidemill.application.ports import Clock, Draw, Found, NewToken, ScanPage, TableScan
 from tidemill.domain.errors import StoreUnavailableError
+from tidemill.domain.records import replace
 
 #: The number of segments that one run reads at a time.
 _AT_ONCE: Final = 8
@@ -44,8 +46,7 @@ class SegmentEnd(Enum):
     UNFINISHED = auto()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PassReport:
+class PassReport(Struct, frozen=True, kw_only=True):
     """The pass after one run."""
 
     table_pass: TablePass

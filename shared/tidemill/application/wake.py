@@ -7,10 +7,11 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import Final
+
+from msgspec import Struct
 
 from tidemill.application.ports import WHOLE, Clock, Part, WakeStore
 from tidemill.domain.errors import (
@@ -43,8 +44,7 @@ WAKE_RESERVE: Final = timedelta(seconds=3)
 LEAST_WAKE_TIME: Final = OWED_TIME + RELEASE_TIME + SCHEDULED_TIME + WAKE_RESERVE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Woken:
+class Woken(Struct, frozen=True, kw_only=True):
     """The result of one call."""
 
     #: The number of jobs by lane.

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
@@ -13,6 +12,7 @@ from botocore.credentials import Credentials
 from botocore.exceptions import HTTPClientError
 from botocore.httpsession import URLLib3Session
 from botocore.utils import get_environ_proxies
+from msgspec import Struct
 
 from tidemill.aws.clients import translated
 from tidemill.domain.errors import StoreUnavailableError
@@ -22,8 +22,7 @@ _CONNECT_SECONDS: Final = 5
 _READ_SECONDS: Final = 35
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(Struct, frozen=True, kw_only=True):
     """A response of the API."""
 
     status: int

@@ -7,9 +7,10 @@ https://docs.aws.amazon.com/secretsmanager/latest/userguide/whats-in-a-secret.ht
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
+
+from msgspec import Struct
 
 from tidemill.aws import clients
 from tidemill.domain.errors import MissingResourceError, TidemillError
@@ -20,8 +21,7 @@ LONGEST_USE: Final = timedelta(minutes=5)
 SHORTEST_USE: Final = timedelta(seconds=1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyVersion:
+class KeyVersion(Struct, frozen=True, kw_only=True):
     value: bytes
     created_at: datetime
 

@@ -1,6 +1,5 @@
 """`tidemill cancel`: cancel the caller's own jobs over the HTTP API, or those of any tenant in the table."""
 
-from dataclasses import replace
 from typing import Final
 
 import click
@@ -18,6 +17,7 @@ from tidemill.cli.options import read_units_option
 from tidemill.cli.own_jobs import change_jobs, change_own_jobs
 from tidemill.cli.scanned_jobs import scanned_jobs
 from tidemill.cli.unreadable_jobs import UnreadableJobs
+from tidemill.domain.records import replace
 from tidemill.domain.states import TERMINAL, State
 
 _LIVE: Final = tuple(state for state in State if state not in TERMINAL)

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from itertools import islice
@@ -24,6 +23,7 @@ from tidemill.cli.options import json_option, read_units_option, reason_option
 from tidemill.cli.output import progress_bar, show, show_json
 from tidemill.cli.scanned_jobs import scanned_jobs
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 
 _STATES: Final = click.Choice(sorted(map(str, State)))

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from tidemill.cli.formatting import visible_lines
 from tidemill.cli.output import say
 from tidemill.client import Tidemill
 from tidemill.domain.errors import TidemillError
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause, Line
 from tidemill.dynamodb.attention_counts import AttentionCounts, Counted

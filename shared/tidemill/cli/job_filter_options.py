@@ -1,12 +1,12 @@
 """The options that select jobs: one set for redrive, cancel, purge and export."""
 
 from collections.abc import Callable
-from dataclasses import fields
 from datetime import datetime
 from functools import wraps
 from typing import Any, Final
 
 import click
+from msgspec.structs import asdict
 
 from tidemill.application.job_filter import JobFilter
 from tidemill.application.pace import MOST_WRITES_PER_SECOND
@@ -62,7 +62,7 @@ def job_filter_options(command: Command) -> Command:
 
 def as_options(wanted: JobFilter, **others: int | bool | str | None) -> dict[str, Any]:
     """What was chosen, as JSON, for an audit entry. Of many ids, the first ones and their number."""
-    chosen: dict[str, Any] = {field.name: getattr(wanted, field.name) for field in fields(wanted)} | others
+    chosen: dict[str, Any] = asdict(wanted) | others
     if len(wanted.ids) > _MOST_IDS:
         chosen |= {"ids": tuple(wanted.ids)[:_MOST_IDS], "number_of_ids": len(wanted.ids)}
     return {name: _json(value) for name, value in chosen.items() if value not in (None, (), False)}

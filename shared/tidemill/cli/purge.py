@@ -1,6 +1,5 @@
 """`tidemill purge`: delete finished jobs before they expire."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
@@ -17,6 +16,7 @@ from tidemill.cli.output import say
 from tidemill.cli.parameter_types import DURATION
 from tidemill.cli.scanned_jobs import scanned_jobs
 from tidemill.cli.unreadable_jobs import UnreadableJobs
+from tidemill.domain.records import replace
 from tidemill.domain.states import TERMINAL, State
 from tidemill.system import clock
 

@@ -6,12 +6,12 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import asdict
 from datetime import timedelta
 from itertools import chain
 from typing import Any, Final, TextIO
 
 import click
+from msgspec.structs import asdict
 
 from tidemill.application.configuration import CACHED_FOR
 from tidemill.application.recover import Fate, Recovered, Recovery, recovery_of

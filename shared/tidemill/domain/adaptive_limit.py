@@ -9,10 +9,11 @@ cause the next one: any other measured the load of before.
 """
 
 import math
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
 
 from tidemill.domain import option_values
 
@@ -28,8 +29,7 @@ WINDOW: Final = timedelta(seconds=1)
 IN_USE: Final = 0.5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Adaptive:
+class Adaptive(Struct, frozen=True, kw_only=True):
     """Bounds of an adaptive concurrency, and the run time above which the downstream counts as overloaded."""
 
     floor: int = 1
@@ -71,8 +71,7 @@ class Trouble(StrEnum):
     ERROR = "error"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Adapted:
+class Adapted(Struct, frozen=True, kw_only=True):
     """The number of one limit key, and its last decrease."""
 
     allowed: float
@@ -82,8 +81,7 @@ class Adapted:
     why: Trouble | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunSample:
+class RunSample(Struct, frozen=True, kw_only=True):
     """What one run measured."""
 
     #: The number that it found when it entered, and the slots in use then, its own included.
@@ -94,8 +92,7 @@ class RunSample:
     trouble: Trouble | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConcurrencyChange:
+class ConcurrencyChange(Struct, frozen=True, kw_only=True):
     """The change that a run makes to the number. Either `step` is added, or `lowered` is the new number."""
 
     step: float = 0

@@ -6,12 +6,14 @@ The batch is a job itself. Its members are listed on pages, and decision 26 says
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final
 from zlib import crc32
 
+from msgspec import Struct, field
+
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.return_values import GiveUp
 from tidemill.domain.spans import pause_after
 from tidemill.domain.states import FINAL_STATES, State
@@ -48,8 +50,7 @@ _LONGEST_PAUSE: Final = timedelta(minutes=15)
 _PAUSE_OF_JOB: Final = timedelta(milliseconds=500)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class Batch(Struct, frozen=True, kw_only=True):
     """Up to 10,000 jobs, and the jobs to submit once all of them are at rest. A callback has no time and no key."""
 
     #: If no job of the batch is dead; after a redrive, too.
@@ -70,8 +71,7 @@ class Batch:
         return {name: callback for name, callback in each.items() if callback is not None}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opening(DerivedKey):
+class Opening(DerivedKey, frozen=True, kw_only=True):
     """The submission of the job of a batch."""
 
     carries: ClassVar[str | None] = BATCH_TYPE
@@ -85,8 +85,7 @@ class Opening(DerivedKey):
         return decoded
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Callback(PinnedSubmission):
+class Callback(PinnedSubmission, frozen=True, kw_only=True):
     """The submission of a callback, with the facts of its type at the opening. It counts hops from its batch on."""
 
     #: One of `CALLBACKS`. Its id follows from it.
@@ -97,8 +96,7 @@ class Callback(PinnedSubmission):
         return self.name
 
 
-@dataclass(frozen=True, slots=True)
-class BatchFailed(GiveUp):
+class BatchFailed(GiveUp, frozen=True):
     """Returned by the handler of batches alone: the batch dies, and these jobs commit with its death."""
 
     then: Sequence[Submission] = ()
@@ -106,8 +104,7 @@ class BatchFailed(GiveUp):
     checkpoint: Any = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class Page(Struct, frozen=True, kw_only=True):
     """A part of the members of a batch."""
 
     number: int
@@ -122,8 +119,7 @@ class Page:
         return self.members.difference(*self.ended.values())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class Look(Struct, frozen=True, kw_only=True):
     """The members of a batch as they were at one moment: `pages`, and the documents of the unfinished ones."""
 
     at: datetime

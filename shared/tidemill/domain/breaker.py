@@ -5,14 +5,16 @@ call passes. Half-open: one elected job, the probe, calls the downstream, and it
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
+from msgspec import Struct
+
 from tidemill.domain.job import Job
 from tidemill.domain.limits import Rate
 from tidemill.domain.pauses import LARGEST_DRAIN_PER_SECOND
+from tidemill.domain.records import replace
 from tidemill.domain.time_constants import EPOCH, SECOND
 
 #: How long an elected job may take to reach a worker, from the time of its probe.
@@ -37,8 +39,7 @@ class BreakerState(StrEnum):
     HALF_OPEN = "half-open"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BreakerPolicy:
+class BreakerPolicy(Struct, frozen=True, kw_only=True):
     """The settings of one breaker. The defaults of threshold and ratio need five failures, and half of the calls."""
 
     name: str
@@ -50,8 +51,7 @@ class BreakerPolicy:
     probe_interval: timedelta = timedelta(seconds=15)
 
 
-@dataclass(frozen=True, slots=True)
-class Callers:
+class Callers(Struct, frozen=True):
     """The workers that made some calls, and the tenants of their jobs. Two of each are enough to know of."""
 
     workers: frozenset[str] = frozenset()
@@ -66,8 +66,7 @@ class Callers:
         return Callers(*(others - known if len(known) < _ENOUGH else frozenset() for known, others in pairs))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Breaker:
+class Breaker(Struct, frozen=True, kw_only=True):
     """What the table says of one downstream. A missing item is a closed breaker."""
 
     name: str

@@ -1,11 +1,11 @@
 """A burst: the submissions that one debounced job stands for. `debounce` says what a submission does to its job."""
 
-from dataclasses import dataclass
 from datetime import datetime
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Burst:
+
+class Burst(Struct, frozen=True, kw_only=True):
     """What a debounced job knows of its submissions. Its first one sets it, and each that changes the job writes it."""
 
     #: Derived from the tenant, the job type and the debounce key, or without one the payload.

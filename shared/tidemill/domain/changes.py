@@ -1,12 +1,11 @@
 """A change of a job document, as the stream tells it."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from tidemill.domain.job import Job
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """One stream record: the document before and after. `sequence` is its sequence number in the stream."""
 
     sequence: str

@@ -4,13 +4,13 @@ It moves the job to a later time, up to the end of the burst, and may replace th
 handler has, so one that a worker held back takes submissions, too. But it keeps its time and its place in line.
 """
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from tidemill.domain.burst import Burst
 from tidemill.domain.job import GIVEN_TO_PAYLOAD, Job
 from tidemill.domain.outcomes import state_until
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.time_constants import EPOCH, LONGEST_SPAN, MILLISECOND, SECOND
 

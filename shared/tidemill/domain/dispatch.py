@@ -1,9 +1,10 @@
 """Decides which change of a document requests a message, and which message."""
 
 import math
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
+
+from msgspec import Struct
 
 from tidemill.domain.job import Job
 from tidemill.domain.job_message import DeadLetter, Reference, reference_to
@@ -14,8 +15,7 @@ from tidemill.names import Lane
 LONGEST_LANE_DELAY: Final = timedelta(seconds=900)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dispatch:
+class Dispatch(Struct, frozen=True, kw_only=True):
     """A message for a job. A `Reference` goes to the lane's queue, a `DeadLetter` to its dead-letter queue."""
 
     lane: Lane

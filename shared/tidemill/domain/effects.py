@@ -1,8 +1,9 @@
 """The writes of a handler that commit with the success of its job."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 #: DynamoDB keeps so many digits of a number:
 #: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/HowItWorks.NamingRulesDataTypes.html
@@ -11,8 +12,7 @@ MOST_DIGITS: Final = 38
 TransactWrite = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Add:
+class Add(Struct, frozen=True):
     """Adds whole numbers to attributes of one item of DynamoDB. A missing item or attribute counts as 0.
 
     A transaction writes each item once. So the jobs that succeed together add up what they add to the same item, where

@@ -1,14 +1,15 @@
 """The nodes of flows that have ended by some changes of documents, so that their flows go on. Pure."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
 
 from tidemill.domain.changes import Change
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndedNodes:
+class EndedNodes(Struct, frozen=True, kw_only=True):
     """The ended nodes of one flow."""
 
     #: The first of the changes.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from tidemill.domain import option_values
 from tidemill.domain.error_text import error_text
@@ -288,8 +289,7 @@ class PayloadTooLargeError(TidemillError):
         self.limit_bytes = limit_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(Struct, frozen=True):
     """One fault of an input. `path` is a JSON pointer (RFC 6901) from the top of the body; empty for the whole body."""
 
     path: str

@@ -1,8 +1,9 @@
 """An event, the consumers that it reaches, and the submissions that carry it. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
+
+from msgspec import Struct, field
 
 from tidemill.domain.job import Job
 from tidemill.domain.submission import DerivedKey, PinnedSubmission
@@ -24,8 +25,7 @@ Scalar = str | int | bool | None
 Seen = Mapping[str, Sequence[Any]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class Event(Struct, frozen=True, kw_only=True):
     """Something that happened. Each consumer of its type whose filter matches gets a job with `data` as its payload."""
 
     type: str
@@ -38,13 +38,11 @@ class Event:
     group: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordEvent(Event):
+class RecordEvent(Event, frozen=True, kw_only=True):
     """The event of a record of a source, whose key the engine derived from the record."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Consumption:
+class Consumption(Struct, frozen=True, kw_only=True):
     """The events that a job type consumes: those of the type, of one version or of any, that pass the filter."""
 
     type: str
@@ -67,8 +65,7 @@ def _same(found: Any, wanted: Scalar) -> bool:
     return isinstance(found, bool) == isinstance(wanted, bool) and bool(found == wanted)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Publication(DerivedKey):
+class Publication(DerivedKey, frozen=True, kw_only=True):
     """The submission of an event's job, which creates the jobs of its consumers."""
 
     carries: ClassVar[str | None] = EVENT_TYPE
@@ -79,8 +76,7 @@ class Publication(DerivedKey):
         return {name: value for name, value in payload.items() if name != "consumers"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delivery(PinnedSubmission):
+class Delivery(PinnedSubmission, frozen=True, kw_only=True):
     """The submission of the job of one consumer, with the facts of its type at the publication.
 
     A refusal would stop the other consumers, too.

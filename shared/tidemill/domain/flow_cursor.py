@@ -6,15 +6,15 @@ finds the cursor. Without a cursor, a node waits for its first parent.
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 #: All parents had ended, and one of them had not succeeded. It may end once more, so each end counts now.
 ALL_ENDED: Final = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cursor:
+class Cursor(Struct, frozen=True, kw_only=True):
     """The position in the list of parents, and who moved it there."""
 
     at: int = 0

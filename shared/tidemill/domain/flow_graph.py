@@ -6,10 +6,11 @@ A node keeps its number: those that are added later get the next ones.
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from typing import Any, Final, overload
+
+from msgspec import Struct
 
 from tidemill.domain.errors import Fault
 from tidemill.domain.flows import MOST_EDGES, MOST_NODES, Edge, OnFailure
@@ -22,8 +23,7 @@ _RULES: Final = tuple(OnFailure)
 _NONE: Final = array("L")
 
 
-@dataclass(frozen=True, slots=True)
-class Parent:
+class Parent(Struct, frozen=True):
     """An edge, seen from its child."""
 
     number: int

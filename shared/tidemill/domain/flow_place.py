@@ -1,8 +1,9 @@
 """The place of a job in a flow. On the document of each job that is a node of a flow."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
 
 #: The group of a node without one, as the table has it. So no node may name it as its group.
 NODE_GROUP: Final = "!node"
@@ -17,8 +18,7 @@ class Mark(StrEnum):
     BLOCKED = "blocked"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlowPlace:
+class FlowPlace(Struct, frozen=True, kw_only=True):
     """`id` is the id of the job of the flow, and `node` the name of the node."""
 
     id: str

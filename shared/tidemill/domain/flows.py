@@ -6,10 +6,11 @@ decision 27 says why.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, ClassVar, Final
+
+from msgspec import Struct
 
 from tidemill.domain.flow_place import Mark
 from tidemill.domain.job import Job
@@ -81,16 +82,14 @@ class NodeVerdict(StrEnum):
     BLOCK = "block"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edge:
+class Edge(Struct, frozen=True, kw_only=True):
     """A parent of a node, and what happens to the node if the parent fails."""
 
     node: str
     on_failure: OnFailure = OnFailure.FAIL
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Struct, frozen=True):
     """A job of a flow. `after` names its parents, each with the rule `fail` or as an `Edge` with another rule.
 
     The submission has no key, time or batch: the node starts when its parents have ended.
@@ -105,8 +104,7 @@ class Node:
         return tuple(Edge(node=each) if isinstance(each, str) else each for each in self.after)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flow:
+class Flow(Struct, frozen=True, kw_only=True):
     """Up to 10,000 nodes, in any order."""
 
     nodes: Sequence[Node]
@@ -115,8 +113,7 @@ class Flow:
     tags: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlowStart(DerivedKey):
+class FlowStart(DerivedKey, frozen=True, kw_only=True):
     """The submission of the job of a flow. A repeated start has the same nodes, in any order."""
 
     largest: ClassVar[int] = LARGEST_BATCH_BODY_BYTES
@@ -128,8 +125,7 @@ class FlowStart(DerivedKey):
         return {"nodes": sorted(payload["nodes"], key=lambda node: node.get("name", ""))}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeStart(PinnedSubmission):
+class NodeStart(PinnedSubmission, frozen=True, kw_only=True):
     """The submission of the job of a node, with the facts of its type when the flow was accepted."""
 
 

@@ -7,11 +7,13 @@ The processes that count have clocks of their own. What falls is decided by coun
 30 seconds make a level last for so much longer or shorter, and no more.
 """
 
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from msgspec import Struct
+
 from tidemill.domain.errors import InvalidSettingError
+from tidemill.domain.records import replace
 from tidemill.domain.strain import HIGHEST_LEVEL, NO_STRAIN
 from tidemill.domain.time_constants import EPOCH
 
@@ -32,8 +34,7 @@ KNOWN_FOR: Final = timedelta(minutes=10)
 EXPIRES_AFTER: Final = timedelta(minutes=5)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Starts:
+class Starts(Struct, frozen=True, kw_only=True):
     """Starts of urgent jobs that were counted, and the late ones among them."""
 
     late: int = 0
@@ -47,8 +48,7 @@ class Starts:
         return Starts(late=self.late + other.late, total=self.total + other.total)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Governed:
+class Governed(Struct, frozen=True, kw_only=True):
     """The level that the governor has set, and what it knows."""
 
     level: int = NO_STRAIN

@@ -4,10 +4,14 @@ The document keeps them with the job, so it shows them when logs and metrics are
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
+from tidemill.domain.records import replace
 
 #: A job keeps at most the first number of its last transitions, and at least the second at any size. One that has
 #: failed keeps at least the third: it needs its history most, and pays for a second write unit if need be.
@@ -71,8 +75,7 @@ class Why(StrEnum):
     UNDONE = "undone"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transition:
+class Transition(Struct, frozen=True, kw_only=True):
     """One change of a job. Its texts may come from a newer version, so they are not checked."""
 
     at: datetime
@@ -92,8 +95,8 @@ class Transition:
         return version_of(self.worker)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "cause", self.cause[:LONGEST_CAUSE])
-        object.__setattr__(self, "worker", self.worker[:LONGEST_WORKER])
+        force_setattr(self, "cause", self.cause[:LONGEST_CAUSE])
+        force_setattr(self, "worker", self.worker[:LONGEST_WORKER])
 
 
 def version_of(worker: str) -> str:

@@ -1,14 +1,16 @@
 """A job as one immutable document. Times are aware UTC datetimes; only the store uses epoch numbers."""
 
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
 
 from tidemill.domain.burst import Burst
 from tidemill.domain.flow_place import FlowPlace
 from tidemill.domain.history import HELD, Transition, Why, insert, with_attempts
 from tidemill.domain.holds import HoldCause
+from tidemill.domain.records import replace
 from tidemill.domain.signals import Awaited, Signal
 from tidemill.domain.states import State
 from tidemill.domain.steps import Step
@@ -51,8 +53,7 @@ class DeathReason(StrEnum):
     MISSING_INPUT = "missing input"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptError:
+class AttemptError(Struct, frozen=True, kw_only=True):
     """The error of one failed attempt."""
 
     attempt: int
@@ -67,8 +68,7 @@ class AttemptError:
     traceback: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Redrive:
+class Redrive(Struct, frozen=True, kw_only=True):
     """The audit entry of one redrive."""
 
     #: Fresh for each call, so that an SDK retry of an applied redrive recognizes its own success. The members that a
@@ -96,8 +96,7 @@ OWNER: Final = "owner"
 OPERATOR: Final = "operator"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CancelRequest:
+class CancelRequest(Struct, frozen=True, kw_only=True):
     """The audit entry of a cancel."""
 
     #: `OWNER`, or the ARN of the operator as STS verified it. If STS did not answer, `unverified:` and a local name.
@@ -106,8 +105,7 @@ class CancelRequest:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class Job(Struct, frozen=True, kw_only=True):
     """One unit of work: record, outbox, lock, idempotency record and error log in one document."""
 
     tenant: str

@@ -3,12 +3,13 @@
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from msgspec import Struct
+
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FirstRun:
+class FirstRun(Struct, frozen=True, kw_only=True):
     """What the message of a job says that has not begun. A claim compares it with the document, which decides."""
 
     type: str
@@ -27,8 +28,7 @@ class Reference:
     first_run: FirstRun | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeadLetter:
+class DeadLetter(Struct, frozen=True, kw_only=True):
     """The body of a dead-letter message for a dead job. For operators to read; the job document is authoritative."""
 
     reference: Reference

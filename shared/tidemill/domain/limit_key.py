@@ -5,8 +5,11 @@ As text, it names the item of the limit and the line of the jobs that wait for i
 
 import hashlib
 import json
-from dataclasses import dataclass, replace
 from typing import Any, Final, Self
+
+from msgspec import Struct
+
+from tidemill.domain.records import replace
 
 #: No name of a job type contains a colon.
 _SHARED: Final = "limit:"
@@ -16,8 +19,7 @@ _LANE: Final = "lane"
 LONGEST_KEY: Final = 256
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LimitKey:
+class LimitKey(Struct, frozen=True, kw_only=True):
     """Either `type` or `shared` says whose limit it is."""
 
     type: str | None = None

@@ -12,12 +12,14 @@ alone decides.
 import base64
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from msgspec import Struct, field
+
 from tidemill.domain.adaptive_limit import Adapted
 from tidemill.domain.limits import Limit, Rate
+from tidemill.domain.records import replace
 from tidemill.domain.time_constants import EPOCH, MICROSECOND
 
 #: How long a slot waits for the job that it is reserved for, from the time when the job may start.
@@ -37,8 +39,7 @@ _SLACK: Final = timedelta(seconds=1)
 _RESERVATION: Final = "+"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LimitState:
+class LimitState(Struct, frozen=True, kw_only=True):
     """What the limit item said when it was read."""
 
     #: The limit that the last run which found it full knew, without overrides; None before that.
@@ -113,8 +114,7 @@ class LimitState:
         return sum(name.startswith(_RESERVATION) for name in self.held or ())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class Turn(Struct, frozen=True, kw_only=True):
     """A parked job and when it may start."""
 
     reservation: str

@@ -1,8 +1,9 @@
 """How many jobs of a type may run for one limit key. A job above the limit waits, and uses up no attempt."""
 
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
+
+from msgspec import Struct
 
 from tidemill.domain import option_values
 from tidemill.domain.adaptive_limit import LARGEST_CONCURRENCY, Adapted, Adaptive
@@ -12,8 +13,7 @@ SHORTEST_RATE_PERIOD: Final = timedelta(seconds=1)
 LONGEST_RATE_PERIOD: Final = timedelta(days=1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rate:
+class Rate(Struct, frozen=True, kw_only=True):
     """At most `count` runs begin at once, and one more each `period / count`."""
 
     count: int
@@ -35,8 +35,7 @@ class Rate:
         return self.period / self.count
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limit:
+class Limit(Struct, frozen=True, kw_only=True):
     """`concurrency`: runs at the same time; None for no bound, or for one that adapts within `adaptive`."""
 
     concurrency: int | None = None

@@ -1,9 +1,12 @@
 """The outcomes of a run, and the pure function from an outcome to the settlement that is written."""
 
+import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
+
+from msgspec import Struct
 
 from tidemill.domain.dispatch import LONGEST_LANE_DELAY
 from tidemill.domain.effects import Effect
@@ -13,6 +16,7 @@ from tidemill.domain.errors import CancelRequestedError, MissingInput, Permanent
 from tidemill.domain.history import HELD, Transition, Why
 from tidemill.domain.holds import BOUNDED, HoldCause
 from tidemill.domain.job import CRASHED, DEADLINE_PASSED, NO_ATTEMPT_LEFT, TOO_MANY_HOPS, AttemptError, DeathReason, Job
+from tidemill.domain.records import replace
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.signals import WAITS, Awaited, Signal, next_wait, unused, with_used
 from tidemill.domain.states import State, Write, allowed
@@ -25,8 +29,7 @@ LONGEST_MESSAGE_CHARACTERS: Final = 500
 ERRORS_KEPT: Final = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Succeeded:
+class Succeeded(Struct, frozen=True, kw_only=True):
     """The run succeeded. `result` is JSON text, or None if the handler returned nothing."""
 
     result: str | None = None
@@ -62,23 +65,20 @@ class Failed:
         return cls(error_class=class_name(leaf), message=message_of(error, leaf), death=death, delay=delay)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snoozed:
+class Snoozed(Struct, frozen=True, kw_only=True):
     """The handler wants to run again after a while. The attempt is given back."""
 
     after: timedelta
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Continued:
+class Continued(Struct, frozen=True, kw_only=True):
     """Another invocation continues from `checkpoint` (JSON text), with all its attempts left."""
 
     checkpoint: str | None
     after: timedelta = timedelta(0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Awaits:
+class Awaits(Struct, frozen=True, kw_only=True):
     """The run waits for the signal `name`, until `after` has passed. The attempt is given back; the hop is counted."""
 
     cause: Cause
@@ -91,8 +91,7 @@ class Awaits:
     arrived: tuple[Signal, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class Held(Struct, frozen=True, kw_only=True):
     """The job cannot run before `until`, through no fault of its own. The attempt is given back; no hop is counted."""
 
     until: datetime
@@ -103,20 +102,17 @@ class Held:
     wait: Wait | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Parked:
+class Parked(Struct, frozen=True):
     """The job waits for something other than its time. The attempt is given back; no hop is counted."""
 
     wait: Wait
 
 
-@dataclass(frozen=True, slots=True)
-class Stopped:
+class Stopped(Struct, frozen=True):
     """A cancel was requested, and the job ends without effect."""
 
 
-@dataclass(frozen=True, slots=True)
-class Expired:
+class Expired(Struct, frozen=True):
     """The job is too old to be of use, and ends without a run. That does not count as a failure."""
 
 
@@ -131,11 +127,10 @@ def outcome_of(error: BaseException) -> Outcome:
         case MissingInput():
             return Awaits(cause=Cause.INPUT, name=leaf.name, after=leaf.after, most=leaf.most)
         case _:
-            return replace(Failed.because(error), cause=error)
+            return dataclasses.replace(Failed.because(error), cause=error)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settlement:
+class Settlement(Struct, frozen=True, kw_only=True):
     """The fields that settle writes. None leaves a field unchanged."""
 
     state: State
@@ -163,8 +158,8 @@ class Settlement:
     #: The signals with those that were used, if that changes.
     signals: tuple[Signal, ...] | None = None
     checkpoint: str | None = None
-    writes: Sequence[Effect] = field(default=())
-    follow_ups: Sequence[Job] = field(default=())
+    writes: Sequence[Effect] = ()
+    follow_ups: Sequence[Job] = ()
     undo: Undo | None = None
 
 

@@ -1,9 +1,10 @@
 """The overrides of job types and of shared limits, as settings hold them, and which of them act on a job. Pure."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
+
+from msgspec import Struct
 
 from tidemill.domain.errors import InvalidSettingError
 from tidemill.domain.setting import Setting
@@ -15,8 +16,7 @@ TYPE_PREFIX: Final = "types."
 SHARED_LIMIT_PREFIX: Final = "limits."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Override:
+class Override(Struct, frozen=True, kw_only=True):
     """One override with its record."""
 
     overridden: Overridden

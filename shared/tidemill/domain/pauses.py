@@ -1,10 +1,11 @@
 """Pauses: what an operator has stopped for a time, and which jobs that holds back. Pure."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
+
+from msgspec import Struct
 
 from tidemill.domain.errors import InvalidSettingError
 from tidemill.domain.job import Job
@@ -43,8 +44,7 @@ class Scope(StrEnum):
     SCHEDULE = "schedule"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class Target(Struct, frozen=True, kw_only=True):
     """What one pause stops. As text: `type=mail.welcome`, or `group=TENANT NAME`."""
 
     scope: Scope
@@ -106,8 +106,7 @@ class Target:
 _ALL_SCHEDULES: Final = Target(scope=Scope.TENANT, name=SCHEDULE_TENANT)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pause:
+class Pause(Struct, frozen=True, kw_only=True):
     """One pause, as its setting records it."""
 
     target: Target
@@ -118,7 +117,7 @@ class Pause:
     #: Whether the HTTP API refuses new jobs meanwhile.
     reject_new: bool = False
     #: How fast its jobs start after its end.
-    rate: Rate = Rate(count=DRAIN_PER_SECOND, period=SECOND)  # noqa: RUF009 - immutable
+    rate: Rate = Rate(count=DRAIN_PER_SECOND, period=SECOND)
 
     @property
     def order(self) -> tuple[int, str]:
@@ -151,8 +150,7 @@ def first_time(pauses: Collection[Pause], scheduled: datetime, *, acts_within: t
     return first
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drain:
+class Drain(Struct, frozen=True, kw_only=True):
     """How the line of a pause empties after its end."""
 
     line: Line

@@ -3,9 +3,10 @@
 Periods follow each other without a gap, from the epoch on, so all functions agree on them.
 """
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
+
+from msgspec import Struct
 
 from tidemill.domain import option_values
 from tidemill.domain.errors import InvalidSettingError
@@ -23,8 +24,7 @@ _COUNT: Final = "count"
 _PERIOD: Final = "period_seconds"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quota:
+class Quota(Struct, frozen=True, kw_only=True):
     """At most `count` submissions in each `period`, and at most `share` more for each execution environment."""
 
     count: int
@@ -61,8 +61,7 @@ class Quota:
         return Period(begins=begins, ends=begins + self.period)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Period:
+class Period(Struct, frozen=True, kw_only=True):
     """One period of one quota."""
 
     begins: datetime

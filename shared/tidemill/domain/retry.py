@@ -1,7 +1,8 @@
 """When a failed job runs again. Pure: the random draw is an argument."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from tidemill.names import LARGEST_MAX_ATTEMPTS
 
@@ -14,8 +15,7 @@ LARGEST_MAX_HOPS: Final = 100_000
 LEAST_GROUPED_ATTEMPTS: Final = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryPolicy:
+class RetryPolicy(Struct, frozen=True, kw_only=True):
     """How often and after which delay a job is retried, and how often it may snooze or continue."""
 
     max_attempts: int = 8

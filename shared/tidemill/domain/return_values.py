@@ -1,9 +1,10 @@
 """The values that a handler may return instead of a plain result."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
+
+from msgspec import Struct
 
 from tidemill.domain.effects import Effect
 from tidemill.domain.events import Event
@@ -12,8 +13,7 @@ from tidemill.domain.spans import require_wait
 from tidemill.domain.submission import Submission
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(Struct, frozen=True):
     """Success with more than a result.
 
     `writes`, the jobs of `then` and the `events` commit together with the success or not at all: the exactly-once
@@ -27,8 +27,7 @@ class Done:
     events: Sequence[Event] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Snooze:
+class Snooze(Struct, frozen=True):
     """Run the job again after this time. The attempt is given back; the hop is counted."""
 
     after: timedelta
@@ -37,8 +36,7 @@ class Snooze:
         require_wait(self.after, "after")
 
 
-@dataclass(frozen=True, slots=True)
-class Continue:
+class Continue(Struct, frozen=True):
     """Continue from `checkpoint` (JSON) in another invocation, with all attempts left. The hop is counted."""
 
     checkpoint: Any = None
@@ -48,8 +46,7 @@ class Continue:
         require_wait(self.after, "after")
 
 
-@dataclass(frozen=True, slots=True)
-class WaitFor:
+class WaitFor(Struct, frozen=True):
     """Run the job again when the signal `name` comes, or after `timeout`. It finds the data in `run.signal(name)`.
 
     `checkpoint` (JSON) is saved as by `Continue`. The attempt is given back; the hop is counted.
@@ -64,8 +61,7 @@ class WaitFor:
         require_wait(self.timeout, "timeout")
 
 
-@dataclass(frozen=True, slots=True)
-class GiveUp:
+class GiveUp(Struct, frozen=True):
     """The job dies: nothing failed, but a retry cannot help."""
 
     reason: str
@@ -75,8 +71,7 @@ class GiveUp:
             raise TypeError(f"GiveUp takes its reason as a str; got {self.reason!r}")
 
 
-@dataclass(frozen=True, slots=True)
-class Cancelled:
+class Cancelled(Struct, frozen=True):
     """The job ended without effect, because a cancel was requested."""
 
 

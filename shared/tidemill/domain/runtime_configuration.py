@@ -9,9 +9,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
+
+from msgspec import Struct
 
 from tidemill.domain.breaker_settings import forced_state
 from tidemill.domain.caps import DEFAULT_CAP, LARGEST_CAP, cap_value, weight_value, weighted
@@ -30,6 +32,7 @@ from tidemill.domain.overrides import (
 )
 from tidemill.domain.pauses import ACTS_WITHIN, LATEST_CALL, Drain, Pause, Scope, Target, first_time, options_of
 from tidemill.domain.quotas import DEFAULT_QUOTA, Quota
+from tidemill.domain.records import replace
 from tidemill.domain.setting import Setting, decoded
 from tidemill.domain.strain import LEVEL_SETTING, NO_STRAIN, level_of
 from tidemill.domain.type_overrides import TypeOverrides
@@ -261,8 +264,7 @@ class RuntimeConfiguration:
         return {name: entry for name, entry in _entries(self.document).items() if not ended(name)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(Struct, frozen=True, kw_only=True):
     """One change of the configuration, for its history."""
 
     #: The version that it made.

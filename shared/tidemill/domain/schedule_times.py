@@ -9,9 +9,10 @@ https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-scheduled-rule-patte
 import re
 from calendar import monthrange
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
+
+from msgspec import Struct
 
 _RATE: Final = re.compile(r"rate\((?:1 (minute|hour|day)|(?!0|1 )([0-9]{1,5}) (minute|hour|day)s)\)")
 _CRON: Final = re.compile(r"cron\((\S+) (\S+) (\S+) (\S+) (\S+) (\S+)\)")
@@ -25,15 +26,13 @@ _BEFORE_ALL: Final = datetime(1969, 12, 31, tzinfo=UTC)
 DaysOfMonth = Callable[[int, int], Iterable[int]]
 
 
-@dataclass(frozen=True, slots=True)
-class Rate:
+class Rate(Struct, frozen=True):
     """It counts from the creation of the schedule."""
 
     period: timedelta
 
 
-@dataclass(frozen=True, slots=True)
-class Cron:
+class Cron(Struct, frozen=True):
     """The values of each field, in order."""
 
     minutes: Sequence[int]
@@ -58,8 +57,7 @@ class Cron:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Field:
+class _Field(Struct, frozen=True):
     """`takes` is for the error."""
 
     name: str

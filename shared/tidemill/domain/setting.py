@@ -1,12 +1,12 @@
 """One setting of the runtime configuration, and its entry in the document of all. Pure."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+
+class Setting(Struct, frozen=True, kw_only=True):
     """One setting with its record."""
 
     name: str

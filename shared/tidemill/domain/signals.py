@@ -3,10 +3,12 @@
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from msgspec import Struct
+
+from tidemill.domain.records import replace
 from tidemill.domain.waiting import Cause, Wait
 
 #: The data of a signal as compact JSON text in ASCII, in which each other character takes 6 bytes or more.
@@ -31,8 +33,7 @@ def require_name(name: object) -> None:
         raise ValueError(f"invalid signal name {name!r}: use 1 to 32 characters of a-z, 0-9, '_', '.' and '-'")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Signal:
+class Signal(Struct, frozen=True, kw_only=True):
     """One signal that a job got."""
 
     name: str
@@ -43,8 +44,7 @@ class Signal:
     used: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Awaited:
+class Awaited(Struct, frozen=True, kw_only=True):
     """What the last wait of a job was for. Each wait replaces it, and a redrive clears it."""
 
     cause: Cause

@@ -5,10 +5,11 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 
 class SourceKind(StrEnum):
@@ -20,8 +21,7 @@ class SourceKind(StrEnum):
     TABLE = "table"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventBridgeRecord:
+class EventBridgeRecord(Struct, frozen=True, kw_only=True):
     """An event of a bus: https://docs.aws.amazon.com/eventbridge/latest/ref/overiew-event-structure.html."""
 
     id: str
@@ -43,8 +43,7 @@ class EventBridgeRecord:
         return json.dumps([self.account, self.region, self.source, self.id])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class S3Record:
+class S3Record(Struct, frozen=True, kw_only=True):
     """A change of an object: https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html.
 
     S3 sends a notification at least once, and in no order. Records of one object key may be compared by `sequencer`.
@@ -80,8 +79,7 @@ class S3Record:
         return own.ljust(length, "0") > sequencer.ljust(length, "0")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SnsRecord:
+class SnsRecord(Struct, frozen=True, kw_only=True):
     """A message of a topic: https://docs.aws.amazon.com/sns/latest/dg/sns-message-and-json-formats.html."""
 
     id: str
@@ -115,8 +113,7 @@ class ChangeKind(StrEnum):
     REMOVE = "REMOVE"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableRecord:
+class TableRecord(Struct, frozen=True, kw_only=True):
     """A change of an item: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_Record.html.
 
     Keys and images are plain Python: numbers are `int` or `float`, sets are sorted lists, and binary is Base64 text.

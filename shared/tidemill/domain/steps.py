@@ -1,9 +1,10 @@
 """The recorded steps of a job, which do not run again. Decision 21 gives the reasons."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
+
+from msgspec import Struct
 
 from tidemill.domain.errors import StepsChangedError
 
@@ -13,8 +14,7 @@ LARGEST_STEPS_BYTES: Final = 64 * 1024
 MOST_STEPS: Final = 64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(Struct, frozen=True, kw_only=True):
     """One step that has run."""
 
     name: str

@@ -1,23 +1,22 @@
 """A submission: the request for one job, over HTTP, in Python or as the follow-up of another job."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Literal
+
+from msgspec import Struct, field
 
 from tidemill.names import LARGEST_BODY_BYTES, Lane
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unique:
+class Unique(Struct, frozen=True, kw_only=True):
     """At most one job of its type in each `period`, counted from 1970: per `key`, or without one per payload."""
 
     period: timedelta
     key: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Submission:
+class Submission(Struct, frozen=True, kw_only=True):
     """The request for one job. Give `delay` or `run_at`, not both; and `key` or `unique`, not both."""
 
     type: str
@@ -74,13 +73,11 @@ class Submission:
         return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DerivedKey(Submission):
+class DerivedKey(Submission, frozen=True, kw_only=True):
     """A submission whose key the engine derived: the job has an id to which no key of a caller leads."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PinnedSubmission(Submission):
+class PinnedSubmission(Submission, frozen=True, kw_only=True):
     """A submission with the facts of its type, as they were when another job was accepted that leads to this one.
 
     Neither an unknown type nor a model that refuses the payload stops it. Its run decides whether the payload fits.

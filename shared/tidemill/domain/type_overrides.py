@@ -4,14 +4,16 @@ An option has the name that it has in the declaration, and the same rule decides
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Final, Self
 
+from msgspec import Struct
+
 from tidemill.domain import option_values
 from tidemill.domain.errors import InvalidSettingError
 from tidemill.domain.limits import Limit, Rate
+from tidemill.domain.records import replace
 from tidemill.domain.retry import LONGEST_BACKOFF_SECONDS, RetryPolicy
 from tidemill.domain.time_constants import SECOND
 
@@ -37,8 +39,7 @@ class Option(StrEnum):
 LIMIT_OPTIONS: Final = (Option.CONCURRENCY, Option.RATE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TypeOverrides:
+class TypeOverrides(Struct, frozen=True, kw_only=True):
     """The values in force for one job type. None leaves the declared one."""
 
     max_attempts: int | None = None
@@ -72,8 +73,7 @@ class TypeOverrides:
 NO_OVERRIDES: Final = TypeOverrides()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overridden:
+class Overridden(Struct, frozen=True, kw_only=True):
     """One option of one type or shared limit, as the name of a setting has it: `mail.welcome.max_attempts`."""
 
     #: None for a shared limit.

@@ -1,8 +1,9 @@
 """Compensation: what would undo the effect of a job, and who has asked for that. Decision 23 gives the reasons."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
+
+from msgspec import Struct
 
 from tidemill.names import Lane
 
@@ -10,8 +11,7 @@ from tidemill.names import Lane
 LARGEST_UNDO_BYTES: Final = 32 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Undo:
+class Undo(Struct, frozen=True, kw_only=True):
     """The job that undoes the effect of another. Its submission is checked; it has no id or time yet."""
 
     type: str
@@ -26,8 +26,7 @@ class Undo:
     max_age: timedelta | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Undone:
+class Undone(Struct, frozen=True, kw_only=True):
     """The audit entry of an undo: the job that it submitted, and who asked for it."""
 
     job_id: str

@@ -2,10 +2,11 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
+
+from msgspec import Struct
 
 from tidemill.domain.limit_key import LONGEST_KEY, LimitKey
 from tidemill.names import Lane
@@ -39,8 +40,7 @@ class Cause(StrEnum):
 _ALONE: Final = frozenset({Cause.SIGNAL, Cause.INPUT})
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """The jobs that wait for one thing. The one that was submitted first is released first."""
 
     cause: Cause
@@ -100,8 +100,7 @@ class Line:
         return cls(Cause.BREAKER, _short(name))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wait:
+class Wait(Struct, frozen=True, kw_only=True):
     """The line that a job waits in. Kept from the park until the settle of the run that follows the release."""
 
     cause: Cause

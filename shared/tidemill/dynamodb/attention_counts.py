@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from heapq import nlargest
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from tidemill.application.ports import WHOLE, Part
 from tidemill.aws.attribute_values import text
@@ -29,8 +30,7 @@ MOST_LINES: Final = 50
 MOST_LINES_FOUND: Final = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
+class Counted(Struct, frozen=True):
     """`number` entries; more than that if it is not `exact`."""
 
     number: int
@@ -40,16 +40,14 @@ class Counted:
         return Counted(self.number + other.number, self.exact and other.exact)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Newest:
+class Newest(Struct, frozen=True, kw_only=True):
     """The number of jobs, and the tenant and id of the last ones."""
 
     counted: Counted
     keys: Sequence[tuple[str, str]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParkedJobs:
+class ParkedJobs(Struct, frozen=True, kw_only=True):
     """The parked jobs of each line, the longest line first. More lines exist if `all_lines` is false."""
 
     lines: tuple[tuple[Line, Counted], ...]

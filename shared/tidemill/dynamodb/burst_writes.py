@@ -5,9 +5,10 @@ the job alone, with no transaction.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
+
+from msgspec import Struct, field
 
 from tidemill.aws.attribute_values import milliseconds, number, seconds, text
 from tidemill.aws.clients import Item
@@ -118,8 +119,7 @@ def join(job: Job, changed: Job, *, by: str, now: datetime, replaces: bool, inde
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Parts:
+class _Parts(Struct, frozen=True, kw_only=True):
     """What one part of a join adds to its update."""
 
     sets: Mapping[str, Item] = field(default_factory=dict)

@@ -1,14 +1,14 @@
 """A clause: what one feature adds to a write of the protocol."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from tidemill.aws.clients import Item
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Clause:
+class Clause(Struct, frozen=True, kw_only=True):
     """Further attributes and conditions of a write. In `conditions`, the alias of the attribute `name` is `#name`."""
 
     sets: Mapping[str, Item] = field(default_factory=dict)

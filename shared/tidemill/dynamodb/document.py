@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
+
+from msgspec import Struct
 
 from tidemill.aws.attribute_values import milliseconds, number, seconds, text
 from tidemill.aws.clients import Item
@@ -57,8 +58,7 @@ def split_key(item: Item) -> tuple[str, str]:
     return tenant, job_id
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
+class _Form(Struct, frozen=True):
     encode: Callable[[Any], Item]
     decode: Callable[[Item], Any]
 
@@ -74,20 +74,25 @@ def _list_of(form: "_Form") -> _Form:
     )
 
 
-def _record(record: type, fields: Mapping[str, _Form]) -> _Form:
+def _record(record: type[Struct], fields: Mapping[str, _Form]) -> _Form:
+    defaults = _defaults(record)
     return _Form(
-        lambda value: {"M": _encode_fields(value, fields)},
+        lambda value: {"M": _encode_fields(value, fields, defaults)},
         lambda value: record(**_decode_fields(value["M"], fields)),
     )
 
 
-def _encode_fields(value: Any, fields: Mapping[str, _Form]) -> Item:
+def _defaults(record: type[Struct]) -> Mapping[str, Any]:
+    """By field. The fields that have one come last."""
+    return dict(zip(reversed(record.__struct_fields__), reversed(record.__struct_defaults__), strict=False))
+
+
+def _encode_fields(value: Any, fields: Mapping[str, _Form], defaults: Mapping[str, Any]) -> Item:
     """Omits fields equal to their default."""
-    declared = value.__dataclass_fields__
     return {
         name: form.encode(held)
         for name, form in fields.items()
-        if (held := getattr(value, name)) is not None and held != declared[name].default
+        if (held := getattr(value, name)) is not None and held != defaults.get(name)
     }
 
 
@@ -244,13 +249,20 @@ _FIELDS: Final[Mapping[str, _Form]] = {
 }
 
 
+_JOB_DEFAULTS: Final = _defaults(Job)
+
 #: What decoding a malformed item raises.
 _UNREADABLE: Final = (KeyError, TypeError, ValueError, OverflowError)
 
 
 def encode(job: Job) -> Item:
     as_node = {GROUP_ATTRIBUTE: text(NODE_GROUP)} if job.flow and job.group is None else {}
-    return key(job.tenant, job.id) | {SCHEMA_ATTRIBUTE: number(SCHEMA_VERSION)} | _encode_fields(job, _FIELDS) | as_node
+    return (
+        key(job.tenant, job.id)
+        | {SCHEMA_ATTRIBUTE: number(SCHEMA_VERSION)}
+        | _encode_fields(job, _FIELDS, _JOB_DEFAULTS)
+        | as_node
+    )
 
 
 def decode(item: Item) -> Job:

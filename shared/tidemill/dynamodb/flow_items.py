@@ -1,7 +1,6 @@
 """The items of flows in the jobs table: cursors, and nodes that were added. Each clause has a comment with its race."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -14,6 +13,7 @@ from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.flow_cursor import Cursor
 from tidemill.domain.flows import NODES_KEPT
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.signal_answers import waits_for_signal
 from tidemill.domain.states import State, Write
 from tidemill.dynamodb import flow_writes

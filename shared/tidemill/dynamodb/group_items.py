@@ -6,13 +6,15 @@ jobs, because one transaction changes a job and its group together.
 """
 
 import json
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
+
+from msgspec import Struct
 
 from tidemill.aws.attribute_values import milliseconds, number, seconds, text
 from tidemill.aws.clients import Item
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.item_keys import prefixed_key
@@ -25,8 +27,7 @@ TAIL_PREFIX: Final = "!tail#"
 POSITION_PREFIX: Final = "!place#"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
+class Head(Struct, frozen=True, kw_only=True):
     """The position whose turn it is."""
 
     tenant: str
@@ -43,8 +44,7 @@ class Head:
         return self.job_id == job.id and at_position(job, self.group, self.sequence)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tail:
+class Tail(Struct, frozen=True, kw_only=True):
     """The position that was given last. The item exists from the first job that waits until the group is idle."""
 
     tenant: str
@@ -54,8 +54,7 @@ class Tail:
     version: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(Struct, frozen=True):
     """What a job needs to enter a group: the tail, or without a tail the head. Both if the job is the first to wait."""
 
     head: Head | None

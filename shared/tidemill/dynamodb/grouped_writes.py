@@ -8,9 +8,10 @@ https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchStatemen
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from tidemill.application.grouped_commit import Answer, FirstClaim
 from tidemill.application.ports import Settling
@@ -43,13 +44,11 @@ _TRIES: Final = 3
 _PAUSE_SECONDS: Final = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class _Written:
+class _Written(Struct, frozen=True):
     """The statement was applied."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Refused:
+class _Refused(Struct, frozen=True):
     """The item did not meet the condition."""
 
     item: Item

@@ -10,7 +10,6 @@ A job may enter to wait just as the head ends. Its own stream record then advanc
 import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -19,6 +18,7 @@ from tidemill.domain.errors import TransactionConflictError, WriteRefusedError
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import Job, Redrive
 from tidemill.domain.outcomes import state_until
+from tidemill.domain.records import replace
 from tidemill.domain.states import State, Write
 from tidemill.dynamodb import group_items, operator_writes
 from tidemill.dynamodb.document import decode

@@ -3,11 +3,12 @@
 import heapq
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, islice
 from typing import Any, Final, TypeVar
 from zlib import crc32
+
+from msgspec import Struct
 
 from tidemill.application.ports import WHOLE, Part
 from tidemill.aws.attribute_values import milliseconds, text
@@ -19,8 +20,7 @@ from tidemill.names import ATTENTION_KEY, ATTENTION_SORT_KEY, INDEX_SHARDS, LARG
 Entry = TypeVar("Entry")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Indexes:
+class Indexes(Struct, frozen=True, kw_only=True):
     """The attributes that put a job into an index. They choose one of `shards` partitions by the id of the job."""
 
     #: Whether the listing index holds every job.

@@ -6,8 +6,9 @@ sample, at a price that does not grow with the table.
 """
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from tidemill.aws.attribute_values import text
 from tidemill.aws.clients import Item, translated
@@ -24,8 +25,7 @@ WAITING: Final = (State.QUEUED, State.RETRYING, State.WAITING, State.PARKED)
 _ITEMS: Final = 1000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class Sample(Struct, frozen=True, kw_only=True):
     """The waiting jobs among `items` items of the table, without canaries."""
 
     items: int

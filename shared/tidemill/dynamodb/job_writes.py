@@ -1,7 +1,6 @@
 """The writes of submit and work as DynamoDB requests. Pure. Each clause has a comment with its race."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -11,6 +10,7 @@ from tidemill.domain.history import LEAST_KEPT, MOST_UNREAD, Transition, Why
 from tidemill.domain.job import Job
 from tidemill.domain.job_message import Reference
 from tidemill.domain.outcomes import Settlement, errors_after, history_after
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.clauses import NO_CLAUSE, Clause
 from tidemill.dynamodb.document import ATTEMPT_ERRORS, HISTORY_ATTRIBUTE, HOLD_ATTRIBUTES, encode

@@ -1,7 +1,8 @@
 """One write of a limit item under construction. Pure."""
 
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from tidemill.aws.clients import Item
 from tidemill.dynamodb.update_requests import Request
@@ -10,8 +11,7 @@ from tidemill.dynamodb.update_requests import Request
 HELD: Final = "held"
 
 
-@dataclass(slots=True)
-class LimitWrite:
+class LimitWrite(Struct):
     """One UpdateItem under construction. Every name uses an alias, since `last` and others are reserved words."""
 
     key: Item

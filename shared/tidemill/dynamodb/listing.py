@@ -4,11 +4,12 @@ The index lags behind the documents and holds no states, so the listing reads ea
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final, Protocol
+
+from msgspec import Struct, field
 
 from tidemill.application.ports import Unreadable
 from tidemill.domain.errors import TidemillError
@@ -26,8 +27,7 @@ MOST_READ: Final = 500
 _BATCH: Final = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class Wanted(Struct, frozen=True, kw_only=True):
     """Selects a tenant's jobs, created at `since` or later. None means any."""
 
     tenant: str
@@ -45,8 +45,7 @@ class Wanted:
         return self.state in {None, job.state} and self.type in {None, job.type} and self.tag in {None, *job.tags}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class Page(Struct, frozen=True, kw_only=True):
     """Some of the jobs, possibly zero. The next page begins at `end`; None after the last page."""
 
     jobs: Sequence[Job]

@@ -7,11 +7,12 @@ https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from tidemill.aws.attribute_values import milliseconds, text
 from tidemill.aws.clients import Item, translated
@@ -26,16 +27,14 @@ if TYPE_CHECKING:
 _PAGE: Final = 100
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Position:
+class Position(Struct, frozen=True, order=True):
     """A position in the order of jobs. Without an id, the position before all jobs of that millisecond."""
 
     at: datetime
     id: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListingEntries:
+class ListingEntries(Struct, frozen=True, kw_only=True):
     """Reads the listing entries of one table."""
 
     client: "DynamoDBClient"

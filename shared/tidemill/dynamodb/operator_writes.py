@@ -1,7 +1,6 @@
 """The writes of operators, wake and reconcile as DynamoDB requests. Pure. Each clause has a comment with its race."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -10,6 +9,7 @@ from tidemill.aws.clients import Item
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import GIVEN_TO_PAYLOAD, CancelRequest, DeathReason, Job, Redrive
 from tidemill.domain.outcomes import ERRORS_KEPT
+from tidemill.domain.records import replace
 from tidemill.domain.signals import unused
 from tidemill.domain.states import AT_REST, TRANSITIONS, State, Write
 from tidemill.domain.waiting import LONGEST_PARKED, Cause, Wait

@@ -1,6 +1,5 @@
 """Stores the state of passes over the jobs table in the table itself: `PassStore`."""
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
@@ -10,6 +9,7 @@ from tidemill.application.ports import NewToken
 from tidemill.aws.attribute_values import text
 from tidemill.aws.clients import Item, translated
 from tidemill.aws.conditional_writes import refusing_item
+from tidemill.domain.records import replace
 from tidemill.dynamodb import pass_items
 from tidemill.dynamodb.update_requests import Request
 

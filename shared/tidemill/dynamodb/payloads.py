@@ -10,18 +10,19 @@ import json
 import math
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
+from msgspec import Struct
 
 from tidemill.application.ports import NewToken, PayloadItem
 from tidemill.aws.attribute_values import milliseconds, text
 from tidemill.aws.clients import Item, translated
 from tidemill.domain.errors import MalformedDocumentError
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.dynamodb.document import encode, from_milliseconds
 from tidemill.dynamodb.history_entries import WRITE_UNIT_BYTES, size_bytes
 from tidemill.names import JOB_KEY, PAYLOAD_ITEM_BYTES, PAYLOAD_PREFIX, PAYLOADS_PREFIX
@@ -58,16 +59,14 @@ class Kind(StrEnum):
     FILE = "file"
 
 
-@dataclass(frozen=True, slots=True)
-class Bucket:
+class Bucket(Struct, frozen=True):
     """The bucket of the files. `client` is an S3 client."""
 
     client: Any
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where the payload of a job is. `location` is its kind and a token, as `Job.payload_at`."""
 
     tenant: str

@@ -1,8 +1,9 @@
 """Reads the event that the stream of the jobs table sends to publish."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from tidemill.application.publish import UnreadableChange
 from tidemill.aws.clients import Item
@@ -13,8 +14,7 @@ from tidemill.dynamodb.document import decode, split_key
 from tidemill.names import DISPATCHED_STATES, PAYLOAD_LOCATION_ATTRIBUTE, Lane
 
 
-@dataclass(slots=True)
-class Batch:
+class Batch(Struct):
     """The records of one event."""
 
     changes: list[Change] = field(default_factory=list)

@@ -1,11 +1,11 @@
 """Transactions of the jobs table: their entries, and the meaning of a cancelled transaction."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
+from msgspec import Struct
 
 from tidemill.aws.clients import Item, translated
 from tidemill.domain.effects import TransactWrite
@@ -54,16 +54,14 @@ class Part(Enum):
 _REQUESTED: Final = frozenset({Part.JOB, Part.EFFECT})
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One write of a transaction."""
 
     part: Part
     write: TransactWrite
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Struct, frozen=True):
     """An entry whose condition did not hold, and the item that refused it, or None if it is missing."""
 
     entry: Entry

@@ -5,7 +5,6 @@ it repairs what was lost. A redrive of the flow redrives the dead nodes because 
 """
 
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel
@@ -13,6 +12,7 @@ from pydantic import BaseModel
 from tidemill import Cancelled, Continue, Done, GiveUp, Run, WaitFor, job_type
 from tidemill.domain.errors import TransactionConflictError
 from tidemill.domain.flows import LONGEST_FLOW, LOOK, NODES_KEPT, began_at, over_age, pause
+from tidemill.domain.records import replace
 from tidemill.domain.retry import LARGEST_MAX_HOPS
 from tidemill.domain.whole_cancels import is_cancelled, pause_of_cancelled
 from tidemill.names import FLOW_TYPE, LARGEST_MAX_ATTEMPTS

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Annotated, Final, Protocol
 
+from msgspec import Struct
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from tidemill.application.validation import LONGEST_ID
@@ -81,8 +81,7 @@ class ListingQuery(BaseModel):
         return {kind: job_id for kind in KINDS if (job_id := getattr(self, kind)) is not None}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Asked(Struct, frozen=True, kw_only=True):
     """A parsed request for a page. The cursor of the next page is valid for `bound_to` only."""
 
     wanted: Wanted

@@ -1,7 +1,6 @@
 """Ports without AWS, for a job that runs in process: one document, no large payloads, no limits."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, NoReturn
 
@@ -14,6 +13,7 @@ from tidemill.domain.job_message import Reference
 from tidemill.domain.limit_state import LimitState
 from tidemill.domain.limits import Rate
 from tidemill.domain.outcomes import Settlement, errors_after, history_after, open_runs_after
+from tidemill.domain.records import replace
 from tidemill.domain.signals import Signal
 from tidemill.domain.states import State, Write
 from tidemill.domain.steps import Step

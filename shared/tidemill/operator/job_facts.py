@@ -1,6 +1,5 @@
 """Gathers what `explain` needs to know about one job: at most six reads of the table, and one of its queue."""
 
-from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +12,7 @@ from tidemill.domain.breaker import Breaker
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import Job
 from tidemill.domain.limit_state import LimitState
+from tidemill.domain.records import replace
 from tidemill.domain.runtime_configuration import NOTHING_SET, RuntimeConfiguration
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause, Line

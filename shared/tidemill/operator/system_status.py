@@ -6,7 +6,7 @@ cannot be read is reported in its place, and the rest is still read: the status 
 
 from collections.abc import Callable, Container, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final, TypeVar
@@ -18,6 +18,7 @@ from tidemill.domain.governor import Governed, in_force
 from tidemill.domain.job import Job
 from tidemill.domain.overrides import Override
 from tidemill.domain.pauses import Pause
+from tidemill.domain.records import replace
 from tidemill.domain.setting import Setting
 from tidemill.domain.states import State
 from tidemill.dynamodb import job_sample

@@ -7,13 +7,14 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
 from aws_lambda_powertools.utilities.feature_flags import AppConfigStore, ConfigurationStoreError
 from aws_lambda_powertools.utilities.feature_flags.exceptions import StoreClientError
 from botocore.exceptions import ClientError
+from msgspec import Struct
 
 from tidemill.application.configuration import ConfigurationStore
 from tidemill.aws import clients
@@ -36,8 +37,7 @@ _KEPT: Final = 20
 _NOTHING_DEPLOYED: Final = "ResourceNotFoundException"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(Struct, frozen=True, kw_only=True):
     """The ids of the resources of AppConfig."""
 
     application: str

@@ -3,8 +3,9 @@
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from tidemill.application.ports import Refusal
 from tidemill.aws.clients import POOL_SIZE, translated
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
 BATCH_LIMIT: Final = 10
 
 
-@dataclass(frozen=True, slots=True)
-class LaneUrls:
+class LaneUrls(Struct, frozen=True):
     """The URLs of one lane's queue and of its dead-letter queue."""
 
     queue: str

@@ -1,8 +1,9 @@
 """The approximate backlog of a queue and its age, from SQS and CloudWatch."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from tidemill.aws.clients import translated
 from tidemill.domain.errors import StoreUnavailableError
@@ -14,8 +15,7 @@ if TYPE_CHECKING:
 _LOOK_BACK: Final = timedelta(minutes=5)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backlog:
+class Backlog(Struct, frozen=True, kw_only=True):
     """The number of messages in one queue."""
 
     waiting: int

@@ -14,25 +14,24 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from operator import attrgetter, eq
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 _DECIMAL: Final = ("prec", "rounding", "Emin", "Emax", "capitals", "clamp")
 _HOOKS: Final = ((sys, "excepthook"), (sys, "unraisablehook"), (threading, "excepthook"))
 _UNREADABLE: Final = object()
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(Struct, frozen=True):
     """The names of what the handlers of a batch changed, and what could not be restored."""
 
     restored: Sequence[str] = ()
     lost: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(Struct, frozen=True):
     name: str
     read: Callable[[], Any]
     #: Gets what was read before.
@@ -40,8 +39,7 @@ class _Part:
     same: Callable[[Any, Any], bool] = eq
 
 
-@dataclass(slots=True)
-class ProcessState:
+class ProcessState(Struct):
     """Remember the state before a batch, restore it after the batch, while no handler runs."""
 
     #: Whether the files of the standard streams are open. Nothing can open them again for those who have them.

@@ -5,11 +5,13 @@ import os
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from datetime import timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from tidemill.application.job_types import JobType
 from tidemill.application.new_jobs import Accepted
@@ -139,8 +141,7 @@ def new_logger() -> EngineLog:
     return EngineLog(LineFormat(withhold=withhold), LineOutput(sys.stdout, sys.stderr))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Line:
+class _Line(Struct, frozen=True, kw_only=True):
     lane: Lane
     message: str
     fields: Mapping[str, object]

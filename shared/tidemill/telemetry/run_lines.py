@@ -5,8 +5,9 @@ Each is written when it happens, so a worker that is killed loses at most the li
 
 import json
 from collections.abc import Callable, Container
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from tidemill.application.attempt_report import Ending, Report
 from tidemill.application.new_jobs import Accepted
@@ -30,8 +31,7 @@ LARGEST_TRACEBACK_BYTES: Final = 650
 LARGEST_ERROR_BYTES: Final = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunLines:
+class RunLines(Struct, frozen=True, kw_only=True):
     """Observes the runs of one invocation. Threads may share it: each event is one line, written at once."""
 
     telemetry: Telemetry

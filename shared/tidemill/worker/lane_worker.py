@@ -1,9 +1,10 @@
 """One lane's worker: runs a batch of messages in one invocation and answers which of them stay on the queue."""
 
 from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
+
+from msgspec import Struct
 
 from tidemill.system.process_state import ProcessState
 from tidemill.telemetry.outcome_log import Telemetry
@@ -17,8 +18,7 @@ from tidemill.worker.rest import rest_after
 EndProcess = Callable[[], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Worker:
+class Worker(Struct, frozen=True, kw_only=True):
     settings: WorkerSettings
     messages: LaneMessages
     end_process: EndProcess

@@ -1,10 +1,11 @@
 """One message of a batch: the attempt at its job, then attempts at the next jobs of the same group."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from msgspec import Struct
 
 from tidemill.application.attempt import Attempt
 from tidemill.application.attempt_context import AttemptContext, AttemptHooks
@@ -16,6 +17,7 @@ from tidemill.domain.error_text import text_of
 from tidemill.domain.errors import JobTimeoutError, MalformedDocumentError, NewerSchemaError, OtherEpochError
 from tidemill.domain.job import Job
 from tidemill.domain.job_message import Reference, reference_to
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.names import SETTLE_RESERVE_SECONDS, Lane
 from tidemill.powertools.idempotency import run_once
@@ -37,8 +39,7 @@ class Invocation(Protocol):
     def get_remaining_time_in_millis(self) -> int: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerSettings:
+class WorkerSettings(Struct, frozen=True, kw_only=True):
     """The settings of one lane's worker. A run may take `job_timeout`."""
 
     context: AttemptContext

@@ -7,9 +7,10 @@ https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
+
+from msgspec import Struct
 
 from tidemill.domain.strain import slowdown
 from tidemill.names import Lane
@@ -20,8 +21,7 @@ _PART: Final = timedelta(seconds=1)
 _ANSWER_RESERVE: Final = timedelta(seconds=1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rested:
+class Rested(Struct, frozen=True, kw_only=True):
     """For the log line. `strain` is the level when the rest began."""
 
     strain: int

@@ -1,7 +1,6 @@
 """`breakers`, and what `status` says of a breaker and of a lowered limit."""
 
 import json
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -16,6 +15,7 @@ from tidemill.domain.adaptive_limit import Adapted, Adaptive, ConcurrencyChange,
 from tidemill.domain.breaker import Breaker
 from tidemill.domain.limit_state import run_name
 from tidemill.domain.limits import Limit, Rate
+from tidemill.domain.records import replace
 from tidemill.domain.waiting import Line
 from tidemill.dynamodb.breaker_item import DynamoBreakers
 from tidemill.dynamodb.limits import DynamoLimits

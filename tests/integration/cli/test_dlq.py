@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import click
@@ -16,6 +15,7 @@ from tidemill.aws.clients import Item
 from tidemill.cli.formatting import DASH
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import DeathReason, Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.names import TTL_ATTRIBUTE
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import replace
 from typing import Any
 
 import click
@@ -12,6 +11,7 @@ from tests.integration.cli.conftest import Cloud, run
 from tests.support.builders import NOW, SECOND
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 
 

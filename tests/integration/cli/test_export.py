@@ -3,7 +3,6 @@
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +18,7 @@ from tests.support.payload_bucket import payload_of
 from tidemill.application.job_view import CONTENTS, operator_view
 from tidemill.aws import clients
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import key
 from tidemill.dynamodb.payloads import Bucket, DynamoPayloads

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -21,6 +20,7 @@ from tidemill.cli.installation import Installation
 from tidemill.cli.operator_job import require_success
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import DeathReason, Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.names import FLOW_TYPE, MIGRATION_TYPE, Env, Lane
 from tidemill.system import clock

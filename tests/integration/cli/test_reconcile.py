@@ -1,6 +1,5 @@
 """`reconcile`: the jobs, groups and messages that it repairs, and those that it leaves unchanged."""
 
-from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +15,7 @@ from tidemill.aws import clients
 from tidemill.cli import reconcile as reconcile_command
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.owed_items import DynamoOwedWork
 from tidemill.dynamodb.passes import DynamoPasses

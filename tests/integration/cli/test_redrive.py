@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 import click
@@ -14,6 +13,7 @@ from tests.support.builders import NOW, SECOND, SETTLEMENTS, a_job, claimed, sto
 from tidemill.aws import clients
 from tidemill.domain.errors import TransactionConflictError
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.names import LARGEST_INDEX_SHARDS

@@ -1,7 +1,6 @@
 """`replay`: a job of ours gives stored events to one consumer, after a plan and a confirmation."""
 
 import json
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any, Final
@@ -21,6 +20,7 @@ from tidemill.aws import clients
 from tidemill.cli.installation import Installation
 from tidemill.domain.errors import Fault, InvalidPayloadError
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import decode
 from tidemill.fan_out.job import fan_out

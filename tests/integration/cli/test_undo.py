@@ -1,13 +1,13 @@
 """`undo`: the caller's own jobs over the API, and those of a tenant in the table."""
 
 import json
-from dataclasses import replace
 
 from tests.integration.cli.conftest import Cloud, run
 from tests.support.builders import AN_UNDO, NOW, SETTLEMENTS, a_job, claimed, stored
 from tests.support.deployed_functions import Mill
 from tidemill import Done, Submission
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.names import LISTING_KEY
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import count
 from types import ModuleType
@@ -31,6 +31,7 @@ from tidemill.application.attempt_report import Report
 from tidemill.aws import clients
 from tidemill.aws.clients import Item
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.submission import Submission
 from tidemill.dynamodb.document import SCHEMA_ATTRIBUTE, decode
 from tidemill.entrypoints import work

@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import timedelta
 from itertools import count
 from typing import Any
@@ -17,6 +16,7 @@ from tests.support.patience import PATIENCE_SECONDS
 from tidemill.application import joint_calls
 from tidemill.application.job_types import JobTypes
 from tidemill.domain.job_message import reference_to
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.entrypoints import work
 from tidemill.sqs import messages

@@ -1,7 +1,8 @@
 """Callers that submit jobs over HTTP or in Python, retry, and repeat accepted submissions."""
 
+import dataclasses
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any, Final
@@ -19,6 +20,7 @@ from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import World
 from tidemill import composition
 from tidemill.domain.errors import TidemillError
+from tidemill.domain.records import replace
 from tidemill.domain.submission import Submission
 from tidemill.names import Lane
 
@@ -104,7 +106,7 @@ class PlannedSubmission:
         canary, submission = CANARIES[self.tenant], self.submission
         tags = submission.tags if len(submission.tags) == len(TAGS) else (*submission.tags, canary)
         marked = replace(submission, payload={**submission.payload, "canary": canary}, tags=tags)
-        return replace(self, submission=marked)
+        return dataclasses.replace(self, submission=marked)
 
 
 class Workload:

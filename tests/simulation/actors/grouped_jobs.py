@@ -1,6 +1,5 @@
 """Jobs of types whose jobs are claimed and settled together. One request submits them, so that they share a batch."""
 
-from dataclasses import replace
 from datetime import timedelta
 from random import Random
 from typing import Final
@@ -8,6 +7,7 @@ from typing import Final
 from tests.simulation.actors.batch_callers import BatchCaller
 from tests.simulation.actors.callers import TENANTS, PlannedSubmission
 from tests.simulation.world.world import World
+from tidemill.domain.records import replace
 from tidemill.domain.submission import Submission
 
 #: Share of seeds with such jobs, and their number.

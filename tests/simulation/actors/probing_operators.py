@@ -4,7 +4,6 @@ import json
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from random import Random
@@ -24,6 +23,7 @@ from tidemill.application.redrive_probes import Cause, Probe, Probes, ProbeVerdi
 from tidemill.application.validation import read_payload
 from tidemill.domain.errors import TransactionConflictError
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.system import clock
 

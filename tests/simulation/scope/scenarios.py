@@ -1,7 +1,7 @@
 """The scenarios of the small scope: one or two jobs, two workers, and at times callers or operators."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Final
@@ -20,6 +20,7 @@ from tidemill.application.job_ids import keyed_job_id, node_job_id
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.events import Event
 from tidemill.domain.flows import Flow, Node
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
 from tidemill.system import clock, ids

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
@@ -15,6 +14,7 @@ from tidemill.application.job_story import story
 from tidemill.aws import clients
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.waiting import Cause
 from tidemill.dynamodb.attention_counts import AttentionCounts
 from tidemill.operator import held_lines

@@ -11,6 +11,7 @@ from textwrap import TextWrapper
 from typing import Any, Final
 
 from boto3.dynamodb.types import Binary, TypeDeserializer
+from msgspec import Struct
 
 from tests.simulation.deployment import JOBS_TABLE
 from tests.simulation.world.task_scheduler import BEGINNING_MS
@@ -127,6 +128,8 @@ def _value(value: Any) -> object:
 
 def _plain(value: object) -> object:
     """Return the value as dictionaries, lists, numbers and text."""
+    if isinstance(value, Struct):
+        return {name: _plain(getattr(value, name)) for name in value.__struct_fields__}
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):

@@ -1,7 +1,6 @@
 """What a run under an adaptive concurrency measures, and what its end tells the limit."""
 
 import re
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -16,6 +15,7 @@ from tidemill.domain.adaptive_limit import Adapted, Adaptive, ConcurrencyChange,
 from tidemill.domain.downstream_errors import Classify
 from tidemill.domain.job import Job
 from tidemill.domain.limits import Limit
+from tidemill.domain.records import replace
 from tidemill.domain.waiting import Line
 from tidemill.in_memory.single_job import OneJob, Unlimited
 

@@ -1,7 +1,6 @@
 """Which changes of jobs get a file in the archive, and which records come again."""
 
 import time
-from dataclasses import replace
 from threading import Barrier, Lock
 
 import pytest
@@ -13,6 +12,7 @@ from tidemill.application.publish import UnreadableChange
 from tidemill.domain.changes import Change
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.names import CANARY_TYPE, TERMINAL_STATES
 

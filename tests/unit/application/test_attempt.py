@@ -1,7 +1,6 @@
 """Each way in which an attempt can end."""
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -26,6 +25,7 @@ from tidemill.application.job_types import JobType
 from tidemill.application.run import Run
 from tidemill.domain.errors import Fault, InvalidPayloadError, PermanentJobError
 from tidemill.domain.job import DeathReason, Job
+from tidemill.domain.records import replace
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.return_values import Done
 from tidemill.domain.states import State

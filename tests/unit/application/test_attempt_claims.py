@@ -1,6 +1,5 @@
 """How a claim ends if the job is not to run here: what the store is asked, and what is observed and reported."""
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,6 +15,7 @@ from tidemill.domain.claim_verdict import AHEAD_DELAY, ClaimVerdict
 from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.job_message import DeadLetter, Reference
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.in_memory.single_job import OneJob
 

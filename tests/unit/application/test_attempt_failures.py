@@ -1,7 +1,6 @@
 """The failures of a run: what its handler raises, and what no code between handler and settle may hide."""
 
 import sys
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -22,6 +21,7 @@ from tidemill.domain.errors import (
     TransactionConflictError,
 )
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.time_constants import EPOCH
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.metrics import Metric

@@ -1,7 +1,8 @@
 """Each gate between a claim and its handler: which jobs it lets pass, and what the others get instead of a run."""
 
+import dataclasses
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -37,6 +38,7 @@ from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.limits import Rate
 from tidemill.domain.outcomes import Failed, Held, Parked
 from tidemill.domain.pauses import DRAIN_PER_SECOND
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause, Line, Wait
 from tidemill.flow.job import run_flow
@@ -79,7 +81,7 @@ TYPE_LINE = Line.for_pause("type=test.job")
 )
 def test_a_paused_job_waits_in_the_line_of_its_pause(target: str, stale: bool, line: Line | None, listed: bool) -> None:
     run, context = run_of(JOB, a_job_type())
-    context.configured = replace(configured(paused(target)), stale=stale)
+    context.configured = dataclasses.replace(configured(paused(target)), stale=stale)
 
     assert PauseGate(run).enter() == (parked(line) if line else None)
     assert context.calls == ([("list", line, RATE, KEY, NOW)] if listed else [])

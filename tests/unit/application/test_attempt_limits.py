@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -33,6 +32,7 @@ from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import Job
 from tidemill.domain.limits import Limit
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.waiting import LONGEST_PARKED, Cause, Line, Wait
 from tidemill.dynamodb.job_store import DynamoJobStore

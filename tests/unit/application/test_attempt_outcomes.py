@@ -1,7 +1,6 @@
 """The values and exceptions of a handler, and the facts that its run gives it."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -28,6 +27,7 @@ from tidemill.application.job_types import JobType
 from tidemill.application.run import Run
 from tidemill.domain.errors import CancelRequestedError, JobTimeoutError, LeaseLostError, RetryAfter
 from tidemill.domain.job import DeathReason, Job
+from tidemill.domain.records import replace
 from tidemill.domain.return_values import Cancelled, Continue, Done, GiveUp, Snooze
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission

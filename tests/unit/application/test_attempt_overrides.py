@@ -1,6 +1,5 @@
 """Type overrides in an attempt: each run keeps those of its claim."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -15,6 +14,7 @@ from tidemill.application.run import Run
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.job_message import reference_to
 from tidemill.domain.limits import Limit
+from tidemill.domain.records import replace
 from tidemill.domain.runtime_configuration import NOTHING_SET, RuntimeConfiguration
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.in_memory.single_job import Unlimited

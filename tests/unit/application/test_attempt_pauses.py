@@ -1,7 +1,7 @@
 """A paused job whose message was sent before: one claim, no run, no attempt."""
 
+import dataclasses
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -19,6 +19,7 @@ from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.job_message import reference_to
 from tidemill.domain.limits import Limit, Rate
+from tidemill.domain.records import replace
 from tidemill.domain.runtime_configuration import RuntimeConfiguration
 from tidemill.domain.states import State
 from tidemill.domain.waiting import LONGEST_PARKED, Cause, Line, Wait
@@ -117,7 +118,7 @@ def test_before_a_park_by_a_stale_configuration_wake_hears_of_the_line(
     limits, job_type = _Limits(), replace(a_job_type(), limit=LIMITED if limited else None)
     carry(store, a_job(), configured(), job_type, limits)
     target = f"limit={limits.asked[0].key}" if limited else "type=test.job"
-    configuration = replace(configured(paused(target, value={"rate": 3})), stale=stale)
+    configuration = dataclasses.replace(configured(paused(target, value={"rate": 3})), stale=stale)
 
     report = carry(store, a_job(), configuration, job_type, limits)
 

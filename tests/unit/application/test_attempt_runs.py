@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -32,6 +31,7 @@ from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import Job
 from tidemill.domain.limits import Limit
 from tidemill.domain.outcomes import Parked, Settlement, Succeeded
+from tidemill.domain.records import replace
 from tidemill.domain.states import State, Write
 from tidemill.domain.waiting import Cause, Line, Wait
 from tidemill.in_memory.single_job import OneJob, Unlimited

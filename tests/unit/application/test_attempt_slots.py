@@ -1,6 +1,5 @@
 """What an attempt asks of the limit of its job, and what it gives back, over one job in memory."""
 
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -14,6 +13,7 @@ from tidemill.application.ports import Entered, LimitSlot
 from tidemill.application.release import Releaser
 from tidemill.domain.errors import JobTimeoutError
 from tidemill.domain.limits import Limit
+from tidemill.domain.records import replace
 from tidemill.domain.waiting import Line
 from tidemill.in_memory.single_job import OneJob, Unlimited
 

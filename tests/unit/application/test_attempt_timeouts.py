@@ -1,7 +1,6 @@
 """Attempts that run out of time or get no answer, and dead-letter messages that come back to the lane."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -30,6 +29,7 @@ from tidemill.domain.history import Why
 from tidemill.domain.job import Job
 from tidemill.domain.job_message import DeadLetter, Reference
 from tidemill.domain.outcomes import Succeeded
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.powertools.idempotency import run_once

@@ -1,7 +1,6 @@
 """How long an attempt makes its job or its message wait, and what it reports of its handler, over one job in memory."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import count
 from typing import Any
@@ -22,6 +21,7 @@ from tidemill.domain.errors import (
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.outcomes import Settlement, Succeeded
+from tidemill.domain.records import replace
 from tidemill.domain.states import State, Write
 from tidemill.in_memory.single_job import Inline, OneJob
 from tidemill.names import LARGEST_MAX_ATTEMPTS

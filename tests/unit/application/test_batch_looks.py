@@ -1,7 +1,6 @@
 """Looks at the members of a batch: how much is read, what is noted, and what a cancel does with them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -20,6 +19,7 @@ from tidemill.domain.errors import (
     WriteRefusedError,
 )
 from tidemill.domain.job import Job, Redrive
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.whole_cancels import CANCELLED
 from tidemill.names import BATCH_TYPE

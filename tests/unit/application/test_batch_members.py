@@ -1,7 +1,6 @@
 """Redrives of the members of a batch: how many in one look, and in whose name."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -11,6 +10,7 @@ from tests.support.builders import NOW, SECOND, a_job
 from tidemill.application.batch_members import BatchMembers
 from tidemill.domain.errors import TransactionConflictError, WriteRefusedError
 from tidemill.domain.job import Job, Redrive
+from tidemill.domain.records import replace
 
 BATCH = a_job(redrives=[Redrive(token="t1", at=NOW, by="bob"), Redrive(token="t2", at=NOW, by="ada", reason="fixed")])
 

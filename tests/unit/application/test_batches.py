@@ -1,7 +1,6 @@
 """The opening of a batch, its close and its cancel: the documents, and what is refused."""
 
 import json
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -21,6 +20,7 @@ from tidemill.domain.errors import (
     UnloadedJobTypeError,
 )
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.signals import Awaited, Signal
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission, Unique

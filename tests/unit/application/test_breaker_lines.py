@@ -1,6 +1,5 @@
 """What wake asks of the breakers: whether a line may move, how fast, and for how long its breaker is open."""
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -12,6 +11,7 @@ from tidemill.domain import breaker as rules
 from tidemill.domain.breaker import Breaker
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.limits import Rate
+from tidemill.domain.records import replace
 
 
 @pytest.mark.parametrize(

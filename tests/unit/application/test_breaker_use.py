@@ -1,12 +1,11 @@
 """The breakers of one run: which of them its end is counted against, and what it leaves of a probe."""
 
-from dataclasses import replace
-
 import pytest
 
 from tests.support.builders import NOW
 from tests.support.recorded_breakers import DOWN, JOB, LATE, MAIL, MAPS, PAY, ARun
 from tidemill.domain.errors import BreakerOpenError, PermanentJobError
+from tidemill.domain.records import replace
 from tidemill.domain.waiting import Cause, Line, Wait
 
 

@@ -1,7 +1,6 @@
 """The breakers of one environment: what it reads and keeps, which calls it admits, and what each result writes."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -26,6 +25,7 @@ from tidemill.application.breakers import CACHED_FOR, Breakers
 from tidemill.domain import breaker as rules
 from tidemill.domain.breaker import Breaker, BreakerPolicy, BreakerState
 from tidemill.domain.errors import StoreUnavailableError
+from tidemill.domain.records import replace
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """The body of a submission: what a repeated one has in common with the first, and how large it may be."""
 
 import hashlib
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -15,6 +14,7 @@ from tidemill.domain.batches import Opening
 from tidemill.domain.errors import Fault, InvalidPayloadError, PayloadTooLargeError
 from tidemill.domain.events import Event, Publication
 from tidemill.domain.flows import FlowStart
+from tidemill.domain.records import replace
 from tidemill.domain.submission import Submission, Unique
 from tidemill.names import LARGEST_BATCH_BODY_BYTES, LARGEST_BODY_BYTES, Lane
 

@@ -1,7 +1,5 @@
 """Control decides from the current document, also when a concurrent write changed it after the read."""
 
-from dataclasses import replace
-
 import pytest
 
 from tests.support.builders import (
@@ -26,6 +24,7 @@ from tidemill.application.job_filter import JobFilter
 from tidemill.application.ports import JobStore
 from tidemill.domain.errors import NotAllowedNowError, StoreUnavailableError
 from tidemill.domain.job import OWNER, CancelRequest, Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore
 

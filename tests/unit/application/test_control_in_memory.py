@@ -1,6 +1,5 @@
 """What control asks of the store, and what it answers to each refusal, over jobs in memory."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from tidemill.application.job_filter import JobFilter
 from tidemill.domain.errors import NotAllowedNowError, SignalRefusedError, WriteRefusedError
 from tidemill.domain.flow_place import FlowPlace, Mark
 from tidemill.domain.job import OWNER, Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.names import BATCH_TYPE, FLOW_TYPE
 

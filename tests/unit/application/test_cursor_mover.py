@@ -1,7 +1,6 @@
 """The cursor of a node: where each end of a parent moves it, and what is due for the node."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 
 import pytest
 
@@ -11,6 +10,7 @@ from tidemill.application.flow_nodes import NodeDocuments
 from tidemill.domain.flow_cursor import ALL_ENDED, Cursor
 from tidemill.domain.flow_graph import LAST
 from tidemill.domain.flows import NodeVerdict
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 
 #: The number of the child, which follows p0, p1 and p2.

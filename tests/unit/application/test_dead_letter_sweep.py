@@ -1,7 +1,6 @@
 """The sweep of a dead-letter queue: which messages it deletes, keeps, and dispatches again."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -28,6 +27,7 @@ from tidemill.application.dead_letter_sweep import NUDGE_LIMIT, Swept, sweep
 from tidemill.application.ports import JobStore, ReceivedDeadLetter, Refusal
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore
 

@@ -1,7 +1,6 @@
 """Debounced submissions that are refused, each with the path of its fault, and nothing stored."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -16,6 +15,7 @@ from tidemill.application.new_jobs import Accepted
 from tidemill.application.ports import JobStore
 from tidemill.application.submit import Submit
 from tidemill.domain.errors import InvalidPayloadError
+from tidemill.domain.records import replace
 from tidemill.domain.submission import Submission, Unique
 
 TYPES = types_of(a_job_type(), replace(a_job_type(name="test.daily"), unique=timedelta(days=1)))

@@ -1,6 +1,5 @@
 """One debounced submission: when it begins a burst, when it becomes part of a job, and what it deletes if it loses."""
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,6 +16,7 @@ from tidemill.domain.errors import (
     WriteRefusedError,
 )
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
 

@@ -1,7 +1,6 @@
 """Debounced submissions: which job they become, with which payload and at which time, also when they meet."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -25,6 +24,7 @@ from tidemill.domain.debounce import quiet_after
 from tidemill.domain.errors import StoreUnavailableError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.outcomes import outcome_before_run
+from tidemill.domain.records import replace
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.states import State, Write
 from tidemill.domain.submission import Submission

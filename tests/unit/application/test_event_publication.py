@@ -1,7 +1,6 @@
 """The publication of an event: the job that it makes, the answer to a repeat, and each fault with its path."""
 
 import json
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -24,6 +23,7 @@ from tidemill.domain.errors import (
     UnloadedJobTypeError,
 )
 from tidemill.domain.events import Consumption, Event
+from tidemill.domain.records import replace
 from tidemill.domain.source_records import SourceKind
 from tidemill.names import EVENT_TYPE, Lane
 

@@ -1,7 +1,6 @@
 """Reasons that no simulated seed reaches: functions that nothing calls. And the words of the others."""
 
 import shlex
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -16,6 +15,7 @@ from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import Job, Redrive
 from tidemill.domain.limit_state import LimitState
 from tidemill.domain.limits import Limit, Rate
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.waiting import LONGEST_PARKED, Cause, Line, Wait
 

@@ -1,6 +1,5 @@
 """What explain says of a job that waits for a breaker."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -9,6 +8,7 @@ from tests.support.builders import NOW, SECOND, a_job
 from tidemill.application.explain import explain
 from tidemill.application.explanation import Facts, Reason
 from tidemill.domain.breaker import Breaker, BreakerState
+from tidemill.domain.records import replace
 from tidemill.domain.setting import Setting
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause, Wait

@@ -2,7 +2,6 @@
 
 import json
 import shlex
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,6 +16,7 @@ from tidemill.domain.flow_place import FlowPlace, Mark
 from tidemill.domain.limit_state import LimitState
 from tidemill.domain.limits import Limit
 from tidemill.domain.overrides import Override, override_of
+from tidemill.domain.records import replace
 from tidemill.domain.setting import Setting
 from tidemill.domain.signals import Awaited, Signal
 from tidemill.domain.states import State

@@ -1,7 +1,6 @@
 """What `explain` says of batches and flows that have not ended."""
 
 import json
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -10,6 +9,7 @@ from tests.support.builders import NOW, SECOND, a_job
 from tidemill.application.explain import explain
 from tidemill.application.explanation import Answer, Facts, Reason
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.signals import Awaited, Signal
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause

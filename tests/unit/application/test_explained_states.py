@@ -1,6 +1,5 @@
 """The reason that explain gives for each state of a job, and for each thing that a parked job waits for."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -13,6 +12,7 @@ from tidemill.domain.breaker import Breaker, BreakerState
 from tidemill.domain.limit_state import LimitState
 from tidemill.domain.limits import Limit, Rate
 from tidemill.domain.pauses import Pause, Scope, Target
+from tidemill.domain.records import replace
 from tidemill.domain.signals import Awaited
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause, Wait

@@ -1,6 +1,5 @@
 """The whole answer of explain for jobs that are neither parked nor held: each sentence, and the time that it names."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +11,7 @@ from tidemill.application.explanation import Facts, GroupHead, LaneDepth, Reason
 from tidemill.application.owed import Kind, Owed, Work
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import DeathReason, Redrive
+from tidemill.domain.records import replace
 from tidemill.domain.signals import Awaited
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause, Line, Wait

@@ -1,7 +1,7 @@
 """What follows a failed call of several jobs: calls with half of them, until the one that fails is alone."""
 
+import dataclasses
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -14,6 +14,7 @@ from tidemill.application.gate import Gate
 from tidemill.application.participant import Called
 from tidemill.domain.errors import BatchCallError, JobTimeoutError, RetryAfter
 from tidemill.domain.joint_call import calls_one_job_fails
+from tidemill.domain.records import replace
 
 SECOND = timedelta(seconds=1)
 
@@ -144,7 +145,7 @@ def test_no_further_call_begins_that_may_take_longer_than_its_jobs_have() -> Non
         clock.now += 2 * SECOND
         return handler(payloads, runs)
 
-    run = replace(a_run(), deadline=deadline)
+    run = dataclasses.replace(a_run(), deadline=deadline)
     called = [replace(a_called(replace(job_type, handler=slow), n), run=run) for n in range(2)]
 
     ends = Batch(2, clock=clock).call(called)

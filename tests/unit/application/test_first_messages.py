@@ -1,7 +1,7 @@
 """The first message for a run, which a submission or the worker of the last run sends as a hint."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -12,6 +12,7 @@ from tidemill.application.first_messages import REST, FirstMessages
 from tidemill.application.ports import Refusal
 from tidemill.domain.dispatch import Dispatch
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.runtime_configuration import NOTHING_SET, RuntimeConfiguration
 from tidemill.domain.states import State
 from tidemill.names import Lane

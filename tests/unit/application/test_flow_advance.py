@@ -1,7 +1,6 @@
 """Advances and looks of flows: each node does what the rules say, once."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import timedelta
 from random import Random
 from typing import Any
@@ -15,6 +14,7 @@ from tidemill.domain.flow_cursor import ALL_ENDED, Cursor
 from tidemill.domain.flow_place import FlowPlace
 from tidemill.domain.flows import NODES_KEPT
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.signals import Signal
 from tidemill.domain.states import State
 from tidemill.domain.whole_cancels import CANCELLED

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -29,6 +28,7 @@ from tidemill.domain.errors import (
 )
 from tidemill.domain.flows import MOST_ADDED, MOST_ADDITIONS, Edge, Node
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.signals import Signal
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission

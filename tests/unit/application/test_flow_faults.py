@@ -1,6 +1,5 @@
 """What is refused of the nodes of a flow. One with thousands of wrong nodes has its answer in time."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +11,7 @@ from tidemill.application.flows import FlowControl, start_flow
 from tidemill.application.job_types import JobType, JobTypes
 from tidemill.domain.errors import Fault, InvalidPayloadError
 from tidemill.domain.flows import Edge, Flow, Node
+from tidemill.domain.records import replace
 from tidemill.domain.submission import Submission
 from tidemill.names import FLOW_TYPE
 

@@ -4,7 +4,7 @@ import json
 import tracemalloc
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from tidemill.application.flow_graphs import FlowGraphs, FlowNodes, edges_of
 from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError
 from tidemill.domain.flows import Edge, OnFailure
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.names import FLOW_TYPE
 
 

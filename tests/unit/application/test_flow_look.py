@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
@@ -16,6 +15,7 @@ from tidemill.domain.errors import StoreUnavailableError, TransactionConflictErr
 from tidemill.domain.flow_graph import LAST, Graph
 from tidemill.domain.flows import Resolution
 from tidemill.domain.job import Job, Redrive
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 
 

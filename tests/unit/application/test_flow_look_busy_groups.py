@@ -1,7 +1,5 @@
 """Looks of flows while others keep more groups busy than a look has time for."""
 
-from dataclasses import replace
-
 import pytest
 
 from tests.support.builders import NOW, SECOND
@@ -10,6 +8,7 @@ from tidemill.application import flow_look
 from tidemill.domain.errors import TransactionConflictError
 from tidemill.domain.flow_graph import LAST
 from tidemill.domain.job import Job, Redrive
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 
 _BUSY = [{"name": f"busy{number}", "group": f"g{number}"} for number in range(30)]

@@ -1,7 +1,6 @@
 """What one look of a flow does for each state of its nodes: which it redrives, starts and marks, and what it reads."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,6 +15,7 @@ from tidemill.domain.flow_cursor import ALL_ENDED, Cursor
 from tidemill.domain.flow_graph import LAST, Graph
 from tidemill.domain.flows import Edge, OnFailure, Resolution
 from tidemill.domain.job import Job, Redrive
+from tidemill.domain.records import replace
 from tidemill.domain.signals import Signal
 from tidemill.domain.states import State
 from tidemill.domain.whole_cancels import CANCELLED

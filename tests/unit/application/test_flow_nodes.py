@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -17,6 +16,7 @@ from tidemill.domain.flow_place import FlowPlace, Mark
 from tidemill.domain.flows import NODES_KEPT, NodeVerdict, Resolution
 from tidemill.domain.history import Why
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.names import Lane
 

@@ -1,7 +1,5 @@
 """The results of the parents of a node, as its handler reads them."""
 
-from dataclasses import replace
-
 import pytest
 
 from tests.support.builders import SECOND, a_job
@@ -11,6 +9,7 @@ from tidemill.application.job_ids import node_job_id
 from tidemill.domain.errors import PermanentJobError
 from tidemill.domain.flow_place import FlowPlace
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 
 
 def a_flow(count: int = 3) -> tuple[InMemoryFlows, Job]:

@@ -1,7 +1,6 @@
 """The start of a flow: its document, and what is refused."""
 
 import json
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -20,6 +19,7 @@ from tidemill.domain.errors import (
 )
 from tidemill.domain.flow_place import NODE_GROUP
 from tidemill.domain.flows import Edge, Flow, Node, OnFailure
+from tidemill.domain.records import replace
 from tidemill.domain.submission import Submission, Unique
 from tidemill.names import FLOW_TYPE, Lane
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,6 +23,7 @@ from tidemill.application.flow_view import (
 from tidemill.application.job_ids import node_job_id
 from tidemill.domain.flows import MOST_EDGES
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.signals import Signal
 from tidemill.domain.states import State
 from tidemill.names import LARGEST_EVENT_BYTES

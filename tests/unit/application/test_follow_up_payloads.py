@@ -1,7 +1,6 @@
 """The payloads of follow-up jobs: stored before the settle, and deleted if another outcome was settled."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from tidemill.application.attempt_report import Ending, Report
 from tidemill.application.job_ids import keyed_job_id
 from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.return_values import Done
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission

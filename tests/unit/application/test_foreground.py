@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import pytest
@@ -27,6 +27,7 @@ from tidemill.domain.governor import (
     changed,
 )
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.runtime_configuration import NOTHING_SET, RuntimeConfiguration
 from tidemill.domain.setting import Setting
 

@@ -1,7 +1,6 @@
 """How often a process reads the level of strain, reports the starts that it counted, and what each report changes."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from threading import Thread
 from typing import Any
@@ -12,6 +11,7 @@ from tests.support.builders import MILLISECOND, NOW, SECOND
 from tidemill.application.foreground import Foreground, Governor
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.governor import Governed, Starts, changed
+from tidemill.domain.records import replace
 from tidemill.domain.runtime_configuration import NOTHING_SET
 from tidemill.domain.time_constants import EPOCH
 

@@ -1,7 +1,6 @@
 """The order of groups in a stream of dead jobs."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -9,6 +8,7 @@ import pytest
 from tests.support.builders import NOW, SECOND, a_job
 from tidemill.application.group_order import CLOCKS_DIFFER, in_group_order
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 
 

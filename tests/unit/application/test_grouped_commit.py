@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -21,6 +20,7 @@ from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.job_message import Reference, reference_to
 from tidemill.domain.outcomes import Settlement
+from tidemill.domain.records import replace
 from tidemill.domain.states import State, Write
 
 TYPES = JobTypes(

@@ -1,6 +1,5 @@
 """`JobFilter`: each field, its ends, and the jobs that match neither."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +8,7 @@ from tests.support.builders import MILLISECOND, NOW, SECOND, a_job, an_error
 from tidemill.application.error_fingerprint import job_fingerprint
 from tidemill.application.job_filter import ANY_JOB, JobFilter
 from tidemill.domain.job import DeathReason
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 
 JOB = a_job(

@@ -1,6 +1,5 @@
 """The derived ids: what makes two of them the same, and what keeps them apart."""
 
-from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
@@ -18,6 +17,7 @@ from tidemill.application.job_ids import (
     unique_job_id,
 )
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.submission import Unique
 from tidemill.domain.time_constants import EPOCH
 

@@ -1,6 +1,5 @@
 """The history of a job as sentences: each transition, with what other fields of the document add to it."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -10,6 +9,7 @@ from tidemill.application.job_story import story
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import CRASHED, AttemptError, CancelRequest, DeathReason, Job, Redrive
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.undo import Undone
 from tidemill.domain.waiting import Cause, Wait

@@ -1,6 +1,5 @@
 """The parts of the story of a job that come from one field of its document each."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -11,6 +10,7 @@ from tidemill.application.job_story import story
 from tidemill.domain.flow_place import FlowPlace
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import DeathReason, Redrive
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.undo import Undone
 from tidemill.domain.waiting import Cause, Line, Wait

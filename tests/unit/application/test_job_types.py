@@ -1,6 +1,6 @@
 """`JobType`, `JobTypes` and `Run`: what each has by default, and what it answers."""
 
-from dataclasses import replace
+import dataclasses
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -15,6 +15,7 @@ from tidemill.application.job_types import measured
 from tidemill.application.run import Run
 from tidemill.domain.errors import JobFileError, UnknownJobTypeError, UnloadedJobTypeError
 from tidemill.domain.limits import Limit
+from tidemill.domain.records import replace
 from tidemill.domain.strain import Importance
 from tidemill.domain.type_overrides import NO_OVERRIDES, TypeOverrides
 from tidemill.domain.waiting import Line
@@ -158,7 +159,7 @@ def test_a_run_shows_no_data_of_other_jobs_in_its_text_and_equals_one_with_other
         return None
 
     tools: dict[str, Any] = dict.fromkeys(("save", "read_flags", "observe", "read_strain", "take_step", "log"), unlike)
-    other = replace(a_run(), parents={"quote": "secret"}, **tools)
+    other = dataclasses.replace(a_run(), parents={"quote": "secret"}, **tools)
 
     assert other == a_run()
     assert "secret" not in repr(other)
@@ -186,7 +187,7 @@ def test_a_run_is_at_its_first_hop_and_outside_of_a_worker_it_has_no_strain() ->
 def test_a_run_has_timed_out_if_the_signal_that_it_waited_for_has_not_come(
     waited_for: str | None, signals: dict[str, Any], timed_out: bool
 ) -> None:
-    run = replace(a_run(), waited_for=waited_for, signals=signals)
+    run = dataclasses.replace(a_run(), waited_for=waited_for, signals=signals)
     assert run.timed_out is timed_out
     assert run.signal("paid") == signals.get("paid")
 
@@ -201,7 +202,7 @@ def test_a_run_passes_on_what_its_handler_says() -> None:
         said.append(("step", name))
         return call()
 
-    run: Run = replace(
+    run: Run = dataclasses.replace(
         a_run(),
         observe=partial(note, "observed"),
         save=partial(note, "saved"),

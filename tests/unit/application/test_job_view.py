@@ -1,7 +1,6 @@
 """A job as its readers see it: every member, from the document and nothing else."""
 
 import json
-from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +13,7 @@ from tidemill.domain.errors import MalformedDocumentError
 from tidemill.domain.flow_place import FlowPlace
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import CancelRequest, DeathReason, Job, Redrive
+from tidemill.domain.records import replace
 from tidemill.domain.signals import Signal
 from tidemill.domain.states import State
 from tidemill.domain.undo import Undone

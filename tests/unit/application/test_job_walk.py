@@ -1,7 +1,6 @@
 """The walk through jobs page by page: where it stops, where it goes on, and when it saves that."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from tests.support.builders import MILLISECOND, NOW, SECOND, a_job
@@ -11,6 +10,7 @@ from tidemill.application.job_walk import JobWalk, WalkProgress
 from tidemill.application.pace import Pace
 from tidemill.application.ports import UnreadableItem
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 
 JOBS = [a_job(id=str(number)) for number in range(4)]
 DAMAGED = UnreadableItem("damaged", ValueError("damaged"))
@@ -20,8 +20,7 @@ PAGES = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress(WalkProgress):
+class Progress(WalkProgress, frozen=True, kw_only=True):
     seen: int = 0
 
 

@@ -1,7 +1,6 @@
 """The settles of jobs that shared a call: whose go together."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -16,6 +15,7 @@ from tidemill.application.ports import Settling
 from tidemill.domain.errors import StoreUnavailableError, TidemillError, TransactionConflictError
 from tidemill.domain.job import Job
 from tidemill.domain.outcomes import Settlement
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 
 SUCCESS = replace(SETTLEMENTS[State.SUCCEEDED], writes=({"Put": {}},))

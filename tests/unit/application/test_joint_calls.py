@@ -1,6 +1,5 @@
 """The calls of batch handlers: who shares a call, and what each gets of it."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from tidemill.domain.errors import (
     StrayBesideError,
     TransactionConflictError,
 )
+from tidemill.domain.records import replace
 
 
 def _late() -> None:

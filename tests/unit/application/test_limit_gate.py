@@ -1,6 +1,6 @@
 """The gate of limits: which slot a run takes, what a full or paused limit means for it, and what it gives back."""
 
-from dataclasses import replace
+import dataclasses
 from typing import Any
 
 import pytest
@@ -20,6 +20,7 @@ from tidemill.domain.job import Job
 from tidemill.domain.limits import Limit, Rate
 from tidemill.domain.outcomes import Failed, Held, Parked, Succeeded
 from tidemill.domain.pauses import DRAIN_PER_SECOND
+from tidemill.domain.records import replace
 from tidemill.domain.waiting import Cause, Line, Wait
 
 KEY = ("t", "j")
@@ -117,7 +118,7 @@ def test_a_paused_limit_key_parks_the_job_before_it_asks_for_a_slot() -> None:
     key = slot_of(context).line.key
     for stale in (False, True):
         gate, context = entering(JOB, limited())
-        context.configured = replace(configured(paused(f"limit={key}")), stale=stale)
+        context.configured = dataclasses.replace(configured(paused(f"limit={key}")), stale=stale)
         line = Line.for_pause(f"limit={key}")
         assert gate.enter() == parked(line)
         assert context.calls == ([("list", line, RATE, KEY, NOW)] if stale else [])

@@ -1,7 +1,6 @@
 """Failures of one worker or tenant alone: who contradicts them, who waits for that, and when they open a breaker."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from tests.support.builders import MILLISECOND, NOW, SECOND, a_job
@@ -9,6 +8,7 @@ from tests.support.one_breaker import CLOSED, POLICY, Item
 from tidemill.application.breakers import CACHED_FOR, Breakers
 from tidemill.domain.breaker import HEARD_WITHIN, BreakerState
 from tidemill.domain.errors import StoreUnavailableError
+from tidemill.domain.records import replace
 
 UNTIL = NOW + timedelta(minutes=1)
 

@@ -2,7 +2,6 @@
 
 import math
 import re
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -16,6 +15,7 @@ from tidemill.domain.adaptive_limit import Adapted, RunSample, Trouble
 from tidemill.domain.downstream_errors import Classify, ErrorClass
 from tidemill.domain.errors import JobTimeoutError, PermanentJobError, RetryAfter
 from tidemill.domain.outcomes import Continued, Failed, Outcome, Snoozed, Stopped, Succeeded
+from tidemill.domain.records import replace
 
 ENTERED = Entered(adapted=Adapted(allowed=4, falls=1), taken=3)
 DONE = Succeeded(result=None)

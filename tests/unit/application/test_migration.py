@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import chain, repeat
 from typing import Any
@@ -27,6 +26,7 @@ from tidemill.domain.errors import (
 )
 from tidemill.domain.flow_place import FlowPlace, Mark
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.in_memory.single_job import Inline
 from tidemill.names import LARGEST_BODY_BYTES

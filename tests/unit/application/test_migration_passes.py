@@ -1,6 +1,6 @@
 """How often a migration comes back to the jobs that it has left, and after which pauses."""
 
-from dataclasses import replace
+import dataclasses
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +10,7 @@ import pytest
 from tests.support.builders import a_run
 from tidemill import Continue, composition
 from tidemill.application.migration import Progress
+from tidemill.domain.records import replace
 from tidemill.migration.job import MigrationRequest, migrate
 from tidemill.names import MIGRATION_TENANT
 
@@ -36,7 +37,7 @@ def test_jobs_that_were_left_get_ten_passes_with_pauses_of_up_to_an_hour(
     monkeypatch.setattr(composition.FunctionParts, "migrator", lambda _, **__: SimpleNamespace(run=run))
     request = MigrationRequest(type="mail", function="json:loads", rate=1, dry_run=dry_run)
 
-    ended = migrate(request, replace(a_run(), tenant=MIGRATION_TENANT, resumed_from={"number": number}))
+    ended = migrate(request, dataclasses.replace(a_run(), tenant=MIGRATION_TENANT, resumed_from={"number": number}))
 
     progress = replace(Progress(number=number), left=left, complete=True).as_json()
     assert ended == (Continue(progress, after=timedelta(minutes=minutes)) if minutes else progress)

@@ -1,7 +1,6 @@
 """The model check: what it compares of each type, and what it says of the rest."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from tidemill.domain.errors import Fault, InvalidPayloadError, MalformedDocument
 from tidemill.domain.job import Job
 from tidemill.domain.limit_key import LimitKey
 from tidemill.domain.limits import Limit
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Line
 from tidemill.in_memory.single_job import Inline

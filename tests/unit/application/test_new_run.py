@@ -1,7 +1,6 @@
 """`new_run`: what the handler of a claimed job knows of it."""
 
 import re
-from dataclasses import replace
 from typing import Any, Final
 
 import pytest
@@ -20,6 +19,7 @@ from tidemill.application.ports import Checkpoint
 from tidemill.domain.errors import BatchHandlerError
 from tidemill.domain.flow_place import FlowPlace
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.setting import Setting
 from tidemill.domain.signals import Awaited
 from tidemill.domain.waiting import Cause

@@ -1,6 +1,5 @@
 """`Nudger`: which jobs are late enough for a nudge, and what a nudge does in each state."""
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,6 +10,7 @@ from tests.support.single_job import Clock
 from tidemill.application.nudge import Nudge, Nudger, no_delay
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import CancelRequest, Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.names import Lane
 

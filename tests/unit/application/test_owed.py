@@ -1,7 +1,7 @@
 """Owed work is done once the trouble is over, tried less and less often, and reported when it fails for too long."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import pytest
@@ -14,6 +14,7 @@ from tidemill.application.ports import WHOLE, Part, Unreadable, ignore_unreadabl
 from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError, WriteRefusedError
 from tidemill.domain.flow_place import FlowPlace
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State, Write
 from tidemill.domain.waiting import Line
 

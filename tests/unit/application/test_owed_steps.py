@@ -1,6 +1,5 @@
 """What `OwedRunner` does with each kind of owed work, and what it leaves alone."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -11,6 +10,7 @@ from tests.unit.application.test_owed import MINUTE, World
 from tidemill.application.owed import Kind, Owed, OwedResult, Work
 from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 
 FLOW = Work(kind=Kind.FLOW, tenant=TENANT, name="x")

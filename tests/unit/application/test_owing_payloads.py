@@ -1,7 +1,6 @@
 """A payload that a caller cannot delete is owed, so that no file stays for years because of one failed call."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import count
 
@@ -42,6 +41,7 @@ from tidemill.domain.errors import (
     WriteRefusedError,
 )
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
 from tidemill.dynamodb.job_store import DynamoJobStore

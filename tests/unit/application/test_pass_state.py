@@ -1,12 +1,12 @@
 """When a pass begins, who holds it, and how far a segment was read."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from tests.support.builders import NOW, SECOND
 from tidemill.application.pass_state import SEGMENTS, Segment, TablePass, first_pass
+from tidemill.domain.records import replace
 
 MICROSECOND = timedelta(microseconds=1)
 DAY = timedelta(days=1)

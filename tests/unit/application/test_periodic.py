@@ -1,6 +1,5 @@
 """The job of a call of the scheduler: its key, its tag, and the pauses that skip it."""
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -10,6 +9,7 @@ from tests.support.builders import NOW, SECOND, a_job_type
 from tests.support.configurations import configured, paused
 from tidemill.application.periodic import Call, may_act_unconfirmed, submission
 from tidemill.domain.pauses import CATCH_UP_TAG, Pause
+from tidemill.domain.records import replace
 from tidemill.domain.runtime_configuration import NOTHING_SET, RuntimeConfiguration
 from tidemill.domain.submission import DerivedKey
 from tidemill.names import Lane

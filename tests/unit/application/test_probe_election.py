@@ -1,7 +1,6 @@
 """`elect_probe`: which parked job probes an open breaker, and when none is elected."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -12,6 +11,7 @@ from tidemill.application.probe_election import elect_probe
 from tidemill.domain.breaker import Breaker, BreakerState
 from tidemill.domain.errors import TransactionConflictError, WriteRefusedError
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.waiting import Cause, Line, Wait
 
 LINE = Line.for_breaker("pay")

@@ -1,7 +1,7 @@
 """The publish use case: it sends owed messages, advances groups and returns the records to retry."""
 
+import dataclasses
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime
 
 import pytest
@@ -23,6 +23,7 @@ from tidemill.domain.errors import (
     WriteRefusedError,
 )
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause, Line, Wait
 
@@ -297,7 +298,7 @@ def test_a_paused_job_is_parked_and_no_message_is_sent(world: World) -> None:
 
 
 def test_with_a_stale_configuration_the_worker_decides_about_a_pause(world: World) -> None:
-    world.configuration = replace(PAUSE, stale=True)
+    world.configuration = dataclasses.replace(PAUSE, stale=True)
 
     assert _bodies(world.publish(Change("1", None, JOBS[0]))) == [reference_to(JOBS[0])]
     assert world.groups.parks == []

@@ -1,7 +1,5 @@
 """What publish sends where submissions and workers send first messages themselves."""
 
-from dataclasses import replace
-
 import pytest
 
 from tests.support.builders import NOW, SECOND, a_job, reference_to
@@ -12,6 +10,7 @@ from tidemill.domain.errors import (
 )
 from tidemill.domain.job import Job
 from tidemill.domain.job_message import Reference
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.names import Lane
 

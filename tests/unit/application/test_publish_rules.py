@@ -1,6 +1,5 @@
 """Publish: which causes of a wait let a message pass a pause, and what it does for flows."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +15,7 @@ from tidemill.application.reactions import PublishStep
 from tidemill.domain.changes import Change
 from tidemill.domain.errors import StoreUnavailableError, WriteRefusedError
 from tidemill.domain.flow_place import FlowPlace
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause
 

@@ -1,6 +1,5 @@
 """The purge use case: the plan, the deletion, and the advance of groups."""
 
-from dataclasses import replace
 from datetime import datetime
 
 import pytest
@@ -22,6 +21,7 @@ from tidemill.application.purge import Purger
 from tidemill.domain.errors import MalformedDocumentError
 from tidemill.domain.flow_place import FlowPlace
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.undo import Undone
 

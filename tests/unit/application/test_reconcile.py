@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -38,6 +37,7 @@ from tidemill.application.run import Run
 from tidemill.application.table_pass import TablePasses
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import DeathReason, Job
+from tidemill.domain.records import replace
 from tidemill.domain.repair_actions import RepairAction
 from tidemill.domain.states import State
 from tidemill.domain.waiting import LONGEST_PARKED

@@ -1,6 +1,5 @@
 """What a handler says would undo its effect, as the document of its job keeps it."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,6 +10,7 @@ from tests.support.single_job import Clock, tools
 from tidemill.application.recorded_undo import recorded_undo
 from tidemill.domain.errors import Fault, InvalidPayloadError, PayloadTooLargeError, UnknownJobTypeError
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.submission import Submission, Unique
 from tidemill.domain.undo import LARGEST_UNDO_BYTES, Undo
 from tidemill.in_memory.single_job import OneJob

@@ -1,7 +1,6 @@
 """The recovery of a restored table in memory: what it writes for each job, what it reports, and how it goes on."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -26,6 +25,7 @@ from tidemill.domain.errors import MalformedDocumentError, WriteRefusedError
 from tidemill.domain.flow_place import FlowPlace, Mark
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.signals import Signal
 from tidemill.domain.states import State
 from tidemill.domain.whole_cancels import CANCELLED

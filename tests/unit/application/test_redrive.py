@@ -1,6 +1,5 @@
 """The redrive use case: the plan, and one redrive by one operator or by two."""
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import count
 
@@ -22,6 +21,7 @@ from tidemill.application.job_filter import JobFilter
 from tidemill.application.ports import JobStore
 from tidemill.application.redrive import Redriver
 from tidemill.domain.job import Redrive
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 
 HOUR = timedelta(hours=1)

@@ -1,7 +1,6 @@
 """A redrive with another payload: what it writes, what it stores, and what it leaves after a refusal."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from tidemill.application.redrive import Redriver
 from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError
 from tidemill.domain.history import Why
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.payloads import DynamoPayloads
 from tidemill.in_memory.single_job import Inline

@@ -1,6 +1,5 @@
 """How long a redrive waits for its probes, when it looks at them, and what it says of each."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -9,6 +8,7 @@ import pytest
 from tests.support.builders import NOW, SECOND, a_job, an_error
 from tidemill.application.redrive_probes import MOST_PROBES, Probe, Probes, ProbeVerdict
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 
 

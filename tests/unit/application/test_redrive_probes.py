@@ -1,7 +1,6 @@
 """Probes: which jobs they are, what their ends mean, and which jobs follow."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -13,6 +12,7 @@ from tidemill.application import redrive_probes as module
 from tidemill.application.ports import JobStore
 from tidemill.application.redrive_probes import Cause, Probe, Probes, ProbeVerdict, verdict_of
 from tidemill.domain.job import AttemptError, DeathReason, Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 
 _TIMEOUT = timedelta(seconds=10)

@@ -1,7 +1,7 @@
 """Release, step by step: what it reads, reserves, releases and gives back, over a limit item and an index in memory."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ from tidemill.domain.errors import (
 from tidemill.domain.job import Job
 from tidemill.domain.limit_state import MOST_AT_ONCE, RESERVED, LimitState, Turn, reservation_name, run_name
 from tidemill.domain.limits import Limit
+from tidemill.domain.records import replace
 from tidemill.domain.states import State, Write
 from tidemill.domain.waiting import Line
 

@@ -1,6 +1,5 @@
 """How a leaving run changes the number of an adaptive limit, over a limit item and an index in memory."""
 
-from dataclasses import replace
 from typing import Final
 
 import pytest
@@ -11,6 +10,7 @@ from tidemill.application.ports import LimitSlot
 from tidemill.domain.adaptive_limit import Adapted, Adaptive, ConcurrencyChange, RunSample
 from tidemill.domain.limit_state import run_name
 from tidemill.domain.limits import Limit
+from tidemill.domain.records import replace
 
 ADAPTIVE: Final = Limit(adaptive=Adaptive(floor=1, ceiling=9, target_seconds=1))
 TOKEN: Final = "token"

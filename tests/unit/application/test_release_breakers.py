@@ -1,7 +1,6 @@
 """What a release does for the line of a breaker, and what a worker does for the line of a job that it has ended."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -19,6 +18,7 @@ from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import Job
 from tidemill.domain.limit_state import reservation_name, run_name
 from tidemill.domain.limits import Limit, Rate
+from tidemill.domain.records import replace
 from tidemill.domain.waiting import Cause, Line, Wait
 
 LINE: Final = Line(Cause.BREAKER, "payments")

@@ -1,6 +1,5 @@
 """Release counts with the overrides of operators."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from tidemill.application.release import Releaser
 from tidemill.domain.limit_key import LimitKey
 from tidemill.domain.limit_state import LimitState
 from tidemill.domain.limits import Limit
+from tidemill.domain.records import replace
 from tidemill.domain.waiting import Line
 
 

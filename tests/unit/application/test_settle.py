@@ -1,7 +1,7 @@
 """`Settler` in memory: what it does after each answer of the store, and the report on each outcome."""
 
+import dataclasses
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -39,6 +39,7 @@ from tidemill.domain.outcomes import (
     Stopped,
     Succeeded,
 )
+from tidemill.domain.records import replace
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause
@@ -51,7 +52,7 @@ DOWN = StoreUnavailableError("down")
 
 
 FAILED = Failed(error_class="OSError", message="no", cause=OSError("no"))
-DEAD = replace(FAILED, death=DeathReason.PERMANENT)
+DEAD = dataclasses.replace(FAILED, death=DeathReason.PERMANENT)
 AWAITS = Awaits(cause=Cause.SIGNAL, name="approval", after=timedelta(hours=1))
 
 
@@ -60,7 +61,7 @@ AWAITS = Awaits(cause=Cause.SIGNAL, name="approval", after=timedelta(hours=1))
     [
         (Succeeded(result="1"), Ending.SUCCEEDED, State.SUCCEEDED, None),
         (FAILED, Ending.RETRYING, State.RETRYING, "OSError: no"),
-        (replace(FAILED, delay=timedelta(hours=1)), Ending.RETRYING, State.SCHEDULED, "OSError: no"),
+        (dataclasses.replace(FAILED, delay=timedelta(hours=1)), Ending.RETRYING, State.SCHEDULED, "OSError: no"),
         (DEAD, Ending.DEAD, State.DEAD, "OSError: no"),
         (Snoozed(after=SECOND), Ending.SNOOZED, State.QUEUED, None),
         (Snoozed(after=timedelta(hours=1)), Ending.SNOOZED, State.SCHEDULED, None),
@@ -286,7 +287,7 @@ def test_a_refused_outcome_is_not_replaced_without_a_cause(outcome: Outcome, cha
 
 ONE, TWO, INLINE = a_job(id="one", payload_at="file/1"), a_job(id="two", payload_at="file/2"), a_job(id="three")
 MADE = Succeeded(follow_ups=[ONE, TWO, INLINE])
-DIES = replace(DEAD, follow_ups=[ONE])
+DIES = dataclasses.replace(DEAD, follow_ups=[ONE])
 
 
 def test_a_follow_up_that_existed_is_not_reported_and_its_new_payload_goes() -> None:
@@ -308,7 +309,7 @@ def test_a_follow_up_that_existed_is_not_reported_and_its_new_payload_goes() -> 
         # It died and was redriven, or discarded.
         (DIES, {"last_owner": "mine", "state": State.QUEUED}, [ONE], []),
         (DIES, {"last_owner": "mine", "state": State.CANCELLED}, [ONE], []),
-        (replace(DEAD, follow_ups=[INLINE]), {"last_owner": "mine", "state": State.CANCELLED}, [], []),
+        (dataclasses.replace(DEAD, follow_ups=[INLINE]), {"last_owner": "mine", "state": State.CANCELLED}, [], []),
         (Snoozed(after=SECOND), {"last_owner": "mine", "state": State.CANCELLED}, [], []),
     ],
 )

@@ -1,6 +1,5 @@
 """Which submissions are refused or deferred under strain."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import cast
 
@@ -12,6 +11,7 @@ from tidemill.application.foreground import Governor
 from tidemill.application.shed_submissions import shed_or_defer
 from tidemill.domain.errors import SubmissionShedError
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.runtime_configuration import NOTHING_SET, RuntimeConfiguration
 from tidemill.domain.states import State
 from tidemill.domain.strain import Importance

@@ -1,7 +1,6 @@
 """The steps of one run in memory: which run, which return what is recorded, and what stops a handler."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from threading import Thread
 from typing import Any
@@ -23,6 +22,7 @@ from tidemill.domain.errors import (
     WriteRefusedError,
 )
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.steps import LARGEST_STEPS_BYTES, MOST_STEPS, Step
 
 OLD = Step(name="charge", at=NOW, attempt=1, result='{"id":7}')

@@ -1,7 +1,6 @@
 """The submit use case: ids, times, replays, and the checks before the write."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -39,6 +38,7 @@ from tidemill.domain.errors import (
     WriteRefusedError,
 )
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission, Unique
 from tidemill.domain.time_constants import LONGEST_SPAN

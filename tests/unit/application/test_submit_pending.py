@@ -1,7 +1,6 @@
 """A submission that is checked and not yet written: its place among others, its one write, and what a refusal finds."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -28,6 +27,7 @@ from tidemill.domain.errors import (
     WriteRefusedError,
 )
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.signals import Signal
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission, Unique

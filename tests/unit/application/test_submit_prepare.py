@@ -1,6 +1,5 @@
 """The document that a checked submission becomes, member by member, and the submissions that only the engine makes."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -25,6 +24,7 @@ from tidemill.domain.events import Delivery, Event, Publication
 from tidemill.domain.flows import FlowStart
 from tidemill.domain.job import Job
 from tidemill.domain.pauses import CATCH_UP_TAG
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission, Unique
 from tidemill.names import (

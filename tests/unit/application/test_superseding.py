@@ -1,6 +1,5 @@
 """`Superseder` in memory: which jobs may be superseded, and when the job that supersedes one may run."""
 
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -16,6 +15,7 @@ from tidemill.application.validation import LONGEST_ID
 from tidemill.domain.errors import KeyReusedError, SupersedeRefusedError, UndoFailedError, WriteRefusedError
 from tidemill.domain.flow_place import FlowPlace, Mark
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.undo import Undone
 from tidemill.in_memory.single_job import Inline

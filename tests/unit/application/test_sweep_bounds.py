@@ -1,7 +1,6 @@
 """How far one sweep of a dead-letter queue goes, what it does with each message, and what it leaves hidden."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,6 +12,7 @@ from tidemill.application.ports import ReceivedDeadLetter, Refusal, Unreadable
 from tidemill.application.reconcile import LONGEST_SWEEP
 from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError, WriteRefusedError
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.names import RECONCILE_INTERVAL_SECONDS
 

@@ -1,7 +1,6 @@
 """A pass reads the whole table over many runs. It survives kills, failures and concurrent runs, and keeps its rate."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -18,6 +17,7 @@ from tidemill.application.ports import Found, PayloadItem, ScanPage
 from tidemill.application.table_pass import MOST_TRIES, RESERVE, PageWork, PassReport, TablePasses
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.dynamodb.passes import DynamoPasses
 
 INVOCATION = timedelta(minutes=15)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, Self
 
@@ -15,6 +15,7 @@ from tidemill.application.ports import Found, ScanPage
 from tidemill.application.table_pass import MOST_TRIES, RESERVE, PassReport, TablePasses
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 
 INVOCATION: Final = timedelta(minutes=5)
 HOUR: Final = timedelta(hours=1)

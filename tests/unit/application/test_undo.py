@@ -1,6 +1,5 @@
 """`Undoer` in memory: which jobs can be undone, how often, and the job that does it."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +11,7 @@ from tidemill.application.new_jobs import Accepted
 from tidemill.application.undo import Undoer, undo_id, undo_job
 from tidemill.domain.errors import SubmissionPausedError, UndoRefusedError, WriteRefusedError
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.undo import Undone
 from tidemill.in_memory.single_job import Inline

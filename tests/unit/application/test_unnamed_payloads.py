@@ -1,7 +1,6 @@
 """A call that loses a race leaves no payload behind, and deletes none that a document names."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime
 from itertools import count
 
@@ -18,6 +17,7 @@ from tidemill.domain.errors import (
     TransactionConflictError,
 )
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore
 

@@ -1,6 +1,5 @@
 """Which members of a submission exclude each other, and the ends of their ranges."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -21,6 +20,7 @@ from tidemill.application.validation import (
     require_short_paths,
 )
 from tidemill.domain.errors import Fault, InvalidPayloadError
+from tidemill.domain.records import replace
 from tidemill.domain.submission import Submission, Unique
 from tidemill.domain.time_constants import LONGEST_SPAN
 

@@ -3,7 +3,6 @@
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -17,6 +16,7 @@ from tidemill.application.redrive import Redriver
 from tidemill.cli.parallel_writes import BATCH, CONFLICT_TRIES, ParallelWrites
 from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError, WriteRefusedError
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 
 

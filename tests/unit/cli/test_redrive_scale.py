@@ -7,7 +7,7 @@ import sys
 import time
 import tracemalloc
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from resource import RUSAGE_SELF, getrusage
@@ -22,6 +22,7 @@ from tidemill.application.redrive import Redriver
 from tidemill.application.redrive_probes import Probes
 from tidemill.cli.parallel_writes import ParallelWrites
 from tidemill.domain.job import AttemptError, DeathReason, Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import encode, key, split_key
 from tidemill.dynamodb.indexes import attention_partition

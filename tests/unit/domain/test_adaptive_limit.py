@@ -1,7 +1,6 @@
 """The rule of adaptive concurrency, by itself and in a loop with a downstream of a known capacity."""
 
 import re
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -18,6 +17,7 @@ from tidemill.domain.adaptive_limit import (
     change_after,
     changed,
 )
+from tidemill.domain.records import replace
 
 #: In seconds.
 DAY = 86_400

@@ -1,7 +1,6 @@
 """The rules of batches: what a look at the members says, when a batch is closed, and when it looks again."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -27,6 +26,7 @@ from tidemill.domain.batches import (
     to_redrive,
 )
 from tidemill.domain.job import Job, Redrive
+from tidemill.domain.records import replace
 from tidemill.domain.signals import Signal
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission

@@ -1,7 +1,6 @@
 """The rules of a breaker: when it opens, who probes it, and how fast its jobs start again."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 from tests.support.builders import NOW, SECOND, a_job
 from tidemill.domain import breaker as rules
 from tidemill.domain.breaker import PROBE_EXPECTED_WITHIN, Breaker, BreakerPolicy, BreakerState
+from tidemill.domain.records import replace
 from tidemill.domain.time_constants import EPOCH
 
 POLICY = BreakerPolicy(name="payments", failure_threshold=3, failure_ratio=0.5, probe_interval=15 * SECOND)

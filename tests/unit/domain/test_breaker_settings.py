@@ -1,6 +1,5 @@
 """The setting that forces a breaker: its values, and its end."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 from tests.support.builders import NOW, SECOND
 from tests.support.configurations import configured
 from tidemill.domain.errors import InvalidSettingError
+from tidemill.domain.records import replace
 from tidemill.domain.runtime_configuration import RuntimeConfiguration, check
 from tidemill.domain.setting import Setting
 

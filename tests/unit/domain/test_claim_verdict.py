@@ -1,13 +1,12 @@
 """The verdict on a refused claim, and the rule for dead-letter messages."""
 
-from dataclasses import replace
-
 import pytest
 
 from tests.support.builders import NOW, SECOND, a_job, reference_to
 from tidemill.domain.claim_verdict import ClaimVerdict, judge
 from tidemill.domain.dead_letters import DeadLetterAction, dead_letter_action
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 
 JOB = a_job(generation=5)

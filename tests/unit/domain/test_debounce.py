@@ -1,6 +1,5 @@
 """What a submission does to the job of its burst: its time, its state, its generation and what it counts."""
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,6 +10,7 @@ from tidemill.domain.burst import Burst
 from tidemill.domain.debounce import joined_at, longest, moved, quiet_after, takes_submissions, useful_longer
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import Job, Redrive
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.steps import Step
 from tidemill.domain.time_constants import LONGEST_SPAN

@@ -7,6 +7,8 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
 
+from msgspec import NODEFAULT, Struct, structs
+
 import tidemill.domain
 from tidemill.domain.breaker import BreakerState
 from tidemill.domain.flows import OnFailure
@@ -15,6 +17,7 @@ from tidemill.domain.limits import Rate
 
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 _NONE = Starts()
+_NO_DEFAULT = (MISSING, NODEFAULT)
 #: All others are empty: none, no, zero, no text, no items. Older documents lack them, and are read so.
 _NOT_EMPTY = {
     "Adaptive.floor": 1,
@@ -56,21 +59,23 @@ _NOT_EMPTY = {
 }
 
 
-def _fields() -> Iterator[tuple[str, Field[Any]]]:
-    """Yield the fields of public classes: the others belong to no document."""
+def _fields() -> Iterator[tuple[str, Any]]:
+    """Yield the fields of public records: the others belong to no document."""
     for module in iter_modules(tidemill.domain.__path__, "tidemill.domain."):
         for each in vars(import_module(module.name)).values():
             if not isinstance(each, type) or each.__module__ != module.name or each.__name__.startswith("_"):
                 continue
             if is_dataclass(each):
                 yield from ((f"{each.__name__}.{field.name}", field) for field in fields(each))
+            elif issubclass(each, Struct):
+                yield from ((f"{each.__name__}.{field.name}", field) for field in structs.fields(each))
 
 
-def _default(field: Field[Any]) -> Any:
+def _default(field: Any) -> Any:
     """None without a default as well."""
-    if field.default_factory is not MISSING:
+    if field.default_factory not in _NO_DEFAULT:
         return field.default_factory()
-    return None if field.default is MISSING else field.default
+    return None if field.default in _NO_DEFAULT else field.default
 
 
 def test_what_is_left_out_is_empty_unless_it_is_listed() -> None:
@@ -78,7 +83,8 @@ def test_what_is_left_out_is_empty_unless_it_is_listed() -> None:
 
 
 def test_only_what_a_message_or_a_log_has_besides_does_not_count_when_two_are_compared() -> None:
-    found = {name: field for name, field in _fields() if not (field.compare and field.repr)}
+    fields_of_classes = {name: field for name, field in _fields() if isinstance(field, Field)}
+    found = {name: field for name, field in fields_of_classes.items() if not (field.compare and field.repr)}
 
     assert {name: field.repr for name, field in found.items()} == {"Failed.cause": False, "Reference.first_run": True}
     assert not any(field.compare for field in found.values())

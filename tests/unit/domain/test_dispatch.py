@@ -1,6 +1,5 @@
 """Decides which change of a document requests which message."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -18,6 +17,7 @@ from tidemill.domain.dispatch import (
 )
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.job_message import DeadLetter
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.names import DISPATCHED_STATES, Lane
 

@@ -1,12 +1,11 @@
 """The few kinds of errors that metrics count."""
 
-from dataclasses import replace
-
 import pytest
 
 from tests.support.builders import an_error
 from tidemill.domain.error_kinds import ErrorKind, kind_of
 from tidemill.domain.job import CRASHED, DEADLINE_PASSED, NO_ATTEMPT_LEFT, TOO_MANY_HOPS
+from tidemill.domain.records import replace
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """The rules of flows: what has become of a node, and what that means for the nodes behind it."""
 
-from dataclasses import replace
 from datetime import timedelta
 from itertools import permutations, product
 
@@ -29,6 +28,7 @@ from tidemill.domain.flows import (
     verdict,
 )
 from tidemill.domain.job import Job, Redrive
+from tidemill.domain.records import replace
 from tidemill.domain.signals import Signal
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission

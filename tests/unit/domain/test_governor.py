@@ -1,6 +1,5 @@
 """When the level of strain rises and falls."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -21,6 +20,7 @@ from tidemill.domain.governor import (
     minute_begins,
     next_level,
 )
+from tidemill.domain.records import replace
 from tidemill.domain.runtime_configuration import NOTHING_SET
 from tidemill.domain.setting import Setting
 from tidemill.domain.strain import HIGHEST_LEVEL

@@ -1,6 +1,5 @@
 """The flight recorder of a job: the numbers of its claims, its texts, and what a reader sees beside it."""
 
-from dataclasses import replace
 from datetime import datetime
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 from tests.support.builders import A_BURST, NOW, SECOND, a_job
 from tidemill.domain.history import Transition, Why, version_of, with_attempts
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.undo import Undone
 from tidemill.dynamodb.history_entries import WRITE_UNIT_BYTES, kept

@@ -1,6 +1,6 @@
 """What a job document shows of its runs: lost ones, holds, expiry and the end of a run."""
 
-from dataclasses import replace
+import dataclasses
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +12,7 @@ from tidemill.domain.history import Transition, Why
 from tidemill.domain.holds import HoldCause, known_cause
 from tidemill.domain.job import CRASHED, DeathReason, Redrive
 from tidemill.domain.job_message import DeadLetter, FirstRun, Reference, reference_of, reference_to
+from tidemill.domain.records import replace
 from tidemill.domain.signals import Awaited, Signal
 from tidemill.domain.states import State
 from tidemill.domain.undo import Undo
@@ -143,8 +144,8 @@ def test_what_is_rare_is_said_and_otherwise_left_out() -> None:
 def test_a_message_stands_for_its_job_whether_it_says_more_or_not() -> None:
     plain = Reference(tenant="a", job_id="j", generation=1, trace="t")
 
-    assert replace(plain, first_run=FirstRun(type="test.job", due=NOW)) == plain
-    assert replace(plain, generation=2) != plain
+    assert dataclasses.replace(plain, first_run=FirstRun(type="test.job", due=NOW)) == plain
+    assert dataclasses.replace(plain, generation=2) != plain
 
 
 @pytest.mark.parametrize(

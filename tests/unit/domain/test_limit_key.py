@@ -1,12 +1,12 @@
 """Limit keys: their text, which names a line and an item, and what a reader makes of it."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tidemill.domain.limit_key import LONGEST_KEY, LimitKey
+from tidemill.domain.records import replace
 from tidemill.domain.waiting import Cause, Line
 
 #: Its text must stay: it names items of the table.

@@ -1,7 +1,6 @@
 """The arithmetic of a limit item: slots, reservations, rates, and the turns of parked jobs."""
 
 import re
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -22,6 +21,7 @@ from tidemill.domain.limit_state import (
     slack,
 )
 from tidemill.domain.limits import Limit, Rate
+from tidemill.domain.records import replace
 from tidemill.domain.time_constants import EPOCH
 from tidemill.names import WAKE_INTERVAL_SECONDS
 

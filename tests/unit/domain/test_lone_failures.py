@@ -1,6 +1,5 @@
 """When failures of one worker or tenant alone open a breaker, and who contradicts them."""
 
-from dataclasses import replace
 from datetime import datetime
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 from tests.support.builders import NOW, SECOND
 from tidemill.domain import breaker as rules
 from tidemill.domain.breaker import Breaker, BreakerPolicy, Callers
+from tidemill.domain.records import replace
 
 POLICY = BreakerPolicy(name="payments", failure_threshold=3)
 FAILING = Breaker(name="payments", failures=3, calls=3, window_from=NOW)

@@ -1,6 +1,5 @@
 """The pure function from an outcome to its settlement."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -29,6 +28,7 @@ from tidemill.domain.outcomes import (
     outcome_of,
     settlement,
 )
+from tidemill.domain.records import replace
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.signals import Awaited
 from tidemill.domain.states import State

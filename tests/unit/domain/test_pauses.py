@@ -1,6 +1,5 @@
 """Pauses: which jobs they hold back, and how their settings are read."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ from tests.support.configurations import A_FLAG, configured, paused
 from tidemill.domain.errors import InvalidSettingError
 from tidemill.domain.limits import Rate
 from tidemill.domain.pauses import CATCH_UP_TAG, Drain, Scope, Target, drain_rate, value_of
+from tidemill.domain.records import replace
 from tidemill.domain.runtime_configuration import RuntimeConfiguration, drain_of
 from tidemill.domain.waiting import Cause, Line
 from tidemill.names import SCHEDULE_TENANT, Lane

@@ -1,6 +1,6 @@
 """What the end of a run writes: waits for a signal, parked jobs, and what a settle keeps of errors and history."""
 
-from dataclasses import replace
+import dataclasses
 from datetime import timedelta
 from typing import Any
 
@@ -32,6 +32,7 @@ from tidemill.domain.outcomes import (
     settlement,
     state_until,
 )
+from tidemill.domain.records import replace
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.signals import Awaited, Signal
 from tidemill.domain.states import State
@@ -54,8 +55,12 @@ def settled(job: Job, outcome: Outcome, policy: RetryPolicy = POLICY) -> Settlem
 RESTS = [
     (Succeeded(), True),
     (Awaits(cause=Cause.SIGNAL, name="look", after=MINUTE), True),
-    (replace(FAILED, death=DeathReason.GAVE_UP), True),
-    *((replace(FAILED, death=death), False) for death in (None, *DeathReason) if death is not DeathReason.GAVE_UP),
+    (dataclasses.replace(FAILED, death=DeathReason.GAVE_UP), True),
+    *(
+        (dataclasses.replace(FAILED, death=death), False)
+        for death in (None, *DeathReason)
+        if death is not DeathReason.GAVE_UP
+    ),
     (Snoozed(after=MINUTE), False),
     (Continued(checkpoint=None), False),
     (Held(until=NOW, cause=HoldCause.OUTAGE), False),
@@ -221,7 +226,7 @@ def test_a_job_that_is_held_until_its_time_in_a_line_names_the_line() -> None:
 
 
 def test_the_death_of_a_batch_carries_its_jobs_and_its_checkpoint() -> None:
-    failure = replace(FAILED, death=DeathReason.GAVE_UP, follow_ups=(a_job(id="then"),), checkpoint="7")
+    failure = dataclasses.replace(FAILED, death=DeathReason.GAVE_UP, follow_ups=(a_job(id="then"),), checkpoint="7")
 
     written = settled(RUNNING, failure)
 
@@ -230,7 +235,7 @@ def test_the_death_of_a_batch_carries_its_jobs_and_its_checkpoint() -> None:
 
 @pytest.mark.parametrize(("attempt", "delay"), [(1, 2), (2, 4)])
 def test_a_failure_waits_for_its_backoff_and_its_traceback_is_kept(attempt: int, delay: int) -> None:
-    written = settled(replace(RUNNING, attempt=attempt), replace(FAILED, traceback="frames"))
+    written = settled(replace(RUNNING, attempt=attempt), dataclasses.replace(FAILED, traceback="frames"))
 
     assert written.due == NOW + delay * SECOND
     assert written.error is not None
@@ -240,12 +245,12 @@ def test_a_failure_waits_for_its_backoff_and_its_traceback_is_kept(attempt: int,
 def test_a_last_attempt_that_gives_up_dies_of_that() -> None:
     last = replace(RUNNING, attempt=3)
 
-    assert settled(last, replace(FAILED, death=DeathReason.PERMANENT)).death is DeathReason.PERMANENT
+    assert settled(last, dataclasses.replace(FAILED, death=DeathReason.PERMANENT)).death is DeathReason.PERMANENT
     assert settled(last, FAILED).death is DeathReason.EXHAUSTED
 
 
 def test_two_failures_with_different_exceptions_of_one_text_are_equal() -> None:
-    assert replace(FAILED, cause=ValueError("no")) == replace(FAILED, cause=ValueError("no"))
+    assert dataclasses.replace(FAILED, cause=ValueError("no")) == dataclasses.replace(FAILED, cause=ValueError("no"))
     assert outcome_of(PermanentJobError("no")) == Failed(
         error_class="PermanentJobError", message="no", death=DeathReason.PERMANENT
     )
@@ -282,7 +287,11 @@ def test_a_job_keeps_its_last_ten_errors() -> None:
 
 @pytest.mark.parametrize(
     ("outcome", "tracebacks"),
-    [(replace(FAILED, traceback="new"), ["", "", "new"]), (Snoozed(after=SECOND), ["", "b"]), (Succeeded(), ["", ""])],
+    [
+        (dataclasses.replace(FAILED, traceback="new"), ["", "", "new"]),
+        (Snoozed(after=SECOND), ["", "b"]),
+        (Succeeded(), ["", ""]),
+    ],
 )
 def test_only_the_last_error_keeps_its_traceback_until_a_success(outcome: Outcome, tracebacks: list[str]) -> None:
     job = replace(RUNNING, errors=tuple(an_error(attempt=1, traceback=frames) for frames in "ab"))

@@ -1,7 +1,7 @@
 """The runtime configuration: settings by name, what a version knows of them, and what it keeps of others."""
 
 import json
-from dataclasses import fields, replace
+from dataclasses import fields
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +12,7 @@ from tests.support.configurations import A_FLAG, capped, configured, overridden,
 from tidemill.domain.errors import InvalidSettingError
 from tidemill.domain.pauses import ACTS_WITHIN, LATEST_CALL
 from tidemill.domain.quotas import Quota
+from tidemill.domain.records import replace
 from tidemill.domain.runtime_configuration import LARGEST_DOCUMENT, NOTHING_SET, Change, RuntimeConfiguration
 from tidemill.domain.type_overrides import TypeOverrides
 from tidemill.names import Lane

@@ -1,12 +1,12 @@
 """One setting: its entry in the document, and entries that this version cannot read."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from tests.support.builders import MILLISECOND, NOW
+from tidemill.domain.records import replace
 from tidemill.domain.setting import Setting, decoded
 
 SETTING = Setting(name="flags.new", value={"on": True}, at=NOW, by="ada", reason="a trial", until=NOW + MILLISECOND)

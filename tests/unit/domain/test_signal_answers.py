@@ -1,6 +1,5 @@
 """What a job does with a signal: the first rule that fits counts."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -9,6 +8,7 @@ import pytest
 from tests.support.builders import NOW, SECOND, a_job
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.signal_answers import Answer, answer, waits_for_signal
 from tidemill.domain.signals import Awaited, Signal
 from tidemill.domain.states import State

@@ -1,12 +1,12 @@
 """What names a record in its source, and which of two changes of an object is the later one."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from tests.support.builders import NOW
+from tidemill.domain.records import replace
 from tidemill.domain.source_records import (
     RECORD_OF,
     ChangeKind,

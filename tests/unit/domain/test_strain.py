@@ -1,6 +1,5 @@
 """The level of strain: its setting, what it sheds, and which lanes it slows down."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -9,6 +8,7 @@ import pytest
 from tests.support.builders import NOW, SECOND
 from tests.support.configurations import configured, strained
 from tidemill.domain.errors import InvalidSettingError
+from tidemill.domain.records import replace
 from tidemill.domain.runtime_configuration import NOTHING_SET
 from tidemill.domain.strain import Importance, deferral, level_of, sheds, slowdown
 from tidemill.names import Lane

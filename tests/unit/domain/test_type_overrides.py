@@ -1,7 +1,6 @@
 """Type overrides: which values are allowed, and what they make of the declared ones."""
 
 import re
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +11,7 @@ from tests.support.configurations import configured, overridden, shared
 from tidemill.domain.adaptive_limit import Adaptive
 from tidemill.domain.errors import InvalidSettingError
 from tidemill.domain.limits import Limit, Rate
+from tidemill.domain.records import replace
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.runtime_configuration import RuntimeConfiguration
 from tidemill.domain.type_overrides import NO_OVERRIDES, TypeOverrides

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +11,7 @@ from botocore.exceptions import ClientError
 from tests.support.builders import NOW, a_job
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.archive_files import BucketArchive, archive_key
 

@@ -1,11 +1,11 @@
 """A write of a burst for a job that has none, or no time, is a mistake of its caller, and names the job."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.support.builders import A_BURST, NOW, a_job
+from tidemill.domain.records import replace
 from tidemill.dynamodb import burst_writes
 from tidemill.dynamodb.indexes import NOT_LISTED
 

@@ -1,7 +1,6 @@
 """How long the items beside the jobs are kept: not so short that one is missed, and not for ever."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,6 +15,7 @@ from tidemill.domain.flows import LONGEST_FLOW
 from tidemill.domain.job import Job
 from tidemill.domain.limit_state import AHEAD, LimitState, Turn, run_name
 from tidemill.domain.limits import LONGEST_RATE_PERIOD, Limit, Rate
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.time_constants import LONGEST_SPAN
 from tidemill.domain.waiting import Line

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.support.builders import NOW, a_job
 from tidemill.domain.flow_cursor import Cursor
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.flow_items import DynamoFlows
 

@@ -1,12 +1,11 @@
 """The order of a group: which job is at its head, and what a job gets when its turn comes."""
 
-from dataclasses import replace
-
 import pytest
 
 from tests.support.builders import NOW, SECOND, a_job
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.group_items import Head, Order, Tail, take_turn
 from tidemill.dynamodb.history_entries import transitions

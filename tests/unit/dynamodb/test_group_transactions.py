@@ -1,6 +1,5 @@
 """The transactions that insert jobs of groups, and jobs beside another one: positions, reads, and lost answers."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -11,6 +10,7 @@ from tests.support.builders import NOW, RETENTION, TENANT, a_job, an_undo_of
 from tidemill.aws.attribute_values import seconds
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import encode
 from tidemill.dynamodb.groups import DynamoGroups

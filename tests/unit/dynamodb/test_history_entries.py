@@ -1,6 +1,5 @@
 """The size of a document, and how its history is cut by it."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +8,7 @@ from tests.support.builders import A_STEP, NOW, RETENTION, SECOND, a_job
 from tidemill.aws.clients import Item
 from tidemill.domain.history import LEAST_KEPT_AFTER_FAILURE, Transition, Why
 from tidemill.domain.outcomes import Settlement
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb import settle_requests
 from tidemill.dynamodb.history_entries import kept, size_bytes, transitions

@@ -1,7 +1,6 @@
 """The statements of a joint settle: what they remove, and that nothing is sent for nothing."""
 
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from tidemill.application.grouped_commit import FirstClaim
 from tidemill.application.ports import Settling
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job_message import FirstRun
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.grouped_writes import DynamoGroupedWrites
 from tidemill.dynamodb.indexes import NOT_LISTED

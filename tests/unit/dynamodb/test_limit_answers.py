@@ -1,6 +1,5 @@
 """What a process makes of the answers of a limit item: of refused returns of a slot, and of the times of rates."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -15,6 +14,7 @@ from tidemill.domain.adaptive_limit import Adapted, ConcurrencyChange, RunSample
 from tidemill.domain.errors import OutdatedChangeError
 from tidemill.domain.limit_state import LimitState, run_name
 from tidemill.domain.limits import Limit, Rate
+from tidemill.domain.records import replace
 from tidemill.domain.time_constants import EPOCH, MICROSECOND
 from tidemill.domain.waiting import Line
 from tidemill.dynamodb.limit_item import decoded

@@ -2,7 +2,6 @@
 
 import contextlib
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -19,6 +18,7 @@ from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.limit_state import RESERVED, LimitState, Turn, burst, interval, run_name, slack
 from tidemill.domain.limits import Limit, Rate
 from tidemill.domain.pauses import Drain
+from tidemill.domain.records import replace
 from tidemill.domain.time_constants import EPOCH, MICROSECOND
 from tidemill.domain.waiting import Cause, Line
 from tidemill.dynamodb import limit_item

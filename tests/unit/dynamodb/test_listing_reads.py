@@ -1,7 +1,6 @@
 """What a listing and a replay read of the listing index, how many documents at a time, and where they go on."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,6 +12,7 @@ from tidemill.application.ports import Unreadable, UnreadableItem
 from tidemill.application.replay import Replay
 from tidemill.domain.errors import MalformedDocumentError
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.listed_events import ListedEvents
 from tidemill.dynamodb.listing import MOST_READ, DynamoListing, Wanted

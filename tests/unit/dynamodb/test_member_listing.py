@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -14,6 +13,7 @@ from tidemill.application.ports import Unreadable
 from tidemill.domain.batches import Page as MembersPage
 from tidemill.domain.errors import MalformedDocumentError
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb import member_listing
 from tidemill.dynamodb.listing import MOST_READ, Wanted

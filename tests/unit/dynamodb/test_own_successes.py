@@ -4,7 +4,6 @@ And what a write asks for if its caller says nothing more.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -29,6 +28,7 @@ from tidemill.application.ports import Checkpoint
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import CancelRequest, Job, Redrive
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import encode
 from tidemill.dynamodb.history_entries import transitions

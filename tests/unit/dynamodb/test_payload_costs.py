@@ -1,7 +1,5 @@
 """The cost of a payload, inside its document and outside."""
 
-from dataclasses import replace
-
 import pytest
 
 from tests.support.builders import (
@@ -24,6 +22,7 @@ from tests.support.single_job import Clock
 from tidemill.application import submit_features
 from tidemill.domain.job import Job
 from tidemill.domain.outcomes import Settlement
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
 from tidemill.dynamodb.document import encode

@@ -1,7 +1,6 @@
 """What each write says in the history of its job, and the state that it writes with it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -23,6 +22,7 @@ from tidemill.aws.attribute_values import milliseconds
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import CancelRequest, DeathReason, Redrive
 from tidemill.domain.job_message import FirstRun
+from tidemill.domain.records import replace
 from tidemill.domain.signals import Awaited
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause, Wait

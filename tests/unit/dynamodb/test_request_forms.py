@@ -6,7 +6,6 @@ https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.Exp
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from itertools import product
@@ -41,6 +40,7 @@ from tidemill.domain.limit_state import LimitState, Turn, reservation_name, run_
 from tidemill.domain.limits import Limit, Rate
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.pauses import Drain
+from tidemill.domain.records import replace
 from tidemill.domain.signals import Awaited
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause, Line, Wait

@@ -1,7 +1,6 @@
 """What the writes of a run change in its document, and on which document each insists. A settle has its own tests."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,6 +11,7 @@ from tests.support.said_requests import said
 from tidemill.application.ports import Checkpoint
 from tidemill.aws.attribute_values import milliseconds
 from tidemill.domain.history import Transition, Why
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb import job_writes, run_writes
 from tidemill.dynamodb.document import SCHEMA_VERSION

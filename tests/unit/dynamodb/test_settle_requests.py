@@ -1,7 +1,6 @@
 """What the end of a run writes into its document and removes from it, and what it must not have missed."""
 
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,6 +23,7 @@ from tidemill.aws.clients import Item
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.outcomes import Settlement
+from tidemill.domain.records import replace
 from tidemill.domain.signals import Awaited
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause, Wait

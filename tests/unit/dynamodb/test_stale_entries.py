@@ -1,7 +1,6 @@
 """The index lags behind the documents, and a scan has no order: which jobs a read gives, and what it reads for that."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ from tests.support.builders import A_WAIT, NOW, SECOND, TENANT, a_job
 from tidemill.application.job_filter import JobFilter
 from tidemill.application.owed import Kind, Work
 from tidemill.domain.job import Job
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause, Wait
 from tidemill.dynamodb.document import encode

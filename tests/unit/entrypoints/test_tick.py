@@ -1,7 +1,7 @@
 """The clock's call becomes one job, however often it is made; what cannot become one is heard of."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 
 import pytest
@@ -16,6 +16,7 @@ from tidemill.application.periodic import REQUESTED_TAG
 from tidemill.domain.errors import StoreUnavailableError, UnknownJobTypeError
 from tidemill.domain.job import Job
 from tidemill.domain.pauses import ACTS_WITHIN
+from tidemill.domain.records import replace
 from tidemill.domain.runtime_configuration import NOTHING_SET, RuntimeConfiguration
 from tidemill.domain.states import State
 from tidemill.dynamodb.configuration_item import DynamoConfiguration

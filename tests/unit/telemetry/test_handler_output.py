@@ -10,7 +10,6 @@ import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import replace
 from typing import Any, NoReturn
 
 import pytest
@@ -18,6 +17,7 @@ from aws_lambda_powertools import Logger
 
 from tests.support.builders import a_job, fresh_token
 from tidemill.application.run_log import RUN_LOGGER, RunLog
+from tidemill.domain.records import replace
 from tidemill.telemetry import handler_output
 from tidemill.telemetry.handler_output import handler_scope
 from tidemill.telemetry.handler_stream import LONGEST_BEGUN_LINE, HandlerStream

@@ -1,7 +1,5 @@
 """The lines of submissions, publish, wake and reconcile, and their metrics in CloudWatch's embedded format."""
 
-from dataclasses import replace
-
 import pytest
 
 from tests.support.builders import NOW, a_job, letter_for, reference_to
@@ -11,6 +9,7 @@ from tidemill.application.owed import Kind, Owed, OwedResult, Work
 from tidemill.application.publish import FailedStep, Published
 from tidemill.application.reactions import PublishStep
 from tidemill.domain.dispatch import Dispatch
+from tidemill.domain.records import replace
 from tidemill.names import Lane
 from tidemill.telemetry.outcome_log import Telemetry, logger
 

@@ -2,7 +2,6 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -19,6 +18,7 @@ from tidemill.domain.claim_verdict import ClaimVerdict
 from tidemill.domain.errors import JobTimeoutError, MalformedDocumentError
 from tidemill.domain.job import CRASHED, DEADLINE_PASSED, AttemptError, DeathReason, Job
 from tidemill.domain.limit_key import LimitKey
+from tidemill.domain.records import replace
 from tidemill.domain.waiting import Line
 from tidemill.names import CANARY_TYPE, Env, Lane
 from tidemill.telemetry.outcome_log import Telemetry

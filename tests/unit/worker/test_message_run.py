@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,6 +16,7 @@ from tidemill.application.participant import SoleParticipant
 from tidemill.domain.claim_verdict import AHEAD_DELAY, ClaimVerdict
 from tidemill.domain.job import Job
 from tidemill.domain.job_message import Reference, reference_to
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.in_memory.single_job import OneJob
 from tidemill.names import SETTLE_RESERVE_SECONDS, Lane

@@ -1,6 +1,5 @@
 """`MessageRun` around its attempts: what it does with each, in which order, and what stops it."""
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +14,7 @@ from tidemill.application.grouped_commit import GroupedCommit
 from tidemill.domain.errors import JobTimeoutError
 from tidemill.domain.job import Job
 from tidemill.domain.job_message import Reference, reference_to
+from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.names import SETTLE_RESERVE_SECONDS, Lane
 from tidemill.sqs import messages
