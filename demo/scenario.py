@@ -225,17 +225,17 @@ class Scenario:
         self.checks.equal("dead-letter messages", dead, planned_jobs.DEAD)
 
     def _check_well_behaved(self, ended: Sequence[Job]) -> None:
-        group = sorted((job for job in ended if job.group), key=lambda job: job.finished_at or job.created_at)
+        group = sorted((job for job in ended if job.group.key), key=lambda job: job.finished_at or job.created_at)
         self.checks.equal(
             "sequence numbers of the group, in the order of completion",
-            [job.sequence for job in group],
+            [job.group.sequence for job in group],
             list(range(1, planned_jobs.GROUP + 1)),
         )
         (long,) = (job for job in ended if job.type == "demo.steps")
         self._screen.note(f"the long job took {long.hops + 1} invocations; each later one continued from a checkpoint")
         self.checks.true("the long job took more than one invocation", long.hops > 0)
         self.checks.equal(
-            "steps of the long job: done, total", (long.progress_done, long.progress_total), (planned_jobs.STEPS,) * 2
+            "steps of the long job: done, total", (long.progress.done, long.progress.total), (planned_jobs.STEPS,) * 2
         )
         cancelled = [job.type for job in ended if job.state is State.CANCELLED and job.flow is None]
         self.checks.equal("jobs cancelled", len(cancelled), planned_jobs.SCHEDULED)

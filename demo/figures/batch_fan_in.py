@@ -95,7 +95,7 @@ class _Reader:
             self.found.callbacks += job.state is State.QUEUED and job.generation == 1
 
     def _follow(self, batch: Job) -> None:
-        self._closed_at = self._closed_at or (batch.signals[0].at if batch.signals else None)
+        self._closed_at = self._closed_at or (batch.signals.received[0].at if batch.signals.received else None)
         if batch.state is State.RUNNING and self._state is not State.RUNNING:
             self.found.looks.append(self._read_units())
         self._state = batch.state

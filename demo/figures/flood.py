@@ -101,11 +101,15 @@ class Flood:
             return found if all(job.state.terminal for job in found) else None
 
         jobs = wait_until(ended, PATIENCE_SECONDS, "the critical jobs to end") or []
-        latencies = [(job.claimed_at - job.ready_at).total_seconds() for job in jobs if job.claimed_at and job.ready_at]
+        latencies = [
+            (job.lease.claimed_at - job.lease.ready_at).total_seconds()
+            for job in jobs
+            if job.lease.claimed_at and job.lease.ready_at
+        ]
         return Turn(name, latencies, self._claimed() - began - len(ids))
 
     def _claimed(self) -> int:
-        return sum(job.claimed_at is not None for job in all_jobs(self._app))
+        return sum(job.lease.claimed_at is not None for job in all_jobs(self._app))
 
     def _submit(self, count: int, *, lane: Lane) -> None:
         job = {"type": "demo.wait", "lane": lane, "payload": {"seconds": SECONDS}}

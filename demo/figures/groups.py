@@ -85,9 +85,9 @@ class Groups:
         answer = self._app.request("POST", f"/jobs/{head}/cancel", body=b"{}")
         require(answer.status == HTTPStatus.OK, f"POST /jobs/{head}/cancel answered {answer.status}")
         jobs = self._ended(group, except_groups=())
-        ran = [job for job in jobs if job.claimed_at and job.finished_at]
+        ran = [job for job in jobs if job.lease.claimed_at and job.finished_at]
         require(len(ran) == length - 1, f"{len(ran)} of {length - 1} jobs ran")
-        begun = min(job.claimed_at for job in ran if job.claimed_at)
+        begun = min(job.lease.claimed_at for job in ran if job.lease.claimed_at)
         return len(ran) / (max(job.finished_at for job in ran if job.finished_at) - begun).total_seconds()
 
     def run_groups(self, *, blocked: int) -> GroupsResult:
@@ -109,9 +109,9 @@ class Groups:
         return GroupsResult(
             blocked,
             jobs,
-            inversions=sum(later.claimed_at < earlier.finished_at for earlier, later in _neighbours(chains)),
+            inversions=sum(later.lease.claimed_at < earlier.finished_at for earlier, later in _neighbours(chains)),
             waits=[wait for chain in chains for wait in _waits(chain)],
-            blocked_states=Counter(job.state for job in all_jobs(self._app) if job.group in blocked_names),
+            blocked_states=Counter(job.state for job in all_jobs(self._app) if job.group.key in blocked_names),
         )
 
     def _submit(self, job: Mapping[str, Any]) -> str:
@@ -130,8 +130,8 @@ class Groups:
 
         def ended() -> list[Job] | None:
             time.sleep(POLL_SECONDS)  # reading the whole table loads this machine
-            found = [job for job in all_jobs(self._app) if (job.group or "").startswith(prefix)]
-            found = [job for job in found if job.group not in except_groups]
+            found = [job for job in all_jobs(self._app) if (job.group.key or "").startswith(prefix)]
+            found = [job for job in found if job.group.key not in except_groups]
             return found if found and all(job.state.terminal for job in found) else None
 
         return wait_until(ended, PATIENCE_SECONDS, "the groups to end") or []
@@ -143,8 +143,8 @@ Chain = Sequence[Job]
 def _chains(jobs: Sequence[Job]) -> list[Chain]:
     """The jobs of each group, in order of their sequence numbers."""
     chains: dict[str | None, list[Job]] = defaultdict(list)
-    for job in sorted(jobs, key=lambda job: job.sequence or 0):
-        chains[job.group].append(job)
+    for job in sorted(jobs, key=lambda job: job.group.sequence or 0):
+        chains[job.group.key].append(job)
     return list(chains.values())
 
 
@@ -155,8 +155,8 @@ def _neighbours(chains: Sequence[Chain]) -> Iterator[tuple[Any, Any]]:
 def _waits(chain: Chain) -> Iterator[float]:
     turn = None
     for job in chain:
-        if job.claimed_at:
-            yield (job.claimed_at - max(turn or job.created_at, job.created_at)).total_seconds()
+        if job.lease.claimed_at:
+            yield (job.lease.claimed_at - max(turn or job.created_at, job.created_at)).total_seconds()
         turn = job.finished_at
 
 

@@ -17,6 +17,7 @@ from tidemill.application.publish import Published
 from tidemill.domain.dispatch import Dispatch
 from tidemill.domain.job import AttemptError, Job
 from tidemill.domain.job_message import reference_to
+from tidemill.domain.job_parts import Lease, StoredPayload
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.names import Lane
@@ -30,7 +31,7 @@ _JOB: Final = Job(
     id="0196b6f0-7d3a-7c11-9a3e-2f6d0c0e8f11",
     type="invoice.send",
     lane=Lane.DEFAULT,
-    payload="{}",
+    payload=StoredPayload(text="{}"),
     body_hash="0" * 64,
     # This text is as long as the request id of API Gateway.
     trace="KXkAnhDxDoEEJSA=",
@@ -38,8 +39,7 @@ _JOB: Final = Job(
     generation=1,
     attempt=1,
     created_at=_NOW,
-    ready_at=_NOW,
-    claimed_at=_NOW + _SECOND,
+    lease=Lease(ready_at=_NOW, claimed_at=_NOW + _SECOND),
 )
 
 

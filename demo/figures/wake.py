@@ -26,6 +26,7 @@ from tidemill.aws import clients
 from tidemill.aws.attribute_values import milliseconds, text
 from tidemill.cdk.config import StageConfig
 from tidemill.domain.job import Job
+from tidemill.domain.job_parts import StoredPayload
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import encode, key
@@ -63,7 +64,7 @@ class ScheduledJobs:
             id="",
             type="mail.send",
             lane=Lane.DEFAULT,
-            payload=json.dumps({"address": "ada@example.com", "template": "welcome"}),
+            payload=StoredPayload(text=json.dumps({"address": "ada@example.com", "template": "welcome"})),
             body_hash="0" * 64,
             trace="0" * 32,
             state=State.SCHEDULED,

@@ -146,7 +146,7 @@ class Drive:
 
     def cancel(self) -> None:
         """Request the cancel of the job: its next checkpoint raises, or its next run ends before the handler starts."""
-        self.job = replace(self.job, cancel_requested_at=self.now)
+        self.job = replace(self.job, cancel=replace(self.job.cancel, requested_at=self.now))
 
     def signal(self, name: str, data: Any = None) -> None:
         """Give the job a signal, as a caller does. Its run begins at once if it waits for that.
@@ -217,7 +217,7 @@ def run_job(
     """Run attempt number `attempt` of a new job once, resumed from `checkpoint`. The rest as for `Drive`."""
     drive = Drive(job_type, payload, now=now, known=known, flags=flags, strained=strained)
     saved = None if checkpoint is None else json.dumps(checkpoint)
-    drive.job = replace(drive.job, attempt=attempt - 1, checkpoint=saved)
+    drive.job = replace(drive.job, attempt=attempt - 1, progress=replace(drive.job.progress, checkpoint=saved))
     return drive.run()
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.support.builders import NOW, SECOND, a_job
+from tests.support.builders import NOW, SECOND, a_job, with_changes
 from tests.support.faulty_client import FaultyClient
 from tests.support.job_tables import Table
 from tidemill.domain.batches import PAGES, Page, page_number
@@ -110,7 +110,7 @@ def test_a_member_whose_key_is_submitted_again_has_not_ended(
     (page,) = pages.pages(batch)
     pages.record(batch, page, {state: frozenset({first.id})}, now=NOW)
 
-    again = replace(first, trace="again", created_at=NOW + timedelta(hours=1), expires_at=None)
+    again = with_changes(first, trace="again", created_at=NOW + timedelta(hours=1), expires_at=None)
     for _ in range(2):  # the answer to the first was lost
         assert store.insert_if_absent(again, batch=batch) == again
 

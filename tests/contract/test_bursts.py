@@ -6,7 +6,18 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import A_BURST, A_SIGNAL, A_WAIT, NOW, SECOND, a_job, claimed, fresh_token, stored
+from tests.support.builders import (
+    A_BURST,
+    A_SIGNAL,
+    A_WAIT,
+    NOW,
+    SECOND,
+    a_job,
+    claimed,
+    fresh_token,
+    stored,
+    with_changes,
+)
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
 from tidemill.domain.debounce import moved
@@ -37,7 +48,7 @@ def join(store: DynamoJobStore, job: Job, changed: Job, *, replaces: bool = Fals
 
 
 def on(job: Job, **changes: Any) -> Job:
-    return replace(moved(job, LATER, now=NOW + SECOND), **changes)
+    return with_changes(moved(job, LATER, now=NOW + SECOND), **changes)
 
 
 def test_the_first_submission_inserts_its_job_and_leads_to_it(store: DynamoJobStore, table: Table) -> None:
@@ -89,13 +100,13 @@ def test_a_repeated_begin_finds_its_own_success(store: DynamoJobStore) -> None:
 
 def test_a_submission_moves_the_job_and_leaves_the_payload(store: DynamoJobStore, table: Table) -> None:
     job = begun(store)
-    migrated = replace(job, payload='{"v":2}')
+    migrated = with_changes(job, payload='{"v":2}')
     table.put(migrated)
 
     written = join(store, job, on(job), by="second")
 
     assert written == stored(store, job)
-    assert written.payload == '{"v":2}'
+    assert written.payload.text == '{"v":2}'
     assert written.burst == replace(
         A_BURST, sent_for=DUE, last="second", moves=1, first_moved_at=NOW + SECOND, joined_at=NOW + SECOND
     )
@@ -106,10 +117,10 @@ def test_a_submission_moves_the_job_and_leaves_the_payload(store: DynamoJobStore
 def test_a_submission_replaces_the_payload_and_leaves_the_time(store: DynamoJobStore) -> None:
     job = begun(store)
 
-    written = join(store, job, replace(job, payload='{"v":2}'), replaces=True)
-    written = join(store, written, replace(written, payload='{"v":3}'), replaces=True)
+    written = join(store, job, with_changes(job, payload='{"v":2}'), replaces=True)
+    written = join(store, written, with_changes(written, payload='{"v":3}'), replaces=True)
 
-    assert (written.payload, written.due, written.generation) == ('{"v":3}', DUE, 1)
+    assert (written.payload.text, written.due, written.generation) == ('{"v":3}', DUE, 1)
     assert written.burst
     assert (written.burst.replacements, written.burst.first_replaced_at) == (2, NOW + SECOND)
     assert written.burst.moves == 0
@@ -118,32 +129,32 @@ def test_a_submission_replaces_the_payload_and_leaves_the_time(store: DynamoJobS
 def test_a_submission_keeps_a_job_of_use_that_keeps_its_time(store: DynamoJobStore) -> None:
     job = begun(store, useful_until=DUE)
 
-    written = join(store, job, replace(job, useful_until=LATER))
+    written = join(store, job, with_changes(job, useful_until=LATER))
 
     assert written == stored(store, job)
-    assert (written.useful_until, written.due, written.payload) == (LATER, DUE, job.payload)
+    assert (written.lifetime.useful_until, written.due, written.payload.text) == (LATER, DUE, job.payload.text)
 
 
 def test_a_submission_that_asks_for_no_longer_use_leaves_that_of_another(store: DynamoJobStore) -> None:
     """It has read the job before the other one."""
     job = begun(store, useful_until=DUE)
-    join(store, job, replace(job, useful_until=LATER))
+    join(store, job, with_changes(job, useful_until=LATER))
 
-    written = join(store, job, replace(job, payload='{"v":2}'), replaces=True, now=NOW + 2 * SECOND)
+    written = join(store, job, with_changes(job, payload='{"v":2}'), replaces=True, now=NOW + 2 * SECOND)
 
-    assert (written.useful_until, written.payload) == (LATER, '{"v":2}')
+    assert (written.lifetime.useful_until, written.payload.text) == (LATER, '{"v":2}')
 
 
 @pytest.mark.parametrize("read_before", [True, False])
 def test_a_submission_without_an_age_lets_the_job_be_of_use_for_good(store: DynamoJobStore, read_before: bool) -> None:
     """Also if it has read the job before another one asked for longer use."""
     job = begun(store, useful_until=DUE)
-    longer = join(store, job, replace(job, useful_until=LATER))
+    longer = join(store, job, with_changes(job, useful_until=LATER))
 
     read = job if read_before else longer
-    written = join(store, read, replace(read, useful_until=None), now=NOW + 2 * SECOND)
+    written = join(store, read, with_changes(read, useful_until=None), now=NOW + 2 * SECOND)
 
-    assert written.useful_until is None
+    assert written.lifetime.useful_until is None
     assert written == stored(store, job)
 
 
@@ -153,12 +164,12 @@ def test_a_submission_that_asks_for_longer_use_looks_again_after_another_has(
 ) -> None:
     """It has read the job before the other one, which asked for longer still, or for use without an end."""
     job = begun(store, useful_until=DUE)
-    join(store, job, replace(job, useful_until=asked))
+    join(store, job, with_changes(job, useful_until=asked))
 
     with pytest.raises(WriteRefusedError):
-        join(store, job, replace(job, useful_until=LATER), now=NOW + 2 * SECOND)
+        join(store, job, with_changes(job, useful_until=LATER), now=NOW + 2 * SECOND)
 
-    assert stored(store, job).useful_until == asked
+    assert stored(store, job).lifetime.useful_until == asked
 
 
 @pytest.mark.parametrize("asked", [LATER, LATER - SECOND])
@@ -167,11 +178,11 @@ def test_submissions_that_ask_for_longer_use_at_once_do_not_refuse_each_other(
 ) -> None:
     """A burst with an age may have many in a second, each of which has read the job before the others."""
     job = begun(store, useful_until=DUE)
-    join(store, job, replace(job, useful_until=asked))
+    join(store, job, with_changes(job, useful_until=asked))
 
-    join(store, job, replace(job, useful_until=LATER), now=NOW + 2 * SECOND)
+    join(store, job, with_changes(job, useful_until=LATER), now=NOW + 2 * SECOND)
 
-    assert stored(store, job).useful_until == LATER
+    assert stored(store, job).lifetime.useful_until == LATER
 
 
 @pytest.mark.parametrize("behind", [timedelta(0), 5 * SECOND])
@@ -181,24 +192,24 @@ def test_a_late_send_of_an_earlier_submission_is_refused(
 ) -> None:
     job = begun(store, useful_until=DUE)
     asked: dict[str, Any] = {"replaces": replaces, "by": "first", "now": NOW + SECOND}
-    earlier = replace(job, payload='{"v":2}', useful_until=LATER)
+    earlier = with_changes(job, payload='{"v":2}', useful_until=LATER)
     first = join(store, job, earlier, **asked)
-    second = join(store, first, replace(first, payload='{"v":3}'), replaces=True, now=NOW + SECOND - behind)
+    second = join(store, first, with_changes(first, payload='{"v":3}'), replaces=True, now=NOW + SECOND - behind)
 
     with pytest.raises(WriteRefusedError) as refused:
         join(store, job, earlier, **asked)
 
     assert refused.value.current == stored(store, job) == second
-    assert second.payload == '{"v":3}'
+    assert second.payload.text == '{"v":3}'
 
 
 def test_two_concurrent_replacements_of_an_inline_payload_both_count(store: DynamoJobStore) -> None:
     job = begun(store)
 
-    join(store, job, replace(job, payload='{"v":2}'), replaces=True)
-    written = join(store, job, replace(job, payload='{"v":3}'), replaces=True, now=NOW + SECOND + MILLISECOND)
+    join(store, job, with_changes(job, payload='{"v":2}'), replaces=True)
+    written = join(store, job, with_changes(job, payload='{"v":3}'), replaces=True, now=NOW + SECOND + MILLISECOND)
 
-    assert written.payload == '{"v":3}'
+    assert written.payload.text == '{"v":3}'
     assert written.burst
     assert written.burst.replacements == 2
 
@@ -206,11 +217,11 @@ def test_two_concurrent_replacements_of_an_inline_payload_both_count(store: Dyna
 def test_a_payload_moves_out_of_the_document_and_back(store: DynamoJobStore) -> None:
     job = begun(store)
 
-    apart = join(store, job, replace(job, payload=None, payload_at="item/1"), replaces=True)
-    assert (apart.payload, apart.payload_at) == (None, "item/1")
+    apart = join(store, job, with_changes(job, payload=None, payload_at="item/1"), replaces=True)
+    assert (apart.payload.text, apart.payload.location) == (None, "item/1")
 
-    back = join(store, apart, replace(apart, payload="{}", payload_at=None), replaces=True)
-    assert (back.payload, back.payload_at) == ("{}", None)
+    back = join(store, apart, with_changes(apart, payload="{}", payload_at=None), replaces=True)
+    assert (back.payload.text, back.payload.location) == ("{}", None)
 
 
 def test_a_scheduled_job_moves_in_the_index_and_leaves_it_when_queued(store: DynamoJobStore, table: Table) -> None:
@@ -237,9 +248,9 @@ def test_a_parked_job_takes_a_payload_and_stays_in_its_line(store: DynamoJobStor
     job = begun(store)
     parked = store.park(job, A_WAIT, now=NOW)
 
-    written = join(store, parked, replace(parked, payload='{"v":2}'), replaces=True)
+    written = join(store, parked, with_changes(parked, payload='{"v":2}'), replaces=True)
 
-    assert (written.payload, written.due, written.generation) == ('{"v":2}', parked.due, parked.generation)
+    assert (written.payload.text, written.due, written.generation) == ('{"v":2}', parked.due, parked.generation)
     assert store.parked(A_WAIT.line, most=1) == [written]
 
 
@@ -248,7 +259,7 @@ def test_a_job_that_a_worker_has_claimed_is_left_alone(store: DynamoJobStore) ->
     running = claimed(store, job)
 
     with pytest.raises(WriteRefusedError) as refused:
-        join(store, job, replace(job, payload='{"v":2}'), replaces=True)
+        join(store, job, with_changes(job, payload='{"v":2}'), replaces=True)
 
     assert refused.value.current == running == stored(store, job)
 
@@ -277,7 +288,7 @@ def test_a_job_that_got_a_signal_since_it_was_read_is_left_alone(store: DynamoJo
     approved = store.signal(job, A_SIGNAL, wakes=False)
 
     with pytest.raises(WriteRefusedError) as refused:
-        join(store, job, replace(on(job), payload='{"v":2}'), replaces=replaces)
+        join(store, job, with_changes(on(job), payload='{"v":2}'), replaces=replaces)
 
     assert refused.value.current == approved == stored(store, job)
 
@@ -295,10 +306,10 @@ def test_a_job_that_another_submission_has_moved_is_not_moved_back(store: Dynamo
 @pytest.mark.parametrize("location", [None, "item/1"])
 def test_a_location_that_another_submission_wrote_is_not_lost(store: DynamoJobStore, location: str | None) -> None:
     job = begun(store, payload=None if location else "{}", payload_at=location)
-    first = join(store, job, replace(job, payload=None, payload_at="item/2"), replaces=True)
+    first = join(store, job, with_changes(job, payload=None, payload_at="item/2"), replaces=True)
 
     with pytest.raises(WriteRefusedError):
-        join(store, job, replace(job, payload=None, payload_at="item/3"), replaces=True)
+        join(store, job, with_changes(job, payload=None, payload_at="item/3"), replaces=True)
 
     assert stored(store, job) == first
 
@@ -307,7 +318,7 @@ def test_a_lost_answer_of_a_submission_counts_once(store: DynamoJobStore, client
     job = begun(store)
     client.faults = [Fault.SENT_TWICE]
 
-    written = join(store, job, replace(job, payload='{"v":2}'), replaces=True)
+    written = join(store, job, with_changes(job, payload='{"v":2}'), replaces=True)
 
     assert written.burst
     assert written.burst.replacements == 1

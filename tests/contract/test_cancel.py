@@ -17,13 +17,15 @@ from tests.support.builders import (
     claimed,
     fresh_token,
     stored,
+    with_changes,
 )
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.interleave import meet
 from tests.support.job_tables import Table
 from tidemill.application.ports import Checkpoint, JobStore
 from tidemill.domain.errors import StoreUnavailableError, WriteRefusedError
-from tidemill.domain.job import OPERATOR, CancelRequest, Job
+from tidemill.domain.job import OPERATOR, Job
+from tidemill.domain.job_parts import CancelRequest
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
@@ -52,7 +54,7 @@ def test_cancel_ends_a_job_that_is_not_running_and_lets_it_expire(store: JobStor
 
     assert cancelled == stored(store, job)
     assert (cancelled.state, cancelled.finished_at, cancelled.due) == (State.CANCELLED, LATER, None)
-    assert cancelled.expires_at == in_whole_seconds(LATER + RETENTION)
+    assert cancelled.lifetime.expires_at == in_whole_seconds(LATER + RETENTION)
     assert (cancelled.generation, cancelled.errors, cancelled.death) == (job.generation, job.errors, None)
     assert not {"attention", "attention_at"} & (table.item(job) or {}).keys()
 
@@ -71,7 +73,7 @@ def test_cancel_of_a_running_job_records_a_request_and_keeps_its_run(store: JobS
     asked = store.cancel(running, now=LATER)
 
     request = CancelRequest(by=OPERATOR)
-    assert asked == replace(running, cancel_requested_at=LATER, cancel=request) == stored(store, running)
+    assert asked == with_changes(running, cancel_requested_at=LATER, cancel=request) == stored(store, running)
 
 
 def test_a_run_with_a_cancel_request_may_succeed_or_be_cancelled_but_not_continue(store: JobStore) -> None:
@@ -128,7 +130,7 @@ def test_a_cancel_after_a_concurrent_claim_requests_the_end_of_the_run(
 
     asked = store.cancel(job, now=NOW)
 
-    assert (asked.state, asked.attempt, asked.cancel_requested_at) == (State.RUNNING, 1, NOW)
+    assert (asked.state, asked.attempt, asked.cancel.requested_at) == (State.RUNNING, 1, NOW)
 
 
 def between_the_two_writes(client: FaultyClient, act: Callable[[], object]) -> None:
@@ -145,7 +147,7 @@ def test_a_run_that_fails_between_the_two_writes_leaves_a_cancelled_job(
 
     cancelled = store.cancel(running, now=NOW)
 
-    assert (cancelled.state, cancelled.cancel_requested_at) == (State.CANCELLED, None)
+    assert (cancelled.state, cancelled.cancel.requested_at) == (State.CANCELLED, None)
     assert stored(store, running) == cancelled
 
 
@@ -160,7 +162,7 @@ def test_a_run_that_succeeds_between_the_two_writes_is_not_cancelled(
 
     assert refused.value.current is not None
     assert refused.value.current.state is State.SUCCEEDED
-    assert stored(store, running).cancel_requested_at is None
+    assert stored(store, running).cancel.requested_at is None
 
 
 def test_a_job_that_changes_state_twice_meanwhile_is_still_cancelled(
@@ -175,7 +177,7 @@ def test_a_job_that_changes_state_twice_meanwhile_is_still_cancelled(
 
     asked = store.cancel(running, now=NOW)
 
-    assert (asked.state, asked.attempt, asked.cancel_requested_at) == (State.RUNNING, 2, NOW)
+    assert (asked.state, asked.attempt, asked.cancel.requested_at) == (State.RUNNING, 2, NOW)
 
 
 @pytest.mark.parametrize("state", [*AT_REST, State.RUNNING])
@@ -224,23 +226,23 @@ def _dead_head(store: JobStore) -> tuple[Job, Job]:
 
 def test_a_group_advances_when_the_dead_job_that_blocks_it_is_cancelled(store: JobStore) -> None:
     head, waiting = _dead_head(store)
-    assert head.expires_at is None
-    assert store.advance(head.tenant, head.group or "", now=NOW) is None
+    assert head.lifetime.expires_at is None
+    assert store.advance(head.tenant, head.group.key or "", now=NOW) is None
 
     cancelled = store.cancel(head, now=NOW)
 
-    assert cancelled.expires_at == in_whole_seconds(NOW + RETENTION)
-    advanced = store.advance(head.tenant, head.group or "", now=NOW)
+    assert cancelled.lifetime.expires_at == in_whole_seconds(NOW + RETENTION)
+    advanced = store.advance(head.tenant, head.group.key or "", now=NOW)
     assert advanced is not None
     assert (advanced.id, advanced.state) == (waiting.id, State.QUEUED)
 
 
 def test_a_group_skips_a_cancelled_waiting_job(store: JobStore) -> None:
     waiting = behind_an_ended_head(store)
-    last = store.insert_if_absent(a_job(group=waiting.group))
+    last = store.insert_if_absent(a_job(group=waiting.group.key))
     store.cancel(waiting, now=NOW)
 
-    advanced = store.advance(last.tenant, last.group or "", now=NOW)
+    advanced = store.advance(last.tenant, last.group.key or "", now=NOW)
 
     assert advanced is not None
     assert advanced.id == last.id

@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import NOW, SECOND, brought_to, stored
+from tests.support.builders import NOW, SECOND, brought_to, stored, with_changes
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
 from tidemill.domain.errors import WriteRefusedError
-from tidemill.domain.job import CancelRequest, Job
+from tidemill.domain.job import Job
+from tidemill.domain.job_parts import CancelRequest
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import key
@@ -34,7 +35,7 @@ def test_a_job_at_rest_is_cancelled(
     cancelled = cancel(store, job)
 
     assert cancelled == stored(store, job)
-    assert (cancelled.state, cancelled.cancel, cancelled.finished_at) == (State.CANCELLED, ASKED, LATER)
+    assert (cancelled.state, cancelled.cancel.request, cancelled.finished_at) == (State.CANCELLED, ASKED, LATER)
 
 
 @pytest.mark.parametrize("fault", [None, Fault.SENT_TWICE])
@@ -44,7 +45,7 @@ def test_a_run_is_asked_to_end(store: DynamoJobStore, client: FaultyClient, faul
 
     asked = cancel(store, running)
 
-    assert asked == replace(running, cancel=ASKED, cancel_requested_at=LATER) == stored(store, running)
+    assert asked == with_changes(running, cancel=ASKED, cancel_requested_at=LATER) == stored(store, running)
 
 
 @pytest.mark.parametrize("state", [*AT_REST, State.RUNNING])
@@ -58,7 +59,7 @@ def test_a_job_that_has_changed_since_it_was_read_is_left_alone(
 ) -> None:
     """It ran, or was redriven, or a later job has its key."""
     job = brought_to(store, state)
-    now = replace(job, **since)
+    now = with_changes(job, **since)
     table.put(now)
     if since == {"state": State.CANCELLED} and state is not State.RUNNING:
         assert cancel(store, job) == now, "another operator was faster"

@@ -2,7 +2,18 @@
 
 import pytest
 
-from tests.support.builders import LEASE, MILLISECOND, NOW, SECOND, a_job, brought_to, claimed, reference_to, stored
+from tests.support.builders import (
+    LEASE,
+    MILLISECOND,
+    NOW,
+    SECOND,
+    a_job,
+    brought_to,
+    claimed,
+    reference_to,
+    stored,
+    with_changes,
+)
 from tests.support.job_tables import Table
 from tidemill.application.ports import JobStore
 from tidemill.domain.errors import NewerSchemaError, WriteRefusedError
@@ -17,7 +28,7 @@ def test_claim_takes_a_queued_job_and_returns_it_as_claimed(store: JobStore) -> 
     running = claimed(store, job, token="a token")
 
     assert running == stored(store, job)
-    assert running == replace(
+    assert running == with_changes(
         job,
         state=State.RUNNING,
         attempt=1,
@@ -36,7 +47,7 @@ def test_claim_takes_a_retrying_job_when_it_is_due(store: JobStore) -> None:
 
     running = claimed(store, retrying, now=NOW + 5 * SECOND)
 
-    assert (running.state, running.attempt, running.ready_at) == (State.RUNNING, 2, retrying.due)
+    assert (running.state, running.attempt, running.lease.ready_at) == (State.RUNNING, 2, retrying.due)
 
 
 def test_claim_takes_a_scheduled_job_that_is_due_out_of_the_index(store: JobStore, table: Table) -> None:
@@ -85,7 +96,7 @@ def test_claim_takes_the_job_over_when_the_lease_has_expired(store: JobStore) ->
 
     taken = claimed(store, running, token="another", now=NOW + LEASE)
 
-    assert (taken.owner, taken.attempt, taken.generation) == ("another", 2, running.generation)
+    assert (taken.lease.owner, taken.attempt, taken.generation) == ("another", 2, running.generation)
 
 
 @pytest.mark.parametrize("state", [State.SUCCEEDED, State.DEAD])

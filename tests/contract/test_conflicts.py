@@ -83,7 +83,7 @@ def test_a_claim_in_a_lasting_conflict_uses_up_no_attempt(
     assert carried(lambda _payload, _run: None).ending is Ending.UNAVAILABLE
 
     job = stored(store, queued)
-    assert (job.attempt, job.owner) == (0, None)
+    assert (job.attempt, job.lease.owner) == (0, None)
 
 
 @pytest.mark.usefixtures("hurried")
@@ -104,4 +104,4 @@ def test_a_run_that_cannot_save_for_a_lasting_conflict_is_held(
     report = carried(handler)
 
     job = stored(store, queued)
-    assert (report.ending, job.attempt, job.hold_cause) == (Ending.HELD, 0, HoldCause.OUTAGE)
+    assert (report.ending, job.attempt, job.holds.cause) == (Ending.HELD, 0, HoldCause.OUTAGE)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import NOW, SECOND, a_job, reference_to
+from tests.support.builders import NOW, SECOND, a_job, reference_to, with_changes
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
 from tidemill.domain.errors import WriteRefusedError
@@ -135,7 +135,7 @@ def test_a_flow_that_waits_is_queued(store: DynamoJobStore, flows: DynamoFlows) 
     flows.look(flow, now=LATER)
     asked = read(store, flow)
     assert (asked.state, asked.due, asked.generation) == (State.QUEUED, LATER, flow.generation + 1)
-    assert (asked.wait, asked.looks) == (None, 1)
+    assert (asked.wait, asked.flow_state.looks) == (None, 1)
     # A run is to come, so there is nothing to write.
     flows.look(asked, now=LATER)
     assert read(store, flow) == asked
@@ -148,7 +148,7 @@ def test_a_run_of_a_flow_does_not_settle_if_it_was_asked_to_look(store: DynamoJo
         with pytest.raises(WriteRefusedError):
             settled(store, claimed, outcome)
         again = read(store, claimed)
-        assert (again.state, again.looks) == (State.RUNNING, 1)
+        assert (again.state, again.flow_state.looks) == (State.RUNNING, 1)
 
 
 def test_a_run_that_began_after_the_request_to_look_settles(store: DynamoJobStore, flows: DynamoFlows) -> None:
@@ -169,7 +169,7 @@ def test_a_request_to_look_is_refused_if_the_flow_has_changed(
         "created_at": {"created_at": LATER},
     }
     with pytest.raises(WriteRefusedError):
-        flows.look(replace(flow, **other[as_read]), now=LATER)
+        flows.look(with_changes(flow, **other[as_read]), now=LATER)
     assert read(store, flow) == flow
 
 
@@ -184,10 +184,10 @@ def test_a_request_to_look_is_refused_if_a_signal_came_first(store: DynamoJobSto
 def test_an_addition_is_counted_and_asks_for_a_look(store: DynamoJobStore, flows: DynamoFlows) -> None:
     for flow in (waiting(store), run(store, a_flow(store)), a_flow(store)):
         first = flows.add(flow, '{"nodes":1}', now=LATER)
-        assert read(store, flow).looks == 1
+        assert read(store, flow).flow_state.looks == 1
         flows.add(read(store, flow), '{"nodes":2}', now=LATER)
         extended = read(store, flow)
-        assert (first.additions, extended.additions) == (1, 2)
+        assert (first.flow_state.additions, extended.flow_state.additions) == (1, 2)
         assert flows.added(extended, range(3)) == ['{"nodes":1}', '{"nodes":2}']
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.builders import NOW, SECOND, SETTLEMENTS, a_job, brought_to, claimed, stored
+from tests.support.builders import NOW, SECOND, SETTLEMENTS, a_job, brought_to, claimed, stored, with_changes
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
 from tidemill.application.ports import JobStore
@@ -42,7 +42,7 @@ def test_forget_is_rejected_when_the_job_was_redriven_since_it_was_read(store: J
 
 def test_forget_is_rejected_by_a_new_job_under_the_same_key(store: JobStore, table: Table) -> None:
     old = brought_to(store, State.SUCCEEDED)
-    table.put(replace(old, expires_at=NOW.replace(microsecond=0) - SECOND))
+    table.put(with_changes(old, expires_at=NOW.replace(microsecond=0) - SECOND))
     store.insert_if_absent(replace(a_job(), id=old.id))
     later = NOW + SECOND
     store.settle(claimed(store, old, now=later), SETTLEMENTS[State.SUCCEEDED], now=later)

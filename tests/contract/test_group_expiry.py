@@ -11,13 +11,13 @@ from tests.support.builders import (
     TENANT,
     a_job,
     stored,
+    with_changes,
 )
 from tests.support.faulty_client import FaultyClient
 from tests.support.group_jobs import GROUP, advance, end, enter, ids, items, redrive, run_all
 from tests.support.interleave import meet
 from tests.support.job_tables import Table
 from tidemill.application.ports import JobStore
-from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb import groups
 from tidemill.dynamodb.group_items import HEAD_PREFIX
@@ -40,7 +40,7 @@ def test_only_an_empty_group_may_expire(store: JobStore, table: Table) -> None:
     (order,) = items(table, HEAD_PREFIX)
     assert int(order["expires_at"]["N"]) >= (NOW + groups.IDLE_GROUP_KEPT).timestamp()
 
-    assert enter(store)[0].sequence == 2
+    assert enter(store)[0].group.sequence == 2
     (order,) = items(table, HEAD_PREFIX)
     assert "expires_at" not in order
 
@@ -59,8 +59,8 @@ def test_an_expired_group_starts_over(store: JobStore, table: Table) -> None:
     (job,) = enter(store)
     revived = redrive(store, dead)
 
-    assert (job.sequence, job.state) == (1, State.QUEUED)
-    assert (revived.sequence, revived.state) == (2, State.WAITING)
+    assert (job.group.sequence, job.state) == (1, State.QUEUED)
+    assert (revived.group.sequence, revived.state) == (2, State.WAITING)
     assert run_all(store, [job]) == ids([job, revived])
 
 
@@ -80,7 +80,7 @@ def test_a_submission_during_the_expiry_of_its_group_reads_again(
 
     (job,) = enter(store)
 
-    assert (job.sequence, job.state) == ((3, State.WAITING) if refilled else (1, State.QUEUED))
+    assert (job.group.sequence, job.state) == ((3, State.WAITING) if refilled else (1, State.QUEUED))
 
 
 def test_a_deleted_head_does_not_block_its_group(store: JobStore) -> None:
@@ -97,7 +97,7 @@ def test_a_new_job_under_an_expired_key_gets_its_own_position(
 ) -> None:
     """The head has not moved past the expired job yet, and the new job must not be mistaken for it."""
     jobs = enter(store, 3)
-    expired = replace(store.cancel(jobs[place], now=NOW), expires_at=NOW - SECOND)
+    expired = with_changes(store.cancel(jobs[place], now=NOW), expires_at=NOW - SECOND)
     table.put(expired)
     again = store.insert_if_absent(a_job(id=expired.id, group=group, trace="another request"))
     rest = [job for job in jobs if job is not jobs[place]]

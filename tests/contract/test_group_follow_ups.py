@@ -98,8 +98,8 @@ def test_follow_ups_enter_their_groups_in_the_order_given(store: JobStore, runni
 
     store.settle(running, _with(*follow_ups), now=NOW)
 
-    assert there.sequence == 1
-    assert [(job.sequence, job.state, job.due) for job in (stored(store, job) for job in follow_ups)] == [
+    assert there.group.sequence == 1
+    assert [(job.group.sequence, job.state, job.due) for job in (stored(store, job) for job in follow_ups)] == [
         (2, State.WAITING, None),
         (1, State.QUEUED, NOW),
         (3, State.WAITING, None),
@@ -126,7 +126,7 @@ def test_an_existing_follow_up_is_left_unchanged(store: JobStore, table: Table, 
 
     assert stored(store, running).state is State.SUCCEEDED
     assert stored(store, there) == there
-    assert [stored(store, job).sequence for job in (fresh, last)] == [1, 2]
+    assert [stored(store, job).group.sequence for job in (fresh, last)] == [1, 2]
     assert _effects(table) == EFFECT | {"times": {"N": "1"}}
 
 
@@ -149,7 +149,7 @@ def test_a_settle_is_repeated_when_a_follow_ups_group_changes_meanwhile(
 
     store.settle(running, _with(follow_up, writes=[_count(table)]), now=NOW)
 
-    assert (stored(store, follow_up).sequence, stored(store, follow_up).state) == (2, State.QUEUED)
+    assert (stored(store, follow_up).group.sequence, stored(store, follow_up).state) == (2, State.QUEUED)
     assert _effects(table) == EFFECT | {"times": {"N": "1"}}
 
 
@@ -250,6 +250,6 @@ def test_follow_ups_enter_once_despite_any_fault_of_the_settle(
 
     assert not client.faults
     assert stored(store, running).state is State.SUCCEEDED
-    assert [stored(store, job).sequence for job in follow_ups] == [2, 1]
+    assert [stored(store, job).group.sequence for job in follow_ups] == [2, 1]
     assert _effects(table) == EFFECT | {"times": {"N": "1"}}
     assert sum(name.startswith((HEAD_PREFIX, POSITION_PREFIX)) for name in _stored(table)) == 3

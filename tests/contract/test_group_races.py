@@ -43,8 +43,8 @@ def test_two_concurrent_submissions_get_different_positions(
 
     (mine,) = enter(store)
 
-    assert stored(store, theirs).sequence == before + 1
-    assert (mine.sequence, mine.state) == (before + 2, State.WAITING)
+    assert stored(store, theirs).group.sequence == before + 1
+    assert (mine.group.sequence, mine.state) == (before + 2, State.WAITING)
     assert run_all(store, [*earlier, theirs, mine]) == ids([*earlier, theirs, mine])
 
 
@@ -56,8 +56,8 @@ def test_many_concurrent_submissions_get_positions_without_gaps(
     with ThreadPoolExecutor(6) as pool:
         entered = [job for jobs in pool.map(lambda _: enter(store, 3), range(6)) for job in jobs]
 
-    assert sorted(job.sequence or 0 for job in entered) == list(range(1, 19))
-    assert [job.sequence for job in entered if job.state is State.QUEUED] == [1]
+    assert sorted(job.group.sequence or 0 for job in entered) == list(range(1, 19))
+    assert [job.group.sequence for job in entered if job.state is State.QUEUED] == [1]
 
 
 def test_only_one_of_two_concurrent_submissions_under_one_key_enters(
@@ -70,7 +70,7 @@ def test_only_one_of_two_concurrent_submissions_under_one_key_enters(
         store.insert_if_absent(job)
 
     assert refused.value.current == stored(store, job)
-    assert enter(store)[0].sequence == 2
+    assert enter(store)[0].group.sequence == 2
 
 
 def test_two_concurrent_advances_move_the_head_once(store: JobStore, other: JobStore, client: FaultyClient) -> None:
@@ -91,7 +91,7 @@ def test_a_submission_during_an_advance_waits_behind_the_new_head(
 
     (third,) = enter(store)
 
-    assert (third.sequence, third.state) == (3, State.WAITING)
+    assert (third.group.sequence, third.state) == (3, State.WAITING)
     assert run_all(store, [second]) == ids([second, third])
 
 
@@ -119,7 +119,7 @@ def test_a_submission_while_the_group_empties_becomes_its_head(
 
     (job,) = enter(store)
 
-    assert (job.sequence, job.state) == (2, State.QUEUED)
+    assert (job.group.sequence, job.state) == (2, State.QUEUED)
 
 
 def test_a_job_that_is_cancelled_as_its_turn_comes_is_skipped(
@@ -146,7 +146,7 @@ def test_a_group_is_not_left_when_a_job_enters_before_the_tail_is_read(
     meet_before_read(client, TAIL_PREFIX, lambda: other.insert_if_absent(late), monkeypatch)
 
     assert advance(store) == stored(store, late)
-    assert [job.sequence for job in (stored(store, late), *enter(store))] == [3, 4]
+    assert [job.group.sequence for job in (stored(store, late), *enter(store))] == [3, 4]
 
 
 def test_an_advance_goes_on_where_another_was_killed_meanwhile(
@@ -207,7 +207,7 @@ def test_one_of_two_concurrent_redrives_is_refused(
         redrive(store, dead)
 
     assert refused.value.current == stored(store, head)
-    assert enter(store)[0].sequence == (4 if passed else 3)
+    assert enter(store)[0].group.sequence == (4 if passed else 3)
 
 
 @contextmanager
@@ -226,11 +226,11 @@ def test_a_submission_enters_once_despite_any_fault_of_its_call(
     earlier, job = enter(store, before), a_job(group=GROUP)
 
     with _with_fault(client, fault):
-        assert store.insert_if_absent(job).sequence == before + 1
+        assert store.insert_if_absent(job).group.sequence == before + 1
     with suppress(WriteRefusedError):
         store.insert_if_absent(replace(job, trace="the caller's second try"))
 
-    assert stored(store, job).sequence == before + 1
+    assert stored(store, job).group.sequence == before + 1
     (last,) = enter(store)
     assert run_all(store, [*earlier, job]) == ids([*earlier, job, last])
 

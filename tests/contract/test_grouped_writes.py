@@ -19,6 +19,7 @@ from tests.support.builders import (
     claimed,
     fresh_token,
     stored,
+    with_changes,
 )
 from tests.support.job_tables import Table
 from tests.support.statements import statements_over
@@ -117,7 +118,7 @@ def test_a_claim_of_several_writes_what_a_claim_of_each_would(
     assert answers == [stored(store, job) for job in jobs]
     single = store.claim(reference_to(alone), token="another", now=NOW, lease_end=NOW + LEASE, worker="request/version")
     expected = [
-        replace(single, id=job.id, owner=claim.token, created_at=job.created_at)
+        with_changes(single, id=job.id, owner=claim.token, created_at=job.created_at)
         for job, claim in zip(jobs, claims, strict=True)
     ]
     assert answers == expected
@@ -158,7 +159,7 @@ def test_a_document_that_is_not_as_the_message_says_refuses_the_claim_and_no_oth
     store: DynamoJobStore, writes: DynamoGroupedWrites, table: Table, spoil: Callable[[Job], dict[str, Any]]
 ) -> None:
     first, second = _ready(store, 2)
-    table.put(replace(first, **spoil(first)))
+    table.put(with_changes(first, **spoil(first)))
     before = stored(store, first)
 
     refused, taken = writes.claim([_claim(first), _claim(second)])
@@ -294,7 +295,7 @@ def test_documents_that_a_throttled_read_leaves_out_are_left_to_claims_of_one(
     for claim in claims:
         # It finds its own claim.
         job = store.claim(claim.reference, token=claim.token, now=NOW, lease_end=NOW + LEASE)
-        assert (job.owner, job.attempt) == (claim.token, 1)
+        assert (job.lease.owner, job.attempt) == (claim.token, 1)
 
 
 def _failing(*codes: str | None) -> Change:

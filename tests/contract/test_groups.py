@@ -30,7 +30,7 @@ from tidemill.dynamodb.groups import MOST_PASSED
 def test_jobs_are_numbered_as_they_are_accepted_and_all_but_the_first_wait(store: JobStore) -> None:
     jobs = enter(store, 4)
 
-    assert [(job.sequence, job.state, job.due) for job in jobs] == [
+    assert [(job.group.sequence, job.state, job.due) for job in jobs] == [
         (1, State.QUEUED, NOW),
         (2, State.WAITING, None),
         (3, State.WAITING, None),
@@ -71,7 +71,7 @@ def test_groups_of_other_names_or_tenants_are_independent(store: JobStore, group
     (named,) = enter(store, group=group)
     (theirs,) = enter(store, tenant="444455556666:AROAOTHER")
 
-    assert [(job.sequence, job.state) for job in (named, theirs)] == [(1, State.QUEUED)] * 2
+    assert [(job.group.sequence, job.state) for job in (named, theirs)] == [(1, State.QUEUED)] * 2
     end(store, named)
     assert store.advance(TENANT, group, now=NOW) is None
 
@@ -84,7 +84,7 @@ def test_a_repeated_submission_enters_once(store: JobStore, place: int) -> None:
         store.insert_if_absent(a_job(id=first.id, group=GROUP, trace="another request"))
 
     assert refused.value.current == first
-    assert enter(store)[0].sequence == 3
+    assert enter(store)[0].group.sequence == 3
 
 
 @pytest.mark.parametrize("state", [State.QUEUED, State.SCHEDULED, State.RUNNING, State.RETRYING])
@@ -160,14 +160,14 @@ def test_a_group_waits_while_a_dead_job_blocks_it(store: JobStore) -> None:
 
     assert advance(store) is None
     assert stored(store, waiting).state is State.WAITING
-    assert dead.expires_at is None
+    assert dead.lifetime.expires_at is None
 
 
 def test_a_blocked_group_advances_when_its_dead_job_is_cancelled(store: JobStore) -> None:
     head, waiting = *enter(store, blocks=True), *enter(store)
     dead = end(store, head, State.DEAD)
 
-    assert store.cancel(dead, now=NOW).expires_at is not None
+    assert store.cancel(dead, now=NOW).lifetime.expires_at is not None
     assert advance(store) == stored(store, waiting)
 
 
@@ -178,7 +178,7 @@ def test_a_dead_job_that_blocks_keeps_its_position_when_redriven(store: JobStore
     revived = redrive(store, dead)
 
     assert revived == stored(store, head)
-    assert (revived.state, revived.sequence, revived.generation) == (State.QUEUED, 1, 2)
+    assert (revived.state, revived.group.sequence, revived.generation) == (State.QUEUED, 1, 2)
     assert advance(store) is None
     assert run_all(store, [revived]) == ids([head, waiting])
 
@@ -191,7 +191,7 @@ def test_a_dead_job_behind_the_head_of_its_group_is_redriven_to_the_tail(store: 
     revived = redrive(store, dead)
 
     assert revived == stored(store, head)
-    assert (revived.state, revived.sequence, revived.generation, revived.due) == (State.WAITING, 3, 2, None)
+    assert (revived.state, revived.group.sequence, revived.generation, revived.due) == (State.WAITING, 3, 2, None)
     (fourth,) = enter(store)
     assert run_all(store, [second]) == ids([second, head, fourth])
 
@@ -203,7 +203,7 @@ def test_a_dead_job_whose_group_is_empty_is_redriven_at_once(store: JobStore) ->
 
     revived = redrive(store, dead)
 
-    assert (revived.state, revived.sequence, revived.due) == (State.QUEUED, 2, NOW)
+    assert (revived.state, revived.group.sequence, revived.due) == (State.QUEUED, 2, NOW)
     assert enter(store)[0].state is State.WAITING
 
 

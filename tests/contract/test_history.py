@@ -16,12 +16,14 @@ from tests.support.builders import (
     fresh_token,
     reference_to,
     stored,
+    with_changes,
 )
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.history import LEAST_KEPT, LEAST_KEPT_AFTER_FAILURE, MOST_UNREAD, Transition, Why
-from tidemill.domain.job import OWNER, CancelRequest, Job
+from tidemill.domain.job import OWNER, Job
+from tidemill.domain.job_parts import CancelRequest
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
@@ -90,7 +92,7 @@ def test_a_claim_that_is_given_back_does_not_count(store: DynamoJobStore) -> Non
     job = a_job()
     store.insert_if_absent(job)
     _claim(store, job)
-    token = stored(store, job).owner
+    token = stored(store, job).lease.owner
     assert token is not None
     store.unclaim(reference_to(job), token=token, now=NOW)
     _claim(store, stored(store, job))
@@ -114,7 +116,7 @@ def test_the_ends_of_all_waits_are_recorded(store: DynamoJobStore) -> None:
     store.wake(scheduled, now=_LATER)
     store.unpark(parked, now=_LATER, due=_LATER)
     waiting = behind_an_ended_head(store)
-    store.advance(waiting.tenant, waiting.group or "", now=_LATER)
+    store.advance(waiting.tenant, waiting.group.key or "", now=_LATER)
     queued = brought_to(store, State.QUEUED)
     store.nudge(queued, now=_LATER, limit=SECOND)
 
@@ -158,7 +160,7 @@ def test_a_cancel_by_an_old_read_keeps_what_came_since(store: DynamoJobStore) ->
         ("retrying", "retrying", 1),
         ("cancelled", "cancelled", None),
     ]
-    assert cancelled.cancel == CancelRequest(by=OWNER, reason="a typo")
+    assert cancelled.cancel.request == CancelRequest(by=OWNER, reason="a typo")
 
 
 def test_a_request_to_end_a_run_is_recorded_at_its_time_and_survives_a_redrive(store: DynamoJobStore) -> None:
@@ -173,10 +175,10 @@ def test_a_request_to_end_a_run_is_recorded_at_its_time_and_survives_a_redrive(s
     lost = [("retrying", "run lost", 1), ("dead", "undeliverable", 1)]
     recorded = [("running", "claimed", 1), ("running", "cancel requested", None), *lost]
     assert _story(dead)[1:] == recorded
-    assert dead.cancel == CancelRequest(by="arn:aws:sts::1:assumed-role/ops/ada")
+    assert dead.cancel.request == CancelRequest(by="arn:aws:sts::1:assumed-role/ops/ada")
     kept = {(state, cause) for state, cause, _attempt in _story(redriven)[1:]}
     assert kept == {("queued", "redriven"), *((state, cause) for state, cause, _attempt in recorded)}
-    assert redriven.cancel is None
+    assert redriven.cancel.request is None
     assert redriven.redrives[-1].reason == "fixed"
 
 
@@ -221,8 +223,8 @@ def test_claims_that_are_taken_back_do_not_fill_the_document(store: DynamoJobSto
     lengths = []
     for _ in range(6):
         claimed = _claim(store, stored(store, job), "worker")
-        assert claimed.owner
-        store.unclaim(reference_to(claimed), token=claimed.owner, now=NOW)
+        assert claimed.lease.owner
+        store.unclaim(reference_to(claimed), token=claimed.lease.owner, now=NOW)
         lengths.append(len(stored(store, job).history))
 
     assert lengths == [98, 100, LEAST_KEPT_AFTER_FAILURE + 2, 16, 18, 20]
@@ -248,7 +250,7 @@ def test_a_long_history_allows_no_claim_that_is_otherwise_refused(
     store: DynamoJobStore, client: FaultyClient, table: Table, change: dict[str, Any]
 ) -> None:
     job = a_job()
-    table.put(replace(job, history=_past(job), **change))
+    table.put(with_changes(job, history=_past(job), **change))
     before, writes = table.item(job), list[bool]()
     client.watch = writes.append
 

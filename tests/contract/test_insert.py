@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.support.builders import MILLISECOND, NOW, SECOND, a_job, an_error, brought_to, stored
+from tests.support.builders import MILLISECOND, NOW, SECOND, a_job, an_error, brought_to, stored, with_changes
 from tests.support.job_tables import Table
 from tidemill.application.ports import JobStore
 from tidemill.domain.errors import WriteRefusedError
@@ -15,7 +15,7 @@ from tidemill.domain.states import State
 
 def _expiring(store: JobStore, table: Table, at_seconds: timedelta) -> Job:
     """A dead job that expires this long after the present second."""
-    dead = replace(brought_to(store, State.DEAD), expires_at=NOW.replace(microsecond=0) + at_seconds)
+    dead = with_changes(brought_to(store, State.DEAD), expires_at=NOW.replace(microsecond=0) + at_seconds)
     table.put(dead)
     return dead
 

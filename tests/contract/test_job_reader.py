@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import NOW, RETENTION, SECOND, a_job, brought_to
+from tests.support.builders import NOW, RETENTION, SECOND, a_job, brought_to, with_changes
 from tests.support.faulty_client import FaultyClient
 from tests.support.job_tables import Table
 from tidemill.application.ports import JobStore
 from tidemill.domain.errors import StoreUnavailableError
-from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore
 
@@ -25,7 +24,7 @@ def test_get_returns_none_for_a_missing_job(store: JobStore) -> None:
 
 
 def test_get_reads_an_expired_job_too(store: JobStore, table: Table) -> None:
-    expired = replace(brought_to(store, State.DEAD), expires_at=NOW.replace(microsecond=0) - SECOND)
+    expired = with_changes(brought_to(store, State.DEAD), expires_at=NOW.replace(microsecond=0) - SECOND)
     table.put(expired)
 
     assert store.get(expired.tenant, expired.id) == expired

@@ -6,12 +6,11 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from tests.support.builders import NOW, a_job, stored
+from tests.support.builders import NOW, a_job, stored, with_changes
 from tests.support.job_tables import Table
 from tests.support.statements import statements_over
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import Job
-from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.indexes import NOT_LISTED
 from tidemill.dynamodb.job_store import DynamoJobStore
@@ -76,9 +75,9 @@ def test_an_existing_job_stays_as_it_is_and_refuses_no_other(
     store: DynamoJobStore, insert: JointInserts, table: Table, failures: list[str], *, expired: bool
 ) -> None:
     first, second = _new(2)
-    earlier = replace(first, trace="earlier", payload='{"n":1}')
+    earlier = with_changes(first, trace="earlier", payload='{"n":1}')
     if expired:
-        earlier = replace(earlier, state=State.SUCCEEDED, due=None, expires_at=NOW.replace(microsecond=0))
+        earlier = with_changes(earlier, state=State.SUCCEEDED, due=None, expires_at=NOW.replace(microsecond=0))
     table.put(earlier)
 
     assert insert([first, second]) == [False, True]

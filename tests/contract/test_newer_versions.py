@@ -27,7 +27,7 @@ WRITES: Final[dict[str, tuple[State, Callable[[JobStore, Job], object]]]] = {
     "release": (State.RUNNING, lambda store, job: store.release(job, now=NOW, due=NOW)),
     "unclaim": (
         State.RUNNING,
-        lambda store, job: store.unclaim(reference_to(job), token=job.owner or "", now=NOW),
+        lambda store, job: store.unclaim(reference_to(job), token=job.lease.owner or "", now=NOW),
     ),
     "checkpoint": (State.RUNNING, lambda store, job: store.checkpoint(job, Checkpoint(done=1), now=NOW)),
     "step": (State.RUNNING, lambda store, job: store.record_step(job, A_STEP)),

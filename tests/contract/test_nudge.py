@@ -19,7 +19,7 @@ def test_nudge_marks_an_overdue_queued_job_and_keeps_its_generation(store: JobSt
 
     nudged = stored(store, job)
     assert (nudged.state, nudged.generation, nudged.due) == (State.QUEUED, 1, NOW)
-    assert nudged.nudged_at == NOW + LIMIT
+    assert nudged.nudges.last_at == NOW + LIMIT
 
 
 def test_nudge_takes_a_lost_run_back_and_a_late_message_stays_valid(store: JobStore) -> None:
@@ -29,7 +29,7 @@ def test_nudge_takes_a_lost_run_back_and_a_late_message_stays_valid(store: JobSt
     store.nudge(running, now=now, limit=LIMIT)
 
     nudged = stored(store, running)
-    assert (nudged.state, nudged.owner, nudged.generation, nudged.attempt) == (State.RETRYING, None, 1, 1)
+    assert (nudged.state, nudged.lease.owner, nudged.generation, nudged.attempt) == (State.RETRYING, None, 1, 1)
     assert claimed(store, nudged, token="another", now=now).attempt == 2
 
 
@@ -86,7 +86,7 @@ def test_nudge_is_rejected_within_the_limit_of_an_earlier_one(store: JobStore) -
         store.nudge(stored(store, job), now=NOW + 2 * LIMIT - MILLISECOND, limit=LIMIT)
 
     store.nudge(stored(store, job), now=NOW + 2 * LIMIT, limit=LIMIT)
-    assert stored(store, job).nudged_at == NOW + 2 * LIMIT
+    assert stored(store, job).nudges.last_at == NOW + 2 * LIMIT
 
 
 def test_one_of_two_concurrent_nudges_of_a_lost_run_is_rejected(store: JobStore) -> None:

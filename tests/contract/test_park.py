@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import NOW, SECOND, a_job, brought_to, claimed, stored
+from tests.support.builders import NOW, SECOND, a_job, brought_to, claimed, stored, with_changes
 from tests.support.job_tables import Table
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.history import Why
@@ -36,7 +36,7 @@ def test_a_job_is_parked_in_its_line_and_uses_no_attempt(store: DynamoJobStore, 
         "wait": wait(),
         "history": parked.history,
     }
-    assert parked == stored(store, job) == replace(job, **changed)
+    assert parked == stored(store, job) == with_changes(job, **changed)
     assert (parked.history[-1].state, parked.history[-1].cause) == (State.PARKED, Why.PAUSED)
     assert store.parked(LINE, most=5) == [parked]
 

@@ -12,6 +12,7 @@ from tests.support.builders import (
     TENANT,
     a_job,
     fresh_token,
+    with_changes,
 )
 from tests.support.faulty_client import FaultyClient
 from tests.support.job_tables import Table
@@ -20,7 +21,6 @@ from tidemill.domain.errors import (
     MalformedDocumentError,
     MissingResourceError,
 )
-from tidemill.domain.records import replace
 from tidemill.dynamodb.document import key
 from tidemill.dynamodb.payloads import (
     LARGEST_INLINE_BYTES,
@@ -42,8 +42,8 @@ def test_a_small_payload_stays_in_its_document(client: FaultyClient, table: Tabl
     job = a_job(payload=payload_of(size_bytes) if size_bytes > 2 else "{}")
 
     assert payloads.put_away(job) == job
-    assert payloads.load(job) == job.payload
-    payloads.delete(job.tenant, job.id, job.payload_at)
+    assert payloads.load(job) == job.payload.text
+    payloads.delete(job.tenant, job.id, job.payload.location)
 
 
 @pytest.mark.parametrize("size_bytes", [LARGEST_INLINE_BYTES + 1, LARGEST_ITEM_BYTES])
@@ -55,15 +55,20 @@ def test_a_larger_payload_has_an_item_of_its_own_and_needs_no_bucket(
 
     apart = payloads.put_away(job)
 
-    assert apart == replace(job, payload=None, payload_at=apart.payload_at)
-    assert payloads.load(apart) == job.payload
+    assert apart == with_changes(job, payload=None, payload_at=apart.payload.location)
+    assert payloads.load(apart) == job.payload.text
     (item,) = table.client.scan(TableName=table.name)["Items"]
     assert set(item) == {JOB_KEY, "payload", "stored_at"}
     owner = payload_item(item)
     assert owner is not None
-    assert (owner.tenant, owner.job_id, owner.location, owner.stored_at) == (TENANT, job.id, apart.payload_at, NOW)
-    payloads.delete(apart.tenant, apart.id, apart.payload_at)
-    payloads.delete(apart.tenant, apart.id, apart.payload_at)
+    assert (owner.tenant, owner.job_id, owner.location, owner.stored_at) == (
+        TENANT,
+        job.id,
+        apart.payload.location,
+        NOW,
+    )
+    payloads.delete(apart.tenant, apart.id, apart.payload.location)
+    payloads.delete(apart.tenant, apart.id, apart.payload.location)
     assert table.client.scan(TableName=table.name)["Items"] == []
 
 
@@ -75,14 +80,14 @@ def test_the_largest_payloads_are_files_in_the_bucket(
 
     apart = payloads.put_away(job)
 
-    assert apart.payload is None
-    assert payloads.load(apart) == job.payload
+    assert apart.payload.text is None
+    assert payloads.load(apart) == job.payload.text
     (path,) = payload_bucket.keys()
     assert path.startswith(PAYLOADS_PREFIX)
     assert len(path) < 1024
     assert table.client.scan(TableName=table.name)["Items"] == []
-    payloads.delete(apart.tenant, apart.id, apart.payload_at)
-    payloads.delete(apart.tenant, apart.id, apart.payload_at)
+    payloads.delete(apart.tenant, apart.id, apart.payload.location)
+    payloads.delete(apart.tenant, apart.id, apart.payload.location)
     assert payload_bucket.keys() == []
 
 
@@ -103,11 +108,11 @@ def test_a_stage_that_prefers_files_still_reads_and_deletes_the_items_of_before(
 
     assert len(payload_bucket.keys()) == 1
     assert len(table.client.scan(TableName=table.name)["Items"]) == 1
-    assert frugal.put_away(a_job(payload=payload_of(1024))).payload_at is not None
+    assert frugal.put_away(a_job(payload=payload_of(1024))).payload.location is not None
     assert len(payload_bucket.keys()) == 1
     for reader, other in ((frugal, before), (payloads, after)):
-        assert reader.load(other) == job.payload
-        reader.delete(other.tenant, other.id, other.payload_at)
+        assert reader.load(other) == job.payload.text
+        reader.delete(other.tenant, other.id, other.payload.location)
     assert payload_bucket.keys() == []
 
 
@@ -135,8 +140,8 @@ def test_a_stage_that_compresses_stores_fewer_bytes_that_every_stage_reads(
     assert len(item["payload"]["B"]) < 500
     assert payload_item(item) is not None
     for reader in (compressing, payloads):
-        assert reader.load(apart) == job.payload
-    payloads.delete(apart.tenant, apart.id, apart.payload_at)
+        assert reader.load(apart) == job.payload.text
+    payloads.delete(apart.tenant, apart.id, apart.payload.location)
     assert table.client.scan(TableName=table.name)["Items"] == []
 
 
@@ -147,10 +152,10 @@ def test_a_payload_is_compressed_only_if_that_saves_a_write_unit(client: FaultyC
     random_text = a_job(payload=json.dumps({"a": token_hex(600)}))
     apart = compressing.put_away(random_text)
 
-    kinds = [str(each.payload_at).partition("/")[0] for each in (within_one_unit, apart)]
+    kinds = [str(each.payload.location).partition("/")[0] for each in (within_one_unit, apart)]
     assert kinds == ["item", "zlib"]
-    assert len(random_text.payload or "") > 1_024
-    assert compressing.load(apart) == random_text.payload
+    assert len(random_text.payload.text or "") > 1_024
+    assert compressing.load(apart) == random_text.payload.text
 
 
 def test_a_payload_whose_compressed_bytes_are_too_many_for_an_item_is_a_file(
@@ -163,13 +168,13 @@ def test_a_payload_whose_compressed_bytes_are_too_many_for_an_item_is_a_file(
     apart = compressing.put_away(job)
 
     assert len(payload_bucket.keys()) == 1
-    assert payloads.load(apart) == job.payload
+    assert payloads.load(apart) == job.payload.text
 
 
 @pytest.mark.parametrize("size_bytes", [LARGEST_INLINE_BYTES + 1, LARGEST_ITEM_BYTES + 1])
 def test_loading_a_missing_payload_fails_and_names_the_job(payloads: DynamoPayloads, size_bytes: int) -> None:
     apart = payloads.put_away(a_job(payload=payload_of(size_bytes)))
-    payloads.delete(apart.tenant, apart.id, apart.payload_at)
+    payloads.delete(apart.tenant, apart.id, apart.payload.location)
 
     with pytest.raises(MalformedDocumentError, match=apart.id):
         payloads.load(apart)

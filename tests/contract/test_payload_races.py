@@ -17,6 +17,7 @@ from tests.support.builders import (
     fresh_token,
     stored,
     types_of,
+    with_changes,
 )
 from tests.support.faulty_client import Fault, FaultyClient, KilledError
 from tests.support.in_memory_owed_work import owing
@@ -31,7 +32,6 @@ from tidemill.domain.errors import (
     TransactionConflictError,
 )
 from tidemill.domain.job import Job
-from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission, Unique
 from tidemill.dynamodb.job_store import DynamoJobStore
@@ -121,11 +121,11 @@ def test_deleting_the_payload_of_a_purged_job_keeps_that_of_the_next_job_with_it
     post: Post, payloads: DynamoPayloads, table: Table
 ) -> None:
     first = post({"a": "x" * 2000}, key="key").job
-    table.put(replace(first, state=State.SUCCEEDED, due=None, expires_at=NOW + RETENTION))
+    table.put(with_changes(first, state=State.SUCCEEDED, due=None, expires_at=NOW + RETENTION))
     second = post({"a": "x" * 2000}, key="key", later=True).job
 
     # The stream may report the removal of the first job much later.
-    payloads.delete(first.tenant, first.id, first.payload_at)
+    payloads.delete(first.tenant, first.id, first.payload.location)
 
     assert second.id == first.id
     assert payloads.load(second) == payload_of(2008)
@@ -177,12 +177,12 @@ def test_an_orphaned_payload_is_distinguishable_from_one_in_use(
     owners = [owner for item in table.client.scan(TableName=table.name)["Items"] if (owner := payload_item(item))]
 
     def in_use(job: Job | None, location: str) -> bool:
-        return job is not None and job.payload_at == location
+        return job is not None and job.payload.location == location
 
     kept = [owner for owner in owners if in_use(store.get(owner.tenant, owner.job_id), owner.location)]
     assert len(owners) == 3
     assert len(kept) == (2 if fault is Fault.KILLED_AFTER else 1)
-    assert needed.payload_at in {owner.location for owner in kept}
+    assert needed.payload.location in {owner.location for owner in kept}
     assert all(owner.stored_at - NOW < MILLISECOND for owner in owners)
 
 

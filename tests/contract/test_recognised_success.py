@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import A_WAIT, NOW, SECOND, brought_to
+from tests.support.builders import A_WAIT, NOW, SECOND, brought_to, with_changes
 from tests.support.job_tables import Table
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import Job
-from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.waiting import LONGEST_PARKED
 from tidemill.dynamodb.job_store import DynamoJobStore
@@ -57,7 +56,7 @@ DIFFERENT = [
 
 
 def as_left(job: Job, leaves: dict[str, Any]) -> Job:
-    return replace(job, **leaves | {"generation": job.generation + leaves["generation"]})
+    return with_changes(job, **leaves | {"generation": job.generation + leaves["generation"]})
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -80,7 +79,7 @@ def test_a_document_that_another_write_left_is_a_refusal(
     left, change = as_left(job, leaves), dict(OTHERS[other])
     if "generation" in change:
         change["generation"] += left.generation
-    current = replace(left, **change)
+    current = with_changes(left, **change)
     table.put(current)
 
     with pytest.raises(WriteRefusedError) as refused:

@@ -98,12 +98,15 @@ def test_redrive_is_rejected_when_the_job_has_died_again_since_it_was_read(store
 
 def test_redrive_is_rejected_from_the_second_in_which_the_document_expires(store: JobStore) -> None:
     dead = brought_to(store, State.DEAD)
-    assert dead.expires_at is not None
+    assert dead.lifetime.expires_at is not None
 
     with pytest.raises(WriteRefusedError):
-        store.redrive(dead, token="late", now=dead.expires_at, by="ada")
+        store.redrive(dead, token="late", now=dead.lifetime.expires_at, by="ada")
 
-    assert store.redrive(dead, token="in time", now=dead.expires_at - MILLISECOND, by="ada").expires_at is None
+    assert (
+        store.redrive(dead, token="in time", now=dead.lifetime.expires_at - MILLISECOND, by="ada").lifetime.expires_at
+        is None
+    )
 
 
 def test_only_the_last_redrives_are_kept(store: JobStore, table: Table) -> None:

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.support.builders import LEASE, NOW, SECOND, a_job, brought_to, claimed, stored
+from tests.support.builders import LEASE, NOW, SECOND, a_job, brought_to, claimed, stored, with_changes
 from tests.support.job_tables import Table
 from tidemill.application.ports import JobStore
 from tidemill.domain.errors import WriteRefusedError
@@ -20,7 +20,7 @@ def test_resend_marks_the_job_and_changes_nothing_else(store: JobStore, state: S
 
     store.resend(job, now=NOW + SECOND)
 
-    assert stored(store, job) == replace(job, nudged_at=NOW + SECOND)
+    assert stored(store, job) == with_changes(job, nudged_at=NOW + SECOND)
 
 
 def test_resend_is_rejected_when_the_job_was_claimed_since_it_was_read(store: JobStore) -> None:
@@ -54,7 +54,7 @@ def test_one_of_two_concurrent_resends_is_rejected(store: JobStore, before: bool
     with pytest.raises(WriteRefusedError):
         store.resend(job, now=NOW + 2 * SECOND)
 
-    assert stored(store, job).nudged_at == NOW + SECOND
+    assert stored(store, job).nudges.last_at == NOW + SECOND
 
 
 def test_resend_is_rejected_when_the_job_was_nudged_since_it_was_read(store: JobStore) -> None:
@@ -64,7 +64,7 @@ def test_resend_is_rejected_when_the_job_was_nudged_since_it_was_read(store: Job
     with pytest.raises(WriteRefusedError):
         store.resend(job, now=NOW + LIMIT + SECOND)
 
-    assert (stored(store, job).nudged_at, stored(store, job).nudges) == (NOW + LIMIT, 1)
+    assert (stored(store, job).nudges.last_at, stored(store, job).nudges.count) == (NOW + LIMIT, 1)
 
 
 def test_resend_is_rejected_by_a_later_job_under_the_same_key(store: JobStore, table: Table) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.builders import LEASE, NOW, SECOND, a_job, brought_to, claimed, stored
+from tests.support.builders import LEASE, NOW, SECOND, a_job, brought_to, claimed, stored, with_changes
 from tests.support.job_tables import Table
 from tidemill.application.ports import JobStore
 from tidemill.domain.errors import WriteRefusedError
@@ -14,7 +14,7 @@ NEW = '{"v":2}'
 
 
 def rewritten(job: Job, **changes: str | None) -> Job:
-    return replace(job, **{"payload": NEW} | changes)  # type: ignore[arg-type]
+    return with_changes(job, **{"payload": NEW} | changes)
 
 
 @pytest.mark.parametrize("state", [state for state in State if state is not State.RUNNING])
@@ -23,7 +23,7 @@ def test_rewrite_replaces_the_payload_and_nothing_else(store: JobStore, state: S
 
     store.rewrite(job, rewritten(job))
 
-    assert stored(store, job) == replace(job, payload=NEW)
+    assert stored(store, job) == with_changes(job, payload=NEW)
 
 
 def test_a_payload_may_move_out_of_the_document_and_back(store: JobStore) -> None:
@@ -55,7 +55,7 @@ def test_rewrite_is_rejected_when_the_job_ran_since_it_was_read(store: JobStore)
 
 @pytest.mark.parametrize("before", [{}, {"payload": None, "payload_at": "item/1"}])
 def test_one_of_two_concurrent_migrations_is_rejected(store: JobStore, table: Table, before: dict[str, None]) -> None:
-    job = replace(brought_to(store, State.QUEUED), **before)  # type: ignore[arg-type]
+    job = with_changes(brought_to(store, State.QUEUED), **before)
     table.put(job)
     store.rewrite(job, rewritten(job, payload=None, payload_at="item/one"))
 

@@ -22,6 +22,7 @@ from tests.support.builders import (
     brought_to,
     claimed,
     stored,
+    with_changes,
 )
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
@@ -89,8 +90,10 @@ def _flows(store: DynamoJobStore) -> DynamoFlows:
 
 def _again(job: Job) -> Job:
     """The same submission, long after the job has expired."""
-    assert job.expires_at is not None
-    return replace(job, state=State.QUEUED, created_at=job.expires_at, due=job.expires_at, expires_at=None)
+    assert job.lifetime.expires_at is not None
+    return with_changes(
+        job, state=State.QUEUED, created_at=job.lifetime.expires_at, due=job.lifetime.expires_at, expires_at=None
+    )
 
 
 #: Each write, on a job that was brought to where it needs to be.
@@ -103,14 +106,14 @@ WRITES: dict[Write, tuple[State | Callable[[DynamoJobStore], Job], Callable[[Dyn
     Write.STEP: (State.RUNNING, lambda store, job: store.record_step(job, A_STEP)),
     Write.CANCEL: (State.QUEUED, lambda store, job: store.cancel(job, now=NOW)),
     Write.WAKE: (State.SCHEDULED, lambda store, job: store.wake(job, now=NOW)),
-    Write.ADVANCE: (behind_an_ended_head, lambda store, job: store.advance(job.tenant, job.group or "", now=NOW)),
+    Write.ADVANCE: (behind_an_ended_head, lambda store, job: store.advance(job.tenant, job.group.key or "", now=NOW)),
     Write.FORGET: (State.DEAD, lambda store, job: store.forget(job)),
     Write.NUDGE: (State.RUNNING, lambda store, job: store.nudge(job, now=LATER, limit=LIMIT)),
     Write.PARK: (State.RETRYING, lambda store, job: store.park(job, A_WAIT, now=NOW)),
     Write.UNPARK: (State.PARKED, lambda store, job: store.unpark(job, now=NOW, due=LATER)),
     Write.SIGNAL: (State.QUEUED, lambda store, job: store.signal(job, A_SIGNAL, wakes=True)),
     Write.RESEND: (State.QUEUED, lambda store, job: store.resend(job, now=LATER)),
-    Write.REWRITE: (State.QUEUED, lambda store, job: store.rewrite(job, replace(job, payload='{"v":2}'))),
+    Write.REWRITE: (State.QUEUED, lambda store, job: store.rewrite(job, with_changes(job, payload='{"v":2}'))),
     Write.UNDO: (State.SUCCEEDED, lambda store, job: store.undo(job, *an_undo_of(job))),
     Write.SUPERSEDE: (State.QUEUED, lambda store, job: store.supersede(job, a_job())),
     Write.REDRIVE: (State.DEAD, lambda store, job: store.redrive(job, token="a redrive", now=NOW, by="ada")),
@@ -129,12 +132,12 @@ def _brought_to(store: DynamoJobStore, where: State | Callable[[DynamoJobStore],
 def _but_for_tokens(job: Job | None) -> Job | None:
     if job is None:
         return None
-    owners = {"owner": bool(job.owner), "last_owner": bool(job.last_owner)}
-    undone = replace(job.undone, job_id="either") if job.undone else None
-    later = "either" if job.superseded_by else None
-    cancel = replace(job.cancel, reason="either") if job.cancel else None
+    owners = {"owner": bool(job.lease.owner), "last_owner": bool(job.lease.last_owner)}
+    undone = replace(job.correction.undone, job_id="either") if job.correction.undone else None
+    later = "either" if job.correction.superseded_by else None
+    cancel = replace(job.cancel.request, reason="either") if job.cancel.request else None
     marks = {"undone": undone, "superseded_by": later, "cancel": cancel}
-    return replace(job, id="either", group=None, **marks, **owners)  # type: ignore[arg-type]  # only to compare
+    return with_changes(job, id="either", group=None, **marks, **owners)
 
 
 @pytest.mark.parametrize("write", Write)
@@ -184,19 +187,19 @@ def test_a_settle_whose_response_was_lost_is_recognized_after_another_claim(
 
     store.settle(running, SETTLEMENTS[State.RETRYING], now=NOW)
 
-    assert stored(store, running).owner == "another"
+    assert stored(store, running).lease.owner == "another"
 
 
 def test_a_rewrite_whose_response_was_lost_is_recognized_after_a_run(store: DynamoJobStore) -> None:
     """A refusal would have the payload deleted that the document names."""
     queued = brought_to(store, State.QUEUED)
-    rewritten = replace(queued, payload=None, payload_at="item/of-this-call")
+    rewritten = with_changes(queued, payload=None, payload_at="item/of-this-call")
     store.rewrite(queued, rewritten)
     store.settle(claimed(store, queued), SETTLEMENTS[State.RETRYING], now=NOW)
 
     store.rewrite(queued, rewritten)
 
-    assert stored(store, queued).payload_at == "item/of-this-call"
+    assert stored(store, queued).payload.location == "item/of-this-call"
 
 
 def test_a_redrive_whose_response_was_lost_is_recognized_after_another_redrive(store: DynamoJobStore) -> None:
@@ -247,7 +250,7 @@ def test_a_send_that_the_network_held_up_overwrites_no_later_checkpoint(
 
     with pytest.raises(ClientError, match="conditional"):
         client.update_item(TableName=table.name, **held_up)
-    assert stored(store, job).checkpoint == "[2]"
+    assert stored(store, job).progress.checkpoint == "[2]"
 
 
 def test_the_end_of_a_node_does_not_count_as_written_if_the_node_was_started_just_before(

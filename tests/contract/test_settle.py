@@ -35,7 +35,7 @@ def test_success_is_settled_with_its_result(store: JobStore) -> None:
 
     settled = stored(store, running)
     assert (settled.state, settled.result, settled.finished_at) == (State.SUCCEEDED, '{"n":1}', NOW)
-    assert (settled.owner, settled.last_owner, settled.due) == (None, running.owner, None)
+    assert (settled.lease.owner, settled.lease.last_owner, settled.due) == (None, running.lease.owner, None)
     assert settled.generation == running.generation
 
 
@@ -46,7 +46,7 @@ def test_a_failure_with_attempts_left_requests_another_dispatch(store: JobStore)
 
     settled = stored(store, running)
     assert (settled.state, settled.generation, settled.due) == (State.RETRYING, 2, NOW + 5 * SECOND)
-    assert (settled.owner, settled.last_owner, settled.attempt) == (None, running.owner, 1)
+    assert (settled.lease.owner, settled.lease.last_owner, settled.attempt) == (None, running.lease.owner, 1)
     assert settled.errors == (an_error(next_due=NOW + 5 * SECOND),)
 
 
@@ -57,7 +57,7 @@ def test_death_is_settled_with_its_reason_and_keeps_the_generation(store: JobSto
 
     settled = stored(store, running)
     assert (settled.state, settled.death, settled.generation) == (State.DEAD, DeathReason.PERMANENT, 1)
-    assert (settled.due, settled.owner) == (None, None)
+    assert (settled.due, settled.lease.owner) == (None, None)
 
 
 @pytest.mark.parametrize("state", list(State))
@@ -66,7 +66,7 @@ def test_a_job_may_expire_only_when_it_is_terminal(store: JobStore, state: State
 
     # Rounded up to a second, the unit of a TTL.
     forgotten = NOW.replace(microsecond=0) + SECOND + RETENTION
-    assert job.expires_at == (forgotten if state.terminal else None)
+    assert job.lifetime.expires_at == (forgotten if state.terminal else None)
 
 
 @pytest.mark.parametrize("state", list(State))
@@ -101,9 +101,9 @@ def test_the_next_run_records_the_error_of_a_run_that_ended_without_a_result(sto
 
     after = stored(store, first)
     crash, *rest = after.errors
-    assert (after.open_runs, after.lost) == (0, ())
+    assert (after.lease.open_runs, after.lost) == (0, ())
     # The error has the time of the beginning of the run: its end is unknown.
-    assert (crash.attempt, crash.at, crash.error_class, crash.retryable) == (1, first.claimed_at, "Crashed", True)
+    assert (crash.attempt, crash.at, crash.error_class, crash.retryable) == (1, first.lease.claimed_at, "Crashed", True)
     assert "without reporting a result" in crash.message
     assert tuple(rest) == reported
 
@@ -126,7 +126,7 @@ def _park(store: JobStore, running: Job) -> None:
         _hold,
         _park,
         lambda store, running: store.release(running, now=NOW, due=NOW + LEASE),
-        lambda store, running: store.unclaim(reference_to(running), token=running.owner, now=NOW + LEASE),
+        lambda store, running: store.unclaim(reference_to(running), token=running.lease.owner, now=NOW + LEASE),
     ],
     ids=["hold", "park", "release", "unclaim"],
 )
@@ -260,7 +260,11 @@ def test_release_gives_the_attempt_back_and_requests_another_dispatch_at_once(st
 
     released = stored(store, running)
     assert (released.state, released.attempt, released.generation) == (State.RETRYING, 0, 2)
-    assert (released.due, released.owner, released.last_owner) == (NOW + MILLISECOND, None, running.owner)
+    assert (released.due, released.lease.owner, released.lease.last_owner) == (
+        NOW + MILLISECOND,
+        None,
+        running.lease.owner,
+    )
     assert released.errors == ()
 
 

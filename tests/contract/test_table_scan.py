@@ -119,7 +119,7 @@ def test_payloads_are_found_with_their_owner_and_discarded(
     store.insert_if_absent(job)
 
     (payload,) = [found for found in everything(table_scan) if isinstance(found, PayloadItem)]
-    assert (payload.tenant, payload.job_id, payload.location) == (job.tenant, job.id, job.payload_at)
+    assert (payload.tenant, payload.job_id, payload.location) == (job.tenant, job.id, job.payload.location)
     assert payload.stored_at == NOW
 
     table_scan.discard(payload)

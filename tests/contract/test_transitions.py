@@ -22,6 +22,7 @@ from tests.support.builders import (
     fresh_token,
     reference_to,
     stored,
+    with_changes,
 )
 from tests.support.job_tables import Table
 from tidemill.application.ports import Checkpoint
@@ -52,8 +53,8 @@ def _alone(store: DynamoJobStore, _table: Table, state: State | None) -> Job:
 
 def _behind_its_group(store: DynamoJobStore, table: Table, state: State | None) -> Job:
     """A job in `state`, or missing, in a group with a live head that has passed it."""
-    job = replace(_alone(store, table, state), group=fresh_token(), sequence=0)
-    store.insert_if_absent(a_job(group=job.group))
+    job = with_changes(_alone(store, table, state), group=fresh_token(), sequence=0)
+    store.insert_if_absent(a_job(group=job.group.key))
     if state:
         table.put(job)
     return job
@@ -68,7 +69,9 @@ def _next_in_group(*, in_seconds: int) -> Prepare:
             table.client.delete_item(TableName=table.name, Key=key(waiting.tenant, waiting.id))
             return waiting
         alone = _alone(store, table, state)
-        job = replace(alone, id=waiting.id, group=waiting.group, sequence=waiting.sequence, run_at=waiting.run_at)
+        job = with_changes(
+            alone, id=waiting.id, group=waiting.group.key, sequence=waiting.group.sequence, run_at=waiting.run_at
+        )
         table.put(job)
         return job
 
@@ -98,14 +101,14 @@ def _blocked(store: DynamoJobStore, table: Table, state: State | None) -> Job:
 
 
 def _blocked_behind_its_group(store: DynamoJobStore, table: Table, state: State | None) -> Job:
-    job = replace(_blocked(store, table, state), group=fresh_token())
-    store.insert_if_absent(a_job(group=job.group))
+    job = with_changes(_blocked(store, table, state), group=fresh_token())
+    store.insert_if_absent(a_job(group=job.group.key))
     return job
 
 
 def _start(store: DynamoJobStore, job: Job) -> object:
     fresh = {"state": State.QUEUED, "created_at": LATE, "flow": A_NODE, **FRESH[State.QUEUED]}
-    return store.insert_if_absent(replace(job, **fresh))
+    return store.insert_if_absent(with_changes(job, **fresh))
 
 
 def _skip(store: DynamoJobStore, job: Job) -> object:
@@ -119,7 +122,7 @@ def _waits_for_a_look(store: DynamoJobStore, table: Table, state: State | None) 
     if state not in {State.PARKED, State.QUEUED}:
         return job
     awaited = Awaited(cause=Cause.SIGNAL, name=LOOK, since=NOW, until=LATE)
-    waits = replace(job, awaited=awaited, due=LATE, wait=awaited.wait if state is State.PARKED else None)
+    waits = with_changes(job, awaited=awaited, due=LATE, wait=awaited.wait if state is State.PARKED else None)
     table.put(waits)
     return waits
 
@@ -129,7 +132,7 @@ def _flows(store: DynamoJobStore) -> DynamoFlows:
 
 
 def _as_owner(job: Job) -> Job:
-    return replace(job, owner=job.owner or "no owner")
+    return with_changes(job, owner=job.lease.owner or "no owner")
 
 
 #: Each write, towards each state that it might bring about.
@@ -202,7 +205,7 @@ CASES: dict[tuple[Write, State], tuple[Prepare, Call]] = {
         for state in (State.QUEUED, State.RETRYING, State.DEAD)
     },
     **{
-        (Write.REWRITE, state): (_alone, lambda store, job: store.rewrite(job, replace(job, payload='{"v":2}')))
+        (Write.REWRITE, state): (_alone, lambda store, job: store.rewrite(job, with_changes(job, payload='{"v":2}')))
         for state in State
         if state is not State.RUNNING
     },
@@ -226,11 +229,11 @@ CASES: dict[tuple[Write, State], tuple[Prepare, Call]] = {
     ),
     (Write.ADVANCE, State.QUEUED): (
         _next_in_group(in_seconds=0),
-        lambda store, job: store.advance(job.tenant, job.group or "", now=LATE),
+        lambda store, job: store.advance(job.tenant, job.group.key or "", now=LATE),
     ),
     (Write.ADVANCE, State.SCHEDULED): (
         _next_in_group(in_seconds=2000),
-        lambda store, job: store.advance(job.tenant, job.group or "", now=LATE),
+        lambda store, job: store.advance(job.tenant, job.group.key or "", now=LATE),
     ),
 }
 

@@ -21,9 +21,9 @@ def test_consecutive_nudges_are_counted_until_a_claim(store: JobStore) -> None:
     job = brought_to(store, State.QUEUED)
     for number in (1, 2, 3):
         store.nudge(stored(store, job), now=NOW + number * LIMIT, limit=LIMIT)
-        assert stored(store, job).nudges == number
+        assert stored(store, job).nudges.count == number
 
-    assert claimed(store, job, now=NOW + 4 * LIMIT).nudges == 0
+    assert claimed(store, job, now=NOW + 4 * LIMIT).nudges.count == 0
 
 
 def test_a_nudge_from_an_old_read_takes_no_count_back(store: JobStore) -> None:
@@ -34,7 +34,7 @@ def test_a_nudge_from_an_old_read_takes_no_count_back(store: JobStore) -> None:
     with pytest.raises(WriteRefusedError):
         store.nudge(job, now=NOW + 9 * LIMIT, limit=LIMIT)
 
-    assert stored(store, job).nudges == 2
+    assert stored(store, job).nudges.count == 2
 
 
 @pytest.mark.parametrize("state", [State.QUEUED, State.RETRYING])
@@ -46,8 +46,8 @@ def test_the_last_nudge_kills_a_job_that_waits_on_its_lane(store: JobStore, stat
 
     dead = stored(store, job)
     assert (dead.state, dead.death, dead.due, dead.finished_at) == (State.DEAD, DeathReason.UNDELIVERABLE, None, now)
-    assert dead.expires_at is not None
-    assert dead.expires_at >= now + RETENTION
+    assert dead.lifetime.expires_at is not None
+    assert dead.lifetime.expires_at >= now + RETENTION
     assert [found.id for found in store.dead()] == [job.id]
 
 
@@ -56,7 +56,7 @@ def test_an_undeliverable_job_that_blocks_its_group_does_not_expire(store: JobSt
 
     store.nudge(job, now=NOW + 2 * LIMIT, limit=LIMIT, last=True)
 
-    assert stored(store, job).expires_at is None
+    assert stored(store, job).lifetime.expires_at is None
 
 
 def test_even_the_last_nudge_takes_a_lost_run_back(store: JobStore) -> None:
@@ -83,7 +83,7 @@ def test_redrive_resets_the_nudge_count_of_an_undeliverable_job(store: JobStore)
 
     queued = store.redrive(stored(store, job), token="a redrive", now=NOW + LIMIT + SECOND, by="ada")
 
-    assert (queued.state, queued.nudges, queued.nudged_at, queued.death) == (State.QUEUED, 0, None, None)
+    assert (queued.state, queued.nudges.count, queued.nudges.last_at, queued.death) == (State.QUEUED, 0, None, None)
 
 
 def test_redrive_ends_the_last_wait_of_an_undeliverable_job(store: DynamoJobStore) -> None:
@@ -110,5 +110,5 @@ def test_redrive_forgets_the_holds_of_an_undeliverable_job(store: JobStore) -> N
 
     queued = store.redrive(stored(store, job), token="a redrive", now=NOW + LIMIT + SECOND, by="ada")
 
-    assert (job.holds, job.hold_cause) == (3, HoldCause.SUSPECT)
-    assert (queued.holds, queued.hold_cause) == (0, None)
+    assert (job.holds.count, job.holds.cause) == (3, HoldCause.SUSPECT)
+    assert (queued.holds.count, queued.holds.cause) == (0, None)

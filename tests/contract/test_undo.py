@@ -5,7 +5,18 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import AN_UNDO, NOW, SECOND, SETTLEMENTS, a_job, an_undo_of, brought_to, claimed, stored
+from tests.support.builders import (
+    AN_UNDO,
+    NOW,
+    SECOND,
+    SETTLEMENTS,
+    a_job,
+    an_undo_of,
+    brought_to,
+    claimed,
+    stored,
+    with_changes,
+)
 from tests.support.job_tables import Table
 from tidemill.domain.errors import TransactionConflictError, WriteRefusedError
 from tidemill.domain.job import Job
@@ -23,7 +34,7 @@ def succeeded(store: DynamoJobStore, **changes: object) -> Job:
 
 
 def test_the_success_records_what_would_undo_it(store: DynamoJobStore) -> None:
-    assert succeeded(store).undo == AN_UNDO
+    assert succeeded(store).correction.undo == AN_UNDO
 
 
 def test_the_undo_is_inserted_and_the_job_names_it(store: DynamoJobStore) -> None:
@@ -31,7 +42,7 @@ def test_the_undo_is_inserted_and_the_job_names_it(store: DynamoJobStore) -> Non
     job, entry = an_undo_of(done)
 
     assert store.undo(done, job, entry) == stored(store, job) == job
-    assert stored(store, done) == replace(done, undone=entry)
+    assert stored(store, done) == with_changes(done, undone=entry)
 
 
 def test_a_second_undo_is_refused_and_inserts_nothing(store: DynamoJobStore) -> None:
@@ -58,10 +69,10 @@ def test_only_a_success_can_be_undone(store: DynamoJobStore, state: State) -> No
 
 def test_an_expired_job_cannot_be_undone(store: DynamoJobStore) -> None:
     done = succeeded(store)
-    assert done.expires_at
+    assert done.lifetime.expires_at
 
     with pytest.raises(WriteRefusedError):
-        store.undo(done, *an_undo_of(done, created_at=done.expires_at + SECOND))
+        store.undo(done, *an_undo_of(done, created_at=done.lifetime.expires_at + SECOND))
 
 
 def test_a_later_job_of_the_key_is_not_undone_for_the_earlier_one(store: DynamoJobStore, table: Table) -> None:
@@ -69,7 +80,7 @@ def test_a_later_job_of_the_key_is_not_undone_for_the_earlier_one(store: DynamoJ
     done = succeeded(store)
     job, entry = an_undo_of(done)
     for undone in (None, entry):
-        later = replace(done, created_at=done.created_at + timedelta(days=1), undone=undone)
+        later = with_changes(done, created_at=done.created_at + timedelta(days=1), undone=undone)
         table.put(later)
         with pytest.raises(WriteRefusedError):
             store.undo(done, job, entry)
@@ -98,7 +109,7 @@ def test_a_job_that_was_superseded_since_it_was_read_is_not_undone(store: Dynamo
         store.undo(done, *an_undo_of(done))
 
     marked = stored(store, done)
-    assert marked == replace(done, superseded_by=later.id)
+    assert marked == with_changes(done, superseded_by=later.id)
     store.undo(marked, *an_undo_of(marked))
 
 
@@ -107,14 +118,14 @@ def test_a_job_that_has_changed_since_it_was_read_is_not_superseded(
     store: DynamoJobStore, table: Table, change: str
 ) -> None:
     read = succeeded(store)
-    assert read.expires_at
-    later = a_job(supersedes=read.id, created_at=read.expires_at + SECOND if change == "expired" else NOW)
+    assert read.lifetime.expires_at
+    later = a_job(supersedes=read.id, created_at=read.lifetime.expires_at + SECOND if change == "expired" else NOW)
     if change == "superseded":
         store.supersede(read, a_job(supersedes=read.id))
     elif change == "undone":
         store.undo(read, *an_undo_of(read))
     elif change == "replaced":
-        replaced = replace(read, created_at=read.created_at + timedelta(days=1), superseded_by=later.id)
+        replaced = with_changes(read, created_at=read.created_at + timedelta(days=1), superseded_by=later.id)
         table.put(replaced)
     elif change == "ended":
         read = replace(read, state=State.RUNNING)
@@ -134,7 +145,7 @@ def test_a_job_that_has_not_succeeded_is_superseded_as_it_was_read(
     """It ran or was redriven since, or a later job has its key."""
     read = brought_to(store, state)
     later = a_job(supersedes=read.id)
-    table.put(replace(read, **since))
+    table.put(with_changes(read, **since))
     before = stored(store, read)
 
     with pytest.raises(WriteRefusedError):
@@ -143,7 +154,7 @@ def test_a_job_that_has_not_succeeded_is_superseded_as_it_was_read(
     assert (store.get(later.tenant, later.id), stored(store, read)) == (None, before)
     table.put(read)
     store.supersede(read, later)
-    assert stored(store, read).superseded_by == later.id
+    assert stored(store, read).correction.superseded_by == later.id
 
 
 def test_another_submission_of_the_same_key_finds_the_job(store: DynamoJobStore) -> None:
@@ -160,7 +171,7 @@ def test_a_submission_whose_key_another_job_has_just_taken_is_a_conflict_and_mar
     monkeypatch.setattr(groups, "TRIED_FOR", timedelta(0))
     earlier = succeeded(store)
     later = a_job(supersedes=earlier.id)
-    store.insert_if_absent(replace(later, supersedes=None))
+    store.insert_if_absent(with_changes(later, supersedes=None))
 
     with pytest.raises(TransactionConflictError):
         store.supersede(earlier, later)
@@ -175,7 +186,7 @@ def test_the_undo_of_a_job_of_a_group_waits_at_its_end(store: DynamoJobStore) ->
 
     job = store.undo(done, *an_undo_of(done))
 
-    assert (job.state, job.sequence, job.due) == (State.WAITING, 3, None)
+    assert (job.state, job.group.sequence, job.due) == (State.WAITING, 3, None)
     assert job == stored(store, job)
 
 

@@ -13,12 +13,12 @@ def done(deployed: Deployed, job_ids: list[str]) -> list[Job]:
     for job_id in job_ids:
         deployed.until(job_id, state="succeeded")
     jobs = [job for job in all_jobs(deployed.app) if job.id in job_ids]
-    return sorted(jobs, key=lambda job: job.claimed_at or job.created_at)
+    return sorted(jobs, key=lambda job: job.lease.claimed_at or job.created_at)
 
 
 def from_first_to_last(jobs: list[Job]) -> timedelta:
     """From the first claim to the last settle, between which all runs lie."""
-    begun = [job.claimed_at for job in jobs if job.claimed_at]
+    begun = [job.lease.claimed_at for job in jobs if job.lease.claimed_at]
     ended = [job.finished_at for job in jobs if job.finished_at]
     return max(ended) - min(begun)
 

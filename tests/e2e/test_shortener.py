@@ -77,7 +77,7 @@ def test_the_job_of_a_click_succeeds_at_its_first_attempt(deployed: Deployed, co
     click(deployed, code)
 
     def ended() -> list[Job]:
-        return [job for job in all_jobs(deployed.app) if code in (job.payload or "") and job.state.terminal]
+        return [job for job in all_jobs(deployed.app) if code in (job.payload.text or "") and job.state.terminal]
 
     (job,) = wait_until(ended, PATIENCE_SECONDS, "the job of the click to end")
     assert (job.state, job.attempt) == (State.SUCCEEDED, 1)

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from tests.infrastructure.conftest import Resource, Synthesise, Synthesised, functions_by_key
-from tests.support.builders import A_BURST
+from tests.support.builders import A_BURST, with_changes
 from tidemill.domain.dispatch import dispatch
 from tidemill.domain.job import Job
+from tidemill.domain.job_parts import StoredPayload
 from tidemill.domain.states import State
 from tidemill.dynamodb import document
 from tidemill.names import DISPATCHED_STATES, GROUP_STATES, LARGEST_MAX_ATTEMPTS, STATE_ATTRIBUTE, TERMINAL_STATES, Lane
@@ -140,20 +141,20 @@ def test_several_batches_of_a_stream_shard_run_at_once(dev: Synthesised) -> None
 
 
 def _job(state: State, **changes: Any) -> Job:
-    return Job(
+    job = Job(
         tenant="tenant",
         id="id",
         type="click.enrich",
         lane=Lane.DEFAULT,
-        payload="{}",
+        payload=StoredPayload(text="{}"),
         body_hash="",
         trace="",
         state=state,
         generation=1,
         attempt=0,
         created_at=NOW,
-        **changes,
     )
+    return with_changes(job, **changes)
 
 
 def _passes(app: Synthesised, before: Job | None, after: Job | None) -> bool:

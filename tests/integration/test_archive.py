@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stacks.composition import ROOT
-from tests.support.builders import NOW, SECOND, a_job
+from tests.support.builders import NOW, SECOND, a_job, with_changes
 from tests.support.deployed_functions import Context, Mill
 from tests.support.job_tables import REGION, client
 from tidemill.application.job_view import record
@@ -59,7 +59,7 @@ def files(s3: Any) -> dict[str, Any]:
 
 def test_a_job_that_ends_has_one_file_without_its_contents(bucket: Any) -> None:
     job = ended()
-    running = replace(job, state=State.RUNNING, owner="token", finished_at=None)
+    running = with_changes(job, state=State.RUNNING, owner="token", finished_at=None)
 
     assert handle(change(running, job)) == []
 
@@ -118,7 +118,7 @@ def test_the_key_of_a_file_has_the_time_of_the_end_or_else_that_of_the_submissio
 
 def test_other_writes_to_an_ended_job_and_its_deletion_write_nothing(bucket: Any) -> None:
     job = ended()
-    migrated = replace(job, payload='{"v":2}')
+    migrated = with_changes(job, payload='{"v":2}')
     assert handle(change(job, migrated), change(job, None), change(None, a_job())) == []
     assert files(bucket) == {}
 

@@ -140,7 +140,7 @@ def test_a_call_that_takes_too_long_costs_no_job_an_attempt_and_ends_the_process
         mill.work(event)
 
     jobs = jobs_of(mill, job_ids)
-    assert {(job.state, job.attempt, job.hold_cause) for job in jobs} == {(State.QUEUED, 0, HoldCause.CALL)}
+    assert {(job.state, job.attempt, job.holds.cause) for job in jobs} == {(State.QUEUED, 0, HoldCause.CALL)}
     before = [mill.table.item(job) for job in jobs]
     gate.set()
     assert ended.wait(PATIENCE_SECONDS)

@@ -18,7 +18,7 @@ from tests.integration.test_batches import (
     redriven,
     seen,
 )
-from tests.support.builders import reference_to
+from tests.support.builders import reference_to, with_changes
 from tests.support.deployed_functions import TENANT, Mill, forget
 from tests.support.http_events import Answer, call
 from tidemill import GiveUp, composition
@@ -32,7 +32,6 @@ from tidemill.domain import batches, whole_cancels
 from tidemill.domain.batches import Look
 from tidemill.domain.errors import TransactionConflictError
 from tidemill.domain.job import Job
-from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb import groups
 from tidemill.dynamodb.batch_pages import DynamoBatchPages
@@ -68,7 +67,7 @@ def test_a_batch_waits_for_a_member_that_is_submitted_again_after_its_document_h
     mill.run()
     members = composition.parts().batch_members
     members.record(mill.job(batch), members.look(mill.job(batch)), last=False)
-    mill.table.put(replace(mill.job(member), expires_at=mill.now() - timedelta(seconds=2)))
+    mill.table.put(with_changes(mill.job(member), expires_at=mill.now() - timedelta(seconds=2)))
     late = members.look(mill.job(batch))
 
     assert mill.post(batch=batch, key="7").status == 202
@@ -98,7 +97,7 @@ def test_a_cancel_of_the_whole_cancels_the_jobs_that_have_not_ended(mill: Mill, 
     assert states == [State.SUCCEEDED, State.CANCELLED, State.CANCELLED, State.CANCELLED]
     assert called(mill, batch) == []
     assert seen(batch).body["counts"] == {"cancelled": 2, "succeeded": 1}
-    cancel = mill.job(later).cancel
+    cancel = mill.job(later).cancel.request
     assert cancel
     assert batch in cancel.reason
 
@@ -257,7 +256,7 @@ def test_a_signal_to_another_dead_job_is_refused(mill: Mill) -> None:
     mill.run()
     answer = call(control, "POST", f"/jobs/{dead}/signals/closed", body="true", headers=JSON)
     assert answer.status == 409
-    assert mill.job(dead).signals == ()
+    assert mill.job(dead).signals.received == ()
 
 
 def test_a_job_that_meets_others_on_its_page_too_often_may_come_again(

@@ -157,7 +157,7 @@ def test_a_handler_that_fails_for_each_job_is_called_a_few_times_and_then_for_ea
     alone = sum(len(call) == 1 for call in calls.calls)
     held = [job for job in jobs_of(mill, job_ids) if not job.state.terminal]
     assert len(held) == BATCH - alone
-    assert {(job.state, job.attempt, job.errors, job.hold_cause) for job in held} == {
+    assert {(job.state, job.attempt, job.errors, job.holds.cause) for job in held} == {
         (State.QUEUED, 0, (), HoldCause.CALL)
     }
 
@@ -179,7 +179,7 @@ def test_a_call_that_asks_for_time_gets_it_and_costs_no_attempt(mill: Mill, call
 
     assert len(calls.calls) == 1
     for job in jobs_of(mill, job_ids):
-        assert (job.attempt, job.hold_cause, job.errors) == (0, HoldCause.CALL, ())
+        assert (job.attempt, job.holds.cause, job.errors) == (0, HoldCause.CALL, ())
         assert job.due
         assert job.due >= now + timedelta(seconds=300)
 

@@ -71,7 +71,7 @@ def an_open_batch() -> str:
 def called(mill: Mill, batch_id: str) -> list[str]:
     """The callbacks that have been submitted, in any order."""
     jobs = (composition.parts().store.get(TENANT, item) for item in _ids(mill))
-    return sorted(json.loads(job.payload or "{}")["callback"] for job in jobs if job and job.parent == batch_id)
+    return sorted(json.loads(job.payload.text or "{}")["callback"] for job in jobs if job and job.parent == batch_id)
 
 
 def _ids(mill: Mill) -> list[str]:
@@ -100,7 +100,7 @@ def test_a_batch_counts_its_jobs_and_calls_back_once_all_have_succeeded(mill: Mi
     found = seen(batch).body
     assert (found["state"], found["jobs"], found["counts"]) == ("succeeded", 2, {"succeeded": 2})
     assert called(mill, batch) == ["complete", "success"]
-    assert (mill.job(batch).progress_done, mill.job(batch).progress_total) == (2, 2)
+    assert (mill.job(batch).progress.done, mill.job(batch).progress.total) == (2, 2)
 
 
 def test_an_empty_batch_succeeds(mill: Mill) -> None:

@@ -128,7 +128,7 @@ def test_jobs_of_a_broken_file_wait_without_an_attempt_and_run_once_it_is_fixed(
     jobs = [mill.job(job_id) for job_id in job_ids]
     assert {(job.state, job.attempt, job.hops, job.errors) for job in jobs} == {(State.PARKED, 0, 0, ())}
     assert {job.wait and job.wait.line for job in jobs} == {Line(Cause.TYPE, TYPE)}
-    assert {job.hold_cause for job in jobs} == {HoldCause.TYPE}
+    assert {job.holds.cause for job in jobs} == {HoldCause.TYPE}
     assert mill.depth(mill.queue) == 0
     waken(mill)
     assert {mill.job(job_id).generation for job_id in job_ids} == {job.generation for job in jobs}, "it was released"
@@ -205,7 +205,7 @@ def test_an_outage_while_a_job_is_parked_for_its_follow_up_costs_no_attempt(mill
     mill.work(mill.receive())
 
     job = mill.job(job_id)
-    assert (job.attempt, job.errors, job.hold_cause) == (0, (), HoldCause.OUTAGE)
+    assert (job.attempt, job.errors, job.holds.cause) == (0, (), HoldCause.OUTAGE)
 
 
 def test_a_python_client_logs_the_broken_file_and_submits_all_other_types(

@@ -130,7 +130,7 @@ def test_a_large_undo_is_stored_beside_its_job(mill: Mill) -> None:
     undoing = undo(job_id).body
 
     assert undoing["payload"] == payload
-    assert mill.job(undoing["id"]).payload_at is not None
+    assert mill.job(undoing["id"]).payload.location is not None
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_an_undo_that_cannot_be_submitted_ends_the_job_with_the_reason(
     mill.run()
 
     job = mill.job(job_id)
-    assert (job.state, job.death, job.undo) == (State.DEAD, "result cannot be stored", None)
+    assert (job.state, job.death, job.correction.undo) == (State.DEAD, "result cannot be stored", None)
     assert says in job.errors[-1].message
 
 

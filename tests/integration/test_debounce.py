@@ -197,7 +197,7 @@ def test_the_submissions_of_a_batch_may_be_one_job(mill: Mill) -> None:
 
     assert [answer["status"] for answer in answers] == [202, 200, 200]
     assert len({answer["job"]["id"] for answer in answers}) == 1
-    assert mill.job(answers[0]["job"]["id"]).payload == '{"n":2}'
+    assert mill.job(answers[0]["job"]["id"]).payload.text == '{"n":2}'
 
 
 def test_a_transaction_of_a_caller_cannot_have_a_debounced_job(mill: Mill) -> None:

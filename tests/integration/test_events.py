@@ -158,7 +158,7 @@ def test_the_consumers_of_an_event_take_none_of_its_room(types: JobTypes) -> Non
         event = replace(PLACED, data={"order": "7" * length})
         return composition.parts().submit.prepare(publication(event, types), tenant=TENANT, trace="test")
 
-    assert len(prepare(LARGEST_BODY_BYTES - 100).payload or "") > LARGEST_BODY_BYTES
+    assert len(prepare(LARGEST_BODY_BYTES - 100).payload.text or "") > LARGEST_BODY_BYTES
     with pytest.raises(PayloadTooLargeError):
         prepare(LARGEST_BODY_BYTES)
 
@@ -223,7 +223,7 @@ def test_the_events_of_a_group_are_consumed_one_at_a_time_by_each_consumer(mill:
     published(event)
     mill.run()
 
-    groups = {type_: job.group for type_, job in jobs(mill).items()}
+    groups = {type_: job.group.key for type_, job in jobs(mill).items()}
     assert groups == {type_: f"{type_}/ada" for type_ in groups}
 
 

@@ -133,7 +133,7 @@ def test_a_flow_that_is_redriven_for_months_runs_no_node_again_whose_document_ha
         assert redriven(flow).status == 200
         mill.run()
     mill.late += timedelta(days=20)
-    expires_at = mill.job(first).expires_at
+    expires_at = mill.job(first).lifetime.expires_at
     assert expires_at
     assert expires_at < mill.now()
     mill.table.client.delete_item(TableName=mill.table.name, Key={"pk": {"S": f"{TENANT}#{first}"}})

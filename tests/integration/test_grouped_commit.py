@@ -71,7 +71,7 @@ def test_a_batch_takes_a_call_for_its_claims_one_for_its_documents_and_one_for_i
     assert _single_updates(mill, statements) == 0
     jobs = [mill.job(job_id) for job_id in job_ids]
     assert [(job.state, job.result) for job in jobs] == [(State.SUCCEEDED, f"[{number},1]") for number in range(BATCH)]
-    assert len({job.last_owner for job in jobs}) == BATCH
+    assert len({job.lease.last_owner for job in jobs}) == BATCH
 
 
 def test_the_jobs_of_a_batch_that_end_otherwise_are_settled_alone(mill: Mill, statements: Statements) -> None:

@@ -148,7 +148,7 @@ def test_a_delayed_job_delays_the_jobs_behind_it(parcels: Parcels) -> None:
     parcels.run_until_ended([*early, *late, *rest])
 
     assert parcels.order() == [0, 1, 2]
-    claimed_at = parcels.mill.job(late[0]).claimed_at
+    claimed_at = parcels.mill.job(late[0]).lease.claimed_at
     assert claimed_at
     assert asked_for
     assert claimed_at >= asked_for

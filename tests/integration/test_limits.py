@@ -75,7 +75,7 @@ def test_at_most_two_jobs_of_a_key_run_at_once_in_a_batch_of_ten_and_all_finish(
     assert (meetings.most["a"], meetings.runs["a"]) == (2, 10)
     assert Counter(job.state for job in jobs) == {State.SUCCEEDED: 10}
     # To be parked counts as neither attempt, hop nor error.
-    assert {(job.attempt, job.hops, job.holds, job.errors) for job in jobs} == {(1, 0, 0, ())}
+    assert {(job.attempt, job.hops, job.holds.count, job.errors) for job in jobs} == {(1, 0, 0, ())}
     assert max(job.generation for job in jobs) > 1
 
 
@@ -98,7 +98,7 @@ def test_a_job_whose_limit_is_full_is_parked_and_uses_up_no_attempt(mill: Mill) 
     deliver(mill, live(mill, [job_id]))
 
     parked = mill.job(job_id)
-    assert (parked.state, parked.attempt, parked.holds) == (State.PARKED, 0, 1)
+    assert (parked.state, parked.attempt, parked.holds.count) == (State.PARKED, 0, 1)
     assert meetings.runs["a"] == 0
 
 
@@ -135,7 +135,7 @@ def test_unavailable_limits_cost_no_attempt(mill: Mill) -> None:
     deliver(mill, live(mill, [job_id]))
 
     held = mill.job(job_id)
-    assert (held.state, held.attempt, held.holds, held.errors) == (State.QUEUED, 0, 1, ())
+    assert (held.state, held.attempt, held.holds.count, held.errors) == (State.QUEUED, 0, 1, ())
     finish(mill, [job_id])
 
 

@@ -216,7 +216,7 @@ def test_the_example_of_the_page_continues_when_its_time_is_short(
     monkeypatch.setitem(module, "ONE_PAGE", timedelta(days=365 * 1000))
     drive = Drive(importing, {"pages": 3})
     ran = drive.run()
-    assert (ran.state, ran.job.hops, json.loads(ran.job.checkpoint or "")) == (State.QUEUED, 1, 0)
+    assert (ran.state, ran.job.hops, json.loads(ran.job.progress.checkpoint or "")) == (State.QUEUED, 1, 0)
     assert drive.run().job.hops == 2
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.support.builders import a_job, claimed
+from tests.support.builders import a_job, claimed, with_changes
 from tests.support.deployed_functions import Mill
 from tests.support.migrations import add_unit
 from tests.support.payload_bucket import payload_of
@@ -17,7 +17,6 @@ from tidemill import Continue, Run, composition
 from tidemill.application.migration import Migration, Progress
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import Job
-from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import key
 from tidemill.dynamodb.payloads import payload_item
@@ -234,7 +233,7 @@ def test_a_store_that_does_not_answer_ends_the_run(mill: Mill, monkeypatch: pyte
 
 def test_a_missing_payload_is_a_failure_of_its_job_alone(mill: Mill) -> None:
     gone = _put(mill)
-    mill.table.put(replace(gone, payload=None, payload_at="item/gone"))
+    mill.table.put(with_changes(gone, payload=None, payload_at="item/gone"))
     fine = _put(mill)
 
     progress = _run()

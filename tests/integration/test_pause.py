@@ -100,7 +100,7 @@ def test_a_job_submitted_while_paused_is_never_sent_and_runs_after_the_end(mill:
     mill.run()
 
     jobs = [mill.job(job_id) for job_id in job_ids]
-    assert {(job.state, job.attempt, job.claimed_at) for job in jobs} == {(State.PARKED, 0, None)}
+    assert {(job.state, job.attempt, job.lease.claimed_at) for job in jobs} == {(State.PARKED, 0, None)}
     assert (ran, mill.depth(mill.queue), mill.calls["sqs.SendMessageBatch"]) == ([], 0, 0)
     waken(mill)
     assert ran == []

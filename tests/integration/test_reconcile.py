@@ -149,7 +149,7 @@ def test_jobs_of_a_slow_lane_are_not_nudged(mill: Mill, metrics: Metrics) -> Non
         mill.publish()
 
     assert mill.depth(mill.queue) == len(jobs)
-    assert {mill.job(job_id).nudges for job_id in jobs} == {0}
+    assert {mill.job(job_id).nudges.count for job_id in jobs} == {0}
 
 
 def test_a_lost_job_of_a_slow_lane_is_nudged_once_its_lane_cannot_explain_the_delay(
@@ -162,11 +162,11 @@ def test_a_lost_job_of_a_slow_lane_is_nudged_once_its_lane_cannot_explain_the_de
 
     mill.late = LIMIT + timedelta(hours=9)
     reconcile.handle({}, INVOCATION)
-    assert mill.job(job_id).nudges == 0
+    assert mill.job(job_id).nudges.count == 0
 
     mill.late += timedelta(hours=1)
     reconcile.handle({}, INVOCATION)
-    assert mill.job(job_id).nudges == 1
+    assert mill.job(job_id).nudges.count == 1
 
 
 def test_the_delay_of_a_lane_comes_from_cloudwatch_and_is_zero_when_empty(mill: Mill, metrics: Metrics) -> None:

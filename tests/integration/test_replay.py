@@ -118,7 +118,12 @@ def test_only_the_consumer_gets_the_events_and_it_gets_each_once(mill: Mill, dep
     assert Counter(job.parent for job in stored(mill)) == {first.id: 1, second.id: 1}
     assert len(stored(mill, "stock.reserve")) == 2, "those of the publications"
     (made,) = [job for job in stored(mill) if job.parent == first.id]
-    assert (made.lane, made.tags, made.useful_until, made.hops) == (Lane.BULK, ("replay",), None, first.hops + 1)
+    assert (made.lane, made.tags, made.lifetime.useful_until, made.hops) == (
+        Lane.BULK,
+        ("replay",),
+        None,
+        first.hops + 1,
+    )
     assert composition.parts().payloads.load(made) == '{"order":"1"}'
 
 
@@ -207,9 +212,9 @@ def test_events_of_a_group_come_in_their_order(mill: Mill, deploy: Deploy) -> No
 
     replayed()
 
-    jobs = sorted(stored(mill), key=lambda job: job.sequence or 0)
+    jobs = sorted(stored(mill), key=lambda job: job.group.sequence or 0)
     assert [job.parent for job in jobs] == [event.id for event in sorted(events, key=lambda each: each.created_at)]
-    assert {(job.group, job.blocks) for job in jobs} == {("mail.confirm/berlin", True)}
+    assert {(job.group.key, job.group.blocks) for job in jobs} == {("mail.confirm/berlin", True)}
 
 
 def test_without_a_tenant_the_table_is_read_and_the_events_of_groups_are_left_out(mill: Mill, deploy: Deploy) -> None:

@@ -98,7 +98,7 @@ def test_a_signal_during_the_run_is_not_lost(mill: Mill, name: str) -> None:
         assert (runs, mill.job(job_id).state) == ([None, FACT], State.SUCCEEDED)
     else:
         assert (runs, mill.job(job_id).state) == ([None], State.PARKED)
-        assert [each.name for each in mill.job(job_id).signals] == [name]
+        assert [each.name for each in mill.job(job_id).signals.received] == [name]
 
 
 def test_without_a_signal_the_job_runs_at_its_timeout(mill: Mill, waiting: str) -> None:
@@ -106,7 +106,7 @@ def test_without_a_signal_the_job_runs_at_its_timeout(mill: Mill, waiting: str) 
     mill.wake()
 
     job = mill.job(waiting)
-    assert (job.state, job.due, job.wait) == (State.QUEUED, job.awaited and job.awaited.until, None)
+    assert (job.state, job.due, job.wait) == (State.QUEUED, job.signals.awaited and job.signals.awaited.until, None)
     mill.late = DAY + 5 * SECOND
     mill.run()
     assert mill.get(waiting).body["result"] == {"told": None, "timed_out": True, "resumed": [1]}
@@ -296,7 +296,7 @@ def test_a_redrive_keeps_the_signals_and_forgets_the_wait(mill: Mill, waiting: s
     request("POST", f"/jobs/{waiting}/redrive")
 
     job = mill.job(waiting)
-    assert ([each.name for each in job.signals], job.awaited) == (["approval"], None)
+    assert ([each.name for each in job.signals.received], job.signals.awaited) == (["approval"], None)
     mill.run()
     assert mill.get(waiting).body["result"]["told"] == FACT
 

@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, Field, computed_field
 
-from tests.support.builders import NOW
+from tests.support.builders import NOW, with_changes
 from tests.support.document_blocks import python_blocks
 from tests.support.documented_job_types import GUIDES
 from tidemill import Continue, RetryAfter, Run, Snooze, StepError, StepsChangedError, WaitFor, job_type
 from tidemill.domain.job import DeathReason, Job
-from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.steps import LARGEST_STEP_BYTES, LARGEST_STEPS_BYTES, MOST_STEPS, Step
 from tidemill.testing import Drive, Ran, run_job
@@ -61,13 +60,13 @@ def test_a_retry_continues_behind_the_recorded_steps() -> None:
     failed = drive.run()
     ended = drive.run()
 
-    assert (failed.state, failed.steps, [step.name for step in failed.job.steps]) == (
+    assert (failed.state, failed.steps, [step.name for step in failed.job.steps.recorded]) == (
         *(State.RETRYING, ("first",)),
         ["first"],
     )
     assert (ended.state, ended.steps, ended.result) == (State.SUCCEEDED, ("second",), ["first done", "second done"])
     assert calls.made == ["first", "second"]
-    assert ended.job.steps == (), "a success drops them"
+    assert ended.job.steps.recorded == (), "a success drops them"
 
 
 @pytest.mark.parametrize(
@@ -226,7 +225,7 @@ def test_a_result_whose_model_has_an_alias_is_read_back() -> None:
 
     ran = run_once(lambda run: run.step("receive", receive).id)
 
-    assert (ran.result, [step.result for step in ran.job.steps]) == ("r-1", [])
+    assert (ran.result, [step.result for step in ran.job.steps.recorded]) == ("r-1", [])
 
 
 def test_the_annotation_of_a_parameter_does_not_hide_that_of_the_result() -> None:
@@ -259,7 +258,7 @@ def test_a_step_whose_result_could_not_be_read_back_is_not_called() -> None:
 
     ran = run_once(lambda run: run.step("receive", receive))
 
-    assert (ran.state, isinstance(ran.raised, StepError), ran.job.steps) == (State.DEAD, True, ())
+    assert (ran.state, isinstance(ran.raised, StepError), ran.job.steps.recorded) == (State.DEAD, True, ())
     assert str(ran.raised).startswith("no result of the step 'receive' would be read back as it is: /short")
     assert called == []
 
@@ -299,7 +298,7 @@ def test_a_cancel_ends_the_job_before_its_next_step() -> None:
     drive = Drive(stepping(handler))
 
     assert (drive.run().state, calls.made) == (State.CANCELLED, ["first"])
-    assert [step.name for step in drive.job.steps] == ["first"], "it says which effects the job has had"
+    assert [step.name for step in drive.job.steps.recorded] == ["first"], "it says which effects the job has had"
 
 
 def test_outside_of_a_worker_a_step_is_a_plain_call() -> None:
@@ -337,4 +336,4 @@ def test_the_test_of_the_page_passes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _with_steps(drive: Drive, names: list[str], *, result: str = '"done"') -> Job:
-    return replace(drive.job, steps=tuple(Step(name=name, at=NOW, attempt=1, result=result) for name in names))
+    return with_changes(drive.job, steps=tuple(Step(name=name, at=NOW, attempt=1, result=result) for name in names))

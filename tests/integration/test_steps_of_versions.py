@@ -51,8 +51,8 @@ def test_the_older_version_leaves_a_job_with_a_step_that_it_lacks_to_the_newer_o
     called = deploy(mill, monkeypatch, "old", "charge")
     for holds in range(1, 4):
         held = work(mill, job)
-        assert (held.attempt, held.holds, held.hold_cause) == (1, holds, HoldCause.VERSION)
-        assert [step.name for step in held.steps] == ["charge", "mail"]
+        assert (held.attempt, held.holds.count, held.holds.cause) == (1, holds, HoldCause.VERSION)
+        assert [step.name for step in held.steps.recorded] == ["charge", "mail"]
 
     called += deploy(mill, monkeypatch, "new", "charge", "mail")
     assert (work(mill, job).state, called) == (State.SUCCEEDED, [])

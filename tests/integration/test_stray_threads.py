@@ -164,7 +164,7 @@ def test_a_claim_without_an_answer_yet_is_given_back_before_the_process_ends(
 
     scenario.ends_its_process(event)
 
-    assert (mill.job(slow).state, mill.job(slow).attempt, mill.job(slow).owner) == (State.RETRYING, 0, None)
+    assert (mill.job(slow).state, mill.job(slow).attempt, mill.job(slow).lease.owner) == (State.RETRYING, 0, None)
 
 
 def test_the_limit_slot_of_a_stray_is_free_when_its_process_has_ended(mill: Mill, gate: threading.Event) -> None:

@@ -67,7 +67,7 @@ def test_a_job_shows_the_options_of_its_submission(mill: Mill, ask: Ask) -> None
     assert answer.status == 202
     assert (answer.body["lane"], answer.body["group"], answer.body["sequence"]) == ("bulk", "orders/7", 1)
     assert answer.body["deadline"]
-    assert mill.job(answer.body["id"]).useful_until == mill.job(answer.body["id"]).created_at + 60 * SECOND
+    assert mill.job(answer.body["id"]).lifetime.useful_until == mill.job(answer.body["id"]).created_at + 60 * SECOND
     assert answer.body["useful_until"]
     assert mill.get(answer.body["id"]).body == answer.body
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.api_gateway import request
+from tests.support.builders import with_changes
 from tests.support.correction_story import Story, refused
 from tests.support.deployed_functions import Mill
 from tests.support.http_events import ROLE
@@ -12,7 +13,6 @@ from tidemill.application.superseding import Superseder
 from tidemill.domain.errors import TransactionConflictError
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import Job
-from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import SCHEMA_VERSION
 
@@ -152,7 +152,7 @@ def test_a_correction_that_was_cancelled_leaves_an_effect_in_place(story: Story,
     if deleted:
         story.forget(right)
     story.run()
-    assert (story.ran, story.mill.job(wrong).undone) == (["wrong"], None)
+    assert (story.ran, story.mill.job(wrong).correction.undone) == (["wrong"], None)
 
     story.accepted(key="order-7c")
     story.run()
@@ -281,9 +281,9 @@ def test_a_deleted_job_counts_as_undone_only_with_its_undo(story: Story) -> None
     story.mill.publish()
     story.mill.work(story.mill.receive())
     job = story.mill.job(wrong)
-    story.mill.table.put(replace(job, expires_at=job.created_at))
+    story.mill.table.put(with_changes(job, expires_at=job.created_at))
     story.mill.table.client.delete_item(TableName=story.mill.table.name, Key={"pk": {"S": f"{job.tenant}#{job.id}"}})
-    assert story.mill.job(right).holds == 1
+    assert story.mill.job(right).holds.count == 1
     story.run()
 
     assert story.ran == ["wrong", "undo", "right"]

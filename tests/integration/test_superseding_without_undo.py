@@ -5,10 +5,10 @@ from datetime import timedelta
 import pytest
 
 from tests.support.api_gateway import request
+from tests.support.builders import with_changes
 from tests.support.correction_story import Story, refused
 from tidemill import Done, Submission
 from tidemill.domain.job import Job
-from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore
 
@@ -34,7 +34,7 @@ def test_an_expired_job_that_is_not_yet_deleted_is_looked_at_once(story: Story) 
     wrong = story.wrong()
     story.mill.run()
     right = story.accepted()
-    story.mill.table.put(replace(story.mill.job(wrong), expires_at=story.mill.now() - timedelta(seconds=2)))
+    story.mill.table.put(with_changes(story.mill.job(wrong), expires_at=story.mill.now() - timedelta(seconds=2)))
     story.run()
 
     assert (story.ran, story.mill.job(right).state) == (["wrong"], State.DEAD)
@@ -149,11 +149,11 @@ def test_in_a_group_a_head_that_is_superseded_while_it_runs_does_not_die(story: 
 def test_a_job_that_has_succeeded_is_kept_for_its_correction(story: Story) -> None:
     wrong = story.wrong()
     story.mill.run()
-    before = story.mill.job(wrong).expires_at
+    before = story.mill.job(wrong).lifetime.expires_at
     story.mill.late += timedelta(days=1)
     story.accepted()
 
-    after = story.mill.job(wrong).expires_at
+    after = story.mill.job(wrong).lifetime.expires_at
     assert before
     assert after
     assert after - before >= timedelta(days=1)
@@ -169,7 +169,7 @@ def test_a_correction_that_is_gone_and_is_refused_now_is_not_answered_as_accepte
     right = story.accepted()
     request("POST", f"/jobs/{right}/cancel")
     if expired:
-        story.mill.table.put(replace(story.mill.job(right), expires_at=story.mill.now() - timedelta(seconds=2)))
+        story.mill.table.put(with_changes(story.mill.job(right), expires_at=story.mill.now() - timedelta(seconds=2)))
     else:
         story.forget(right)
     supersede = DynamoJobStore.supersede

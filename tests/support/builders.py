@@ -14,6 +14,7 @@ from tidemill.domain.burst import Burst
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import AttemptError, DeathReason, Job
 from tidemill.domain.job_message import DeadLetter, Reference
+from tidemill.domain.job_parts import StoredPayload
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.records import replace
 from tidemill.domain.retry import RetryPolicy
@@ -22,6 +23,7 @@ from tidemill.domain.states import State
 from tidemill.domain.steps import Step
 from tidemill.domain.undo import Undo, Undone
 from tidemill.domain.waiting import LONGEST_PARKED, Cause, Wait
+from tidemill.dynamodb import document
 from tidemill.names import Lane
 
 #: Far in the future, so that no item of a test has expired by the clock of moto or of the emulator.
@@ -45,7 +47,7 @@ def a_job(**changes: Any) -> Job:
         id=f"job-{next(_numbers)}",
         type="test.job",
         lane=Lane.DEFAULT,
-        payload="{}",
+        payload=StoredPayload(text="{}"),
         body_hash="0" * 64,
         trace="trace",
         state=State.QUEUED,
@@ -54,7 +56,20 @@ def a_job(**changes: Any) -> Job:
         created_at=NOW,
         due=NOW,
     )
-    return replace(job, **changes)
+    return with_changes(job, **changes)
+
+
+def with_changes(job: Job, **changes: Any) -> Job:
+    """The job with these values, each under the name of its attribute in the table."""
+    parts: dict[str, dict[str, Any]] = {}
+    of_job: dict[str, Any] = {}
+    for name, value in changes.items():
+        part, field = document.PLACES.get(name, ("", name))
+        if part:
+            parts.setdefault(part, {})[field] = value
+        else:
+            of_job[field] = value
+    return replace(job, **of_job, **{part: replace(getattr(job, part), **values) for part, values in parts.items()})
 
 
 def reference_to(job: Job, **changes: Any) -> Reference:
@@ -105,7 +120,7 @@ FRESH: Final[dict[State, dict[str, Any]]] = {
 
 def an_undo_of(done: Job, **changes: Any) -> tuple[Job, Undone]:
     """The job that undoes `done`, and the entry that names it."""
-    job = a_job(**{"tenant": done.tenant, "group": done.group, "undoes": done.id} | changes)
+    job = a_job(**{"tenant": done.tenant, "group": done.group.key, "undoes": done.id} | changes)
     return job, Undone(job_id=job.id, at=job.created_at, by="ada", reason="a typo")
 
 

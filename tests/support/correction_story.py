@@ -71,7 +71,7 @@ class Story:
             self.mill.run()
             self.mill.late += 2 * MINUTE
             for job in map(self.mill.job, self.corrections):
-                if job.state is State.QUEUED and job.holds:
+                if job.state is State.QUEUED and job.holds.count:
                     self.mill.work(self.mill.event(messages.encode(reference_to(job))))
 
 

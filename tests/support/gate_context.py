@@ -62,7 +62,7 @@ class GateContext:
         return Held(until=NOW + ceiling_seconds * SECOND, cause=cause)
 
     def load(self, job: Job) -> str:
-        return job.payload or ""
+        return job.payload.text or ""
 
     def list_line(self, line: Line, rate: Rate, *, job: tuple[str, str], now: datetime) -> None:
         self.calls.append(("list", line, rate, job, now))

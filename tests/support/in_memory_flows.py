@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from tests.support.builders import NOW, TENANT, a_job
+from tests.support.builders import NOW, TENANT, a_job, with_changes
 from tidemill.application import submit_features
 from tidemill.application.flow_advance import FlowAdvance
 from tidemill.application.flow_graphs import FlowGraphs
@@ -134,7 +134,7 @@ class InMemoryFlows(Inline):
     def add(self, flow: Job, addition: str, *, now: datetime) -> Job:
         del now
         self.additions.append(addition)
-        self.documents[FLOW_ID] = replace(flow, additions=len(self.additions))
+        self.documents[FLOW_ID] = with_changes(flow, additions=len(self.additions))
         self.looks += 1
         return self.flow
 

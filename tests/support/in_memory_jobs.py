@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tests.support.builders import NOW
+from tests.support.builders import NOW, with_changes
 from tidemill.application import submit_features
 from tidemill.application.control import Control
 from tidemill.application.job_types import JobType, JobTypes
@@ -35,7 +35,7 @@ class InMemoryJobs(Inline):
 
     def signal(self, job: Job, signal: Signal, *, wakes: bool) -> Job:
         self._write("signal", job.id, signal.name, signal.data, signal.at, wakes)
-        return self._kept(replace(job, signals=(*job.signals, signal)))
+        return self._kept(with_changes(job, signals=(*job.signals.received, signal)))
 
     def cancel(self, job: Job, **audit: Any) -> Job:
         self._write("cancel", job.id, audit)

@@ -18,7 +18,9 @@ OTHER: Final = a_job(tenant="t", id="other")
 OWN: Final = (JOB.tenant, JOB.id)
 CLOSED: Final = Breaker(name="pay")
 #: Failures that are not those of one worker or tenant.
-SEVERAL: Final = Callers(frozenset({"worker a", "worker b", JOB.owner or JOB.id}), frozenset({JOB.tenant, "other"}))
+SEVERAL: Final = Callers(
+    frozenset({"worker a", "worker b", JOB.lease.owner or JOB.id}), frozenset({JOB.tenant, "other"})
+)
 #: No job is elected, and it is time for a probe.
 DUE: Final = replace(CLOSED, state=BreakerState.OPEN, since=NOW, called_at=NOW - 15 * SECOND, version=3)
 EARLY: Final = replace(DUE, called_at=NOW - 15 * SECOND + MILLISECOND)

@@ -24,4 +24,4 @@ def test_a_job_of_the_tenant_is_signalled_and_that_of_another_is_not_found(clien
 
     stored = JobReader(table.client, table=table.name).get(TENANT, job.id)
     assert stored
-    assert [each.data for each in stored.signals] == ['{"by":"ada"}']
+    assert [each.data for each in stored.signals.received] == ['{"by":"ada"}']

@@ -35,7 +35,7 @@ def test_a_job_of_the_tenant_is_undone_once_and_that_of_another_is_not_found(
     assert first
     assert second
     assert (first.replayed, second.replayed, first.job) == (False, True, second.job)
-    assert (first.job.undoes, first.job.type) == (job.id, "test.undo")
+    assert (first.job.correction.undoes, first.job.type) == (job.id, "test.undo")
     assert other.undo(job.id) is None
 
 
@@ -47,7 +47,7 @@ def test_a_correction_marks_what_it_supersedes(client: FaultyClient, table: Tabl
     first, second = tidemill.submit(correction), tidemill.submit(correction)
 
     assert (first.replayed, second.replayed, first.job.id) == (False, True, second.job.id)
-    assert stored(store, wrong).superseded_by == first.job.id
+    assert stored(store, wrong).correction.superseded_by == first.job.id
     with pytest.raises(SupersedeRefusedError, match="no job with the key or id order-8"):
         tidemill.submit(Submission(type="test.noop", supersedes="order-8"))
     with pytest.raises(InvalidPayloadError, match="/supersedes"):
@@ -74,8 +74,12 @@ def test_a_superseded_job_is_kept_for_the_retention_of_the_stage(
     again = tidemill.submit(wrong)
 
     assert (again.replayed, again.job.state) == (True, State.CANCELLED)
-    assert again.job.expires_at
-    assert timedelta(0) <= again.job.expires_at - (correction.created_at + timedelta(days=days)) < timedelta(seconds=1)
+    assert again.job.lifetime.expires_at
+    assert (
+        timedelta(0)
+        <= again.job.lifetime.expires_at - (correction.created_at + timedelta(days=days))
+        < timedelta(seconds=1)
+    )
 
 
 def test_a_superseded_success_keeps_its_undo_until_the_correction_may_run(
@@ -90,6 +94,6 @@ def test_a_superseded_success_keeps_its_undo_until_the_correction_may_run(
 
     correction = tidemill.submit(Submission(type="test.noop", supersedes="order-7")).job
 
-    kept_until = stored(store, wrong).expires_at
+    kept_until = stored(store, wrong).lifetime.expires_at
     assert kept_until
     assert kept_until >= correction.created_at + timedelta(days=JOB_RETENTION_DAYS)

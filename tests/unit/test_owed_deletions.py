@@ -81,7 +81,7 @@ def test_a_program_owes_the_payload_of_a_repeated_submission(table: Table) -> No
     ((kind, tenant, job_id, location),) = _owed(table)
     assert (kind, tenant, job_id) == ("delete payload", TENANT, first.job.id)
     assert location.startswith("file/")
-    assert location != first.job.payload_at
+    assert location != first.job.payload.location
 
 
 def test_publish_and_the_runner_of_owed_work_see_to_a_failed_deletion_themselves(

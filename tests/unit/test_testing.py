@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from tests.support.builders import LEASE, NOW, SETTLEMENTS, a_job, a_run, reference_to, stored
+from tests.support.builders import LEASE, NOW, SETTLEMENTS, a_job, a_run, reference_to, stored, with_changes
 from tidemill import (
     Add,
     Cancelled,
@@ -26,7 +26,6 @@ from tidemill.domain.errors import InvalidPayloadError
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import DeathReason
 from tidemill.domain.outcomes import Settlement
-from tidemill.domain.records import replace
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.in_memory.single_job import NoJobs, OneJob
 from tidemill.testing import NOON, TENANT, Drive, JobEndedError, State, Submission, run_batch, run_job
@@ -176,7 +175,7 @@ def test_a_run_resumes_from_a_checkpoint_and_saves_its_own() -> None:
     ran = run_job(_type(handler), checkpoint={"page": 2})
 
     assert (ran.result, ran.checkpoints) == ({"page": 2}, ({"page": 3}, {"page": 4}))
-    assert (ran.job.progress_done, ran.job.progress_total) == (4, 4)
+    assert (ran.job.progress.done, ran.job.progress.total) == (4, 4)
 
 
 def test_a_checkpoint_that_is_too_large_kills_the_job() -> None:
@@ -285,7 +284,7 @@ def test_a_submission_sets_the_start_and_the_deadline_of_its_job() -> None:
     drive.now = NOON + 3 * DAY
 
     assert drive.run().job.death is DeathReason.DEADLINE
-    assert Drive(after, delay=DAY).run().job.claimed_at == NOON + DAY
+    assert Drive(after, delay=DAY).run().job.lease.claimed_at == NOON + DAY
 
 
 @pytest.mark.parametrize(
@@ -310,7 +309,7 @@ def test_the_document_in_process_equals_the_document_in_the_table(
         assert not each.checkpoint(claim, saved, now=NOW)
         each.settle(claim, settlement, now=NOW + SECOND)
 
-    assert one.job == replace(stored(store, job), expires_at=None)
+    assert one.job == with_changes(stored(store, job), expires_at=None)
 
 
 def test_a_job_in_process_is_alone_in_its_group_and_keeps_its_claim() -> None:

@@ -89,7 +89,7 @@ class BatchMembers:
             now, reason = self._clock(), f"its batch {batch.id} was cancelled"
             # A later look finds those that changed meanwhile, or whose group is busy.
             with suppress(WriteRefusedError, SignalRefusedError, TransactionConflictError):
-                if is_batch(job) and not job.retention_over(now):
+                if is_batch(job) and not job.lifetime.over(now):
                     self._cancel_batch(job, now, reason)
                 else:
                     self._store.cancel(job, now=now, by=OWNER, reason=reason)
@@ -105,10 +105,10 @@ class BatchMembers:
     def redrive(self, batch: Job, dead: Iterable[Job], *, until: datetime) -> None:
         """Redrive these members in the name of the operator or owner who redrove the batch, up to that time."""
         busy = set[str]()
-        in_order = sorted(dead, key=lambda job: job.sequence or 0)
-        for job in in_turn(in_order, lambda job: job.group, look=batch.generation):
+        in_order = sorted(dead, key=lambda job: job.group.sequence or 0)
+        for job in in_turn(in_order, lambda job: job.group.key, look=batch.generation):
             # A try takes a second, and a group that was busy a moment ago still is.
-            if job.group in busy:
+            if job.group.key in busy:
                 continue
             asked, now = batch.redrives[-1], self._clock()
             # A refusal means that the job has moved on, as for a cancel.
@@ -117,8 +117,8 @@ class BatchMembers:
             except WriteRefusedError:
                 pass
             except TransactionConflictError:
-                if job.group is not None:
-                    busy.add(job.group)
+                if job.group.key is not None:
+                    busy.add(job.group.key)
             if now >= until:
                 return
 

@@ -69,7 +69,7 @@ class BatchPlacement(Placement):
 
     def _open_batch(self, tenant: str, batch_id: str) -> Job:
         batch, now = self._store.get(tenant, batch_id), self._clock()
-        if batch is None or batch.retention_over(now) or not is_batch(batch):
+        if batch is None or batch.lifetime.over(now) or not is_batch(batch):
             raise InvalidPayloadError([Fault("/batch", "you have no batch with this id")])
         closed = closed_at(batch, now=now)
         if closed or batch.state.terminal:

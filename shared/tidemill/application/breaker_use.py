@@ -168,7 +168,7 @@ class BreakerUse:
         elif error_class.counts:
             self._calls += 1
             # Other tenants read the item, and the message may quote a payload.
-            name, kept = f"{self._job.owner}.{self._calls}", class_name(next(leaves(error)))
+            name, kept = f"{self._job.lease.owner}.{self._calls}", class_name(next(leaves(error)))
             saved = self._breakers.failed(policy, self._job, call=name, error=kept, counts=counts)
         else:
             return

@@ -311,7 +311,7 @@ class Breakers:
 
     def _name(self, job: Job) -> str:
         with self._lock:
-            self._worker = self._worker or job.owner or job.id
+            self._worker = self._worker or job.lease.owner or job.id
             return self._worker
 
     def _ended_while_forced(self, name: str, job: Job) -> bool:

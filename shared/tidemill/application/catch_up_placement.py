@@ -11,4 +11,4 @@ from tidemill.names import SCHEDULE_TENANT
 class CatchUpPlacement(Placement):
     def place(self, job: Job, checked: CheckedSubmission) -> Job:
         makes_up = checked.tenant == SCHEDULE_TENANT and CATCH_UP_TAG in checked.submission.tags
-        return replace(job, useful_until=None) if makes_up else job
+        return replace(job, lifetime=replace(job.lifetime, useful_until=None)) if makes_up else job

@@ -14,6 +14,7 @@ from tidemill.application.ports import NewToken
 from tidemill.application.validation import Rule, faults, read_payload, require_short_paths
 from tidemill.domain.errors import InvalidPayloadError, PayloadTooLargeError
 from tidemill.domain.job import Job
+from tidemill.domain.job_parts import Lifetime, StoredPayload
 from tidemill.domain.outcomes import state_until
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
@@ -95,7 +96,7 @@ def new_job(checked: CheckedSubmission) -> Job:
         id=checked.id,
         type=job_type.name,
         lane=submission.lane or job_type.lane,
-        payload=checked.payload,
+        payload=StoredPayload(text=checked.payload),
         body_hash=checked.body_hash,
         trace=checked.trace,
         state=State.QUEUED,
@@ -103,10 +104,12 @@ def new_job(checked: CheckedSubmission) -> Job:
         attempt=0,
         created_at=now,
         due=now,
-        deadline=deadline,
+        lifetime=Lifetime(
+            deadline=deadline,
+            retention=job_type.retention,
+            unique_until=period_end(checked.unique, now) if checked.unique else None,
+        ),
         tags=tuple(sorted(submission.tags)),
-        retention=job_type.retention,
-        unique_until=period_end(checked.unique, now) if checked.unique else None,
     )
     return timed(job, checked, run_at=run_at)
 
@@ -120,7 +123,7 @@ def timed(job: Job, checked: CheckedSubmission, *, run_at: datetime | None) -> J
         state=state_until(due, now=now, otherwise=State.QUEUED),
         due=due,
         run_at=run_at,
-        useful_until=_rounded_down(due + max_age) if max_age else None,
+        lifetime=replace(job.lifetime, useful_until=_rounded_down(due + max_age) if max_age else None),
     )
 
 

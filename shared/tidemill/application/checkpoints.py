@@ -15,7 +15,7 @@ from tidemill.domain.time_constants import EPOCH, MILLISECOND
 
 def checkpoints(job: Job, store: AttemptStore, clock: Clock, *, under_way: Callable[[], None]) -> SaveCheckpoint:
     """`Run.checkpoint`, for the run that claimed `job`. `under_way` raises if the run is over."""
-    last = job.checkpoint_at or EPOCH
+    last = job.progress.checkpoint_at or EPOCH
 
     def save(state: Any, done: int | None, total: int | None) -> None:
         saved = Checkpoint(

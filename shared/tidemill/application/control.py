@@ -41,7 +41,7 @@ class Control:
     def find(self, tenant: str, job_id: str) -> Job | None:
         """Also by an id in upper case: ids are UUIDs, and RFC 9562, section 4, allows any case."""
         job = self._store.get(tenant, job_id.lower()) if may_be_id(job_id) else None
-        return None if job is None or job.retention_over(self._clock()) else job
+        return None if job is None or job.lifetime.over(self._clock()) else job
 
     def cancel(self, tenant: str, job_id: str, *, by: str = OWNER, reason: str = "") -> Job | None:
         """End the job at once, or request its end if it runs, and return it. A cancelled job stays as it is.

@@ -18,6 +18,7 @@ from tidemill.domain.errors import (
     WriteRefusedError,
 )
 from tidemill.domain.job import Job
+from tidemill.domain.job_parts import StoredPayload
 from tidemill.domain.records import replace
 
 #: How often one submission looks at a job that others write at the same time. Each look takes some milliseconds, so the
@@ -74,7 +75,7 @@ class Debouncer:
         replaces = job.burst is not None and job.burst.replaces
         joined = useful_longer(moved(last, job.run_at, now=now), job, now=now)
         if replaces:
-            joined = self._payloads.put_away(replace(joined, payload=job.payload, payload_at=None), now=now)
+            joined = self._payloads.put_away(replace(joined, payload=StoredPayload(text=job.payload.text)), now=now)
         if joined == last and not replaces:
             return Accepted(job=last, replayed=True)
         try:

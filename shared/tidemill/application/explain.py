@@ -71,7 +71,7 @@ def _answer(facts: Facts) -> Answer:
 def _ended(facts: Facts) -> Answer:
     job, now = facts.job, facts.now
     if job.state is State.EXPIRED:
-        useful = f"it was of use until {moment(job.useful_until, now)}, and its next run had not begun by then"
+        useful = f"it was of use until {moment(job.lifetime.useful_until, now)}, and its next run had not begun by then"
         return _said(Reason.ENDED, f"It expired {moment(job.finished_at, now)}: {useful}.")
     ended = "succeeded" if job.state is State.SUCCEEDED else "was cancelled"
     return _said(Reason.ENDED, f"It {ended} {moment(job.finished_at, now)}.", *effects(job, now))
@@ -79,7 +79,11 @@ def _ended(facts: Facts) -> Answer:
 
 def _dead(facts: Facts) -> Answer:
     job = facts.job
-    blocks = f" It blocks its group {job.group} until it is redriven or cancelled." if job.group and job.blocks else ""
+    blocks = (
+        f" It blocks its group {job.group.key} until it is redriven or cancelled."
+        if job.group.key and job.group.blocks
+        else ""
+    )
     return _said(
         Reason.DEAD,
         f"It died {moment(job.finished_at, facts.now)}: {job.death or 'no reason is known'}.{blocks}",
@@ -90,7 +94,7 @@ def _dead(facts: Facts) -> Answer:
 def _running(facts: Facts) -> Answer:
     job, now = facts.job, facts.now
     if job.due and job.due > now:
-        began = moment(job.claimed_at, now)
+        began = moment(job.lease.claimed_at, now)
         return _said(
             Reason.RUNNING,
             f"A worker has run it since {began}, as attempt {job.attempt}. Its lease ends {moment(job.due, now)}.",
@@ -124,7 +128,7 @@ def _wake_late(facts: Facts) -> Answer:
 
 
 def _waiting(facts: Facts) -> Answer:
-    group, head = facts.job.group, facts.head
+    group, head = facts.job.group.key, facts.head
     job = head.job if head else None
     if job is None or (job.state.terminal and not _blocks(job)):
         why = f"Job {head.job_id} at the head of group {group} has ended. " if head and head.job_id else ""
@@ -148,11 +152,11 @@ def _waiting(facts: Facts) -> Answer:
 
 
 def _blocks(job: Job) -> bool:
-    return job.state is State.DEAD and job.blocks
+    return job.state is State.DEAD and job.group.blocks
 
 
 def _distance(job: Job, head: Job) -> str:
-    places = (job.sequence or 0) - (head.sequence or 0)
+    places = (job.group.sequence or 0) - (head.group.sequence or 0)
     return f"It is {places} {'place' if places == 1 else 'places'} behind the head."
 
 
@@ -202,7 +206,7 @@ def _awaits(job: Job, now: datetime) -> bool:
 
 def _awaiting(facts: Facts) -> Answer:
     job, now = facts.job, facts.now
-    awaited = job.awaited
+    awaited = job.signals.awaited
     if awaited is None:
         return _said(Reason.AWAITED, "Another version of the code made it wait.", until=job.due)
     if ahead := look_ahead(job, now):
@@ -304,17 +308,17 @@ def _ready(facts: Facts) -> Answer:
 def _further(facts: Facts) -> Iterator[str]:
     """What also concerns a job that has not ended."""
     job, now = facts.job, facts.now
-    if job.cancel_requested_at:
+    if job.cancel.requested_at:
         runs = job.run_ends and job.due is not None and job.due > now
         ends = "the run ends at its next checkpoint" if runs else "the next worker ends it, and does not run it"
-        yield f"A cancel was requested {moment(job.cancel_requested_at, now)}: {ends}."
-    if job.nudges:
-        last = moment(job.nudged_at, now)
-        yield f"Reconcile has sent it again {times(job.nudges)} without a claim, the last time {last}."
-    if job.deadline:
-        yield f"If no run begins by {moment(job.deadline, now)}, it dies."
-    if job.useful_until:
-        yield f"A run that would begin after {moment(job.useful_until, now)} comes too late: it expires then."
+        yield f"A cancel was requested {moment(job.cancel.requested_at, now)}: {ends}."
+    if job.nudges.count:
+        last = moment(job.nudges.last_at, now)
+        yield f"Reconcile has sent it again {times(job.nudges.count)} without a claim, the last time {last}."
+    if job.lifetime.deadline:
+        yield f"If no run begins by {moment(job.lifetime.deadline, now)}, it dies."
+    if job.lifetime.useful_until:
+        yield f"A run that would begin after {moment(job.lifetime.useful_until, now)} comes too late: it expires then."
     yield from so_far(job, now)
     for override in facts.overrides:
         yield _overridden(override, now)

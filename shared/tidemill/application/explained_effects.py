@@ -33,7 +33,7 @@ def _place(job: Job) -> Iterator[str]:
 
 
 def _undo(job: Job, now: datetime) -> Iterator[str]:
-    if job.undone:
-        yield f"It was undone by job {job.undone.job_id}, submitted {moment(job.undone.at, now)}."
-    elif job.undo:
+    if job.correction.undone:
+        yield f"It was undone by job {job.correction.undone.job_id}, submitted {moment(job.correction.undone.at, now)}."
+    elif job.correction.undo:
         yield f"`tidemill undo {quote(job.id)} --tenant {quote(job.tenant)}` undoes it."

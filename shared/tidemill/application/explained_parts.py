@@ -34,7 +34,7 @@ def _members_so_far(job: Job, now: datetime) -> Iterator[str]:
     closed = closed_at(job, now=now)
     close = f"its owner closes it with `tidemill batch {quote(job.id)} --close`"
     yield f"The batch was closed {moment(closed, now)}." if closed else f"The batch is open for further jobs; {close}."
-    waited = json.loads(job.checkpoint) if job.checkpoint else {}
+    waited = json.loads(job.progress.checkpoint) if job.progress.checkpoint else {}
     counts: dict[str, int] = waited.get("counts", {})
     if counts:
         listed = f"`tidemill list --batch {quote(job.id)} --tenant {quote(job.tenant)}` lists them"
@@ -45,8 +45,8 @@ def _nodes_so_far(job: Job, now: datetime) -> Iterator[str]:
     if cancelled := cancelled_at(job):
         yield f"The flow was cancelled {moment(cancelled, now)}, and waits for its last nodes to end."
     ended = ""
-    if job.progress_total:
-        ended = f"{job.progress_done} of its {job.progress_total} nodes had ended at its last look. "
+    if job.progress.total:
+        ended = f"{job.progress.done} of its {job.progress.total} nodes had ended at its last look. "
     command = f"tidemill flow {quote(job.id)} --tenant {quote(job.tenant)}"
     yield f"{ended}`{command}` shows each node, and the parents for which it waits."
 

@@ -45,11 +45,14 @@ def _given_time(job: Job, when: str, now: datetime) -> tuple[Reason, str] | None
     if job.state is State.QUEUED and job.wait and (released := _RELEASED.get(job.wait.cause)):
         reason, begins = released
         return reason, f"{begins.format(job.wait.key)}, and it starts {when}."
-    if job.holds and job.hold_cause is HoldCause.LIMIT:
+    if job.holds.count and job.holds.cause is HoldCause.LIMIT:
         limit = job.wait.line if job.wait else "limit of its type"
         return Reason.TURN, f"The {limit} lets it start {when}."
-    if job.holds:
-        return Reason.HELD, f"It was held back until {when}, {times(job.holds)} so far: {_HOLDS[job.hold_cause]}."
+    if job.holds.count:
+        return (
+            Reason.HELD,
+            f"It was held back until {when}, {times(job.holds.count)} so far: {_HOLDS[job.holds.cause]}.",
+        )
     return None
 
 
@@ -61,9 +64,9 @@ def _usual_time(job: Job, when: str) -> tuple[Reason, str]:
         last = job.errors[-1]
         return Reason.BACKOFF, f"Attempt {last.attempt} failed with {last.error_class}. The next one may begin {when}."
     if job.state is State.RETRYING:
-        why = "other transactions conflicted with it" if job.releases else "the store did not answer its worker"
+        why = "other transactions conflicted with it" if job.lease.releases else "the store did not answer its worker"
         return Reason.RELEASED, f"Its last run gave the claim back, because {why}. It runs again {when}."
-    if job.claimed_at and job.hops:
+    if job.lease.claimed_at and job.hops:
         return Reason.HANDLER_DELAY, f"Its handler asked to run again {when} (a snooze or a continuation)."
     return Reason.DELAYED, f"It was submitted to run {when}."
 

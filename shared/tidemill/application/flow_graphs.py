@@ -121,8 +121,8 @@ class FlowGraphs:
         known = self._known.get(key)
         if known is None:
             known = FlowNodes().extended(self._read(flow, [0]))
-        if known.additions < flow.additions:
-            known = known.extended(self._read(flow, range(known.additions + 1, flow.additions + 1)))
+        if known.additions < flow.flow_state.additions:
+            known = known.extended(self._read(flow, range(known.additions + 1, flow.flow_state.additions + 1)))
         self._known.put(key, known, known.held_bytes)
         return known
 

@@ -132,7 +132,7 @@ class FlowLook:
 
         def redrive(number: int) -> None:
             job = dead[number]
-            if busy.leaves(number, job.group):
+            if busy.leaves(number, job.group.key):
                 return
             # A later look finds those that changed meanwhile, or whose group is busy.
             with suppress(WriteRefusedError):
@@ -141,10 +141,10 @@ class FlowLook:
                 write = partial(
                     self._parts.jobs.redrive, found, token=asked.token, now=now, by=asked.by, reason=asked.reason
                 )
-                busy.written(number, job.group, write)
+                busy.written(number, job.group.key, write)
             documents.read([number], again=True)
 
-        in_order = sorted(dead, key=lambda number: dead[number].sequence or 0)
+        in_order = sorted(dead, key=lambda number: dead[number].group.sequence or 0)
         return _each(documents, in_order, redrive, in_time)
 
     def _act(self, documents: NodeDocuments, in_time: InTime, busy: Busy) -> bool:

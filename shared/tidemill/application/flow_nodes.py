@@ -16,7 +16,8 @@ from tidemill.domain.errors import KeyReusedError, TransactionConflictError, Wri
 from tidemill.domain.flow_place import FlowPlace, Mark
 from tidemill.domain.flows import NODES_KEPT, NodeStart, NodeVerdict, Resolution, resolution_of
 from tidemill.domain.history import Transition, Why
-from tidemill.domain.job import OWNER, CancelRequest, Job
+from tidemill.domain.job import OWNER, Job
+from tidemill.domain.job_parts import Cancel, CancelRequest
 from tidemill.domain.records import replace
 from tidemill.domain.states import FINAL_STATES, State
 from tidemill.names import Lane
@@ -164,7 +165,8 @@ class NodeDocuments:
         asked = CancelRequest(by=OWNER, reason=f"its flow {self.flow.id} was cancelled")
         if self.may_start(number):
             job = self._prepared(number)
-            self._inserted(number, replace(_ended(job, None, now=self._parts.clock()), cancel=asked))
+            ended = _ended(job, None, now=self._parts.clock())
+            self._inserted(number, replace(ended, cancel=Cancel(request=asked)))
         elif job and not job.run_ends and job.state not in FINAL_STATES:
             found = self._parts.jobs.get(job.tenant, job.id) or job
             self._documents[number] = self._parts.jobs.cancel(
@@ -217,14 +219,12 @@ def _ended(job: Job, mark: Mark | None, *, now: datetime) -> Job:
         job,
         flow=place,
         state=State.CANCELLED,
-        payload="{}",
-        group=None,
-        blocks=False,
+        payload=replace(job.payload, text="{}"),
+        group=replace(job.group, key=None, blocks=False),
         due=None,
         run_at=None,
-        useful_until=None,
+        lifetime=replace(job.lifetime, useful_until=None, expires_at=now + (job.lifetime.retention or NODES_KEPT)),
         finished_at=now,
-        expires_at=now + (job.retention or NODES_KEPT),
         history=(Transition(at=now, state=State.CANCELLED, cause=mark or Why.CANCELLED),),
     )
 

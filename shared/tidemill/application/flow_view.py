@@ -30,7 +30,7 @@ def flow_view(flow: Job, nodes: int) -> dict[str, Any]:
         "created_at": time_text(flow.created_at),
         "cancel_requested_at": time_text(cancelled_at(flow)),
         "finished_at": time_text(flow.finished_at),
-        "expires_at": time_text(flow.expires_at),
+        "expires_at": time_text(flow.lifetime.expires_at),
         "tags": list(flow.tags),
     }
 

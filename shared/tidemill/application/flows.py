@@ -169,7 +169,7 @@ class FlowControl:
 def _addition_faults(flow: Job, nodes: Sequence[Node]) -> Iterator[Fault]:
     if len(nodes) > MOST_ADDED:
         yield Fault("/nodes", f"must be at most {MOST_ADDED} nodes; add the others in another call")
-    if flow.additions >= MOST_ADDITIONS:
+    if flow.flow_state.additions >= MOST_ADDITIONS:
         yield Fault("/nodes", f"nodes were added {MOST_ADDITIONS} times; a flow allows no more")
 
 

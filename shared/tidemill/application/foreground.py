@@ -119,8 +119,8 @@ class Foreground:
 
     def claimed(self, job: Job) -> None:
         """Only a first run that waited for nothing but its turn says how long callers wait. Never raises."""
-        if job.attempt == 1 and not job.wait and job.ready_at and job.claimed_at:
-            self._started(job.claimed_at - job.ready_at, job.tenant)
+        if job.attempt == 1 and not job.wait and job.lease.ready_at and job.lease.claimed_at:
+            self._started(job.lease.claimed_at - job.lease.ready_at, job.tenant)
 
     def waited(self, time: timedelta) -> None:
         """A caller waited for so long. Never raises."""

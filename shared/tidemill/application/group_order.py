@@ -17,7 +17,7 @@ Group = tuple[str, str]
 
 def group_of(job: Job) -> Group | None:
     """Tenant and name of its group."""
-    return None if job.group is None else (job.tenant, job.group)
+    return None if job.group.key is None else (job.tenant, job.group.key)
 
 
 def in_group_order(jobs: Iterable[Job]) -> Iterator[Job]:
@@ -33,7 +33,7 @@ def in_group_order(jobs: Iterable[Job]) -> Iterator[Job]:
             yield job
         else:
             turns.append((died, group))
-            heappush(groups.setdefault(group, []), (job.sequence or 0, job.id, job))
+            heappush(groups.setdefault(group, []), (job.group.sequence or 0, job.id, job))
     while turns:
         yield _next(turns, groups)
 

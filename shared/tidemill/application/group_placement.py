@@ -24,13 +24,13 @@ class GroupPlacement(Placement):
 
     def place(self, job: Job, checked: CheckedSubmission) -> Job:
         group = checked.submission.group
-        return job if group is None else replace(job, group=group, blocks=checked.type.blocks)
+        return job if group is None else replace(job, group=replace(job.group, key=group, blocks=checked.type.blocks))
 
     def holds(self, job: Job) -> bool:
-        return job.group is not None
+        return job.group.key is not None
 
     def serial_key(self, job: Job) -> str:
-        return f"group {job.group}"
+        return f"group {job.group.key}"
 
     def insert(self, job: Job) -> Accepted:
         return self._jobs.insert(job)

@@ -22,8 +22,8 @@ class GroupReaction:
         # Each group with the first of its changes.
         groups: dict[tuple[str, str], str] = {}
         for change in changes:
-            if (job := _moves_group(change)) and job.group is not None:
-                groups.setdefault((job.tenant, job.group), change.sequence)
+            if (job := _moves_group(change)) and job.group.key is not None:
+                groups.setdefault((job.tenant, job.group.key), change.sequence)
         for (tenant, group), sequence in groups.items():
             work = Work(kind=Kind.ADVANCE, tenant=tenant, name=group)
             yield Step(sequence, PublishStep.ADVANCE, work, partial(self._advance, tenant, group))
@@ -39,7 +39,7 @@ def _moves_group(change: Change) -> Job | None:
     """
     before, after = change.before, change.after
     if after is None:
-        return before if before and before.state is State.DEAD and before.blocks else None
+        return before if before and before.state is State.DEAD and before.group.blocks else None
     if before and before.state is after.state:
         return None
     return after if after.state.terminal or after.state is State.WAITING else None

@@ -92,7 +92,7 @@ class JobSearch:
             matching = [
                 each
                 for each in page.found
-                if isinstance(each, UnreadableItem) or (each in wanted and not each.retention_over(now))
+                if isinstance(each, UnreadableItem) or (each in wanted and not each.lifetime.over(now))
             ]
             found = matching if most_jobs is None else _up_to(matching, jobs=most_jobs - jobs)
             if len(found) < len(matching) and isinstance(last := found[-1], Job):

@@ -8,16 +8,8 @@ from typing import Final
 from tidemill.application.time_text import span
 from tidemill.domain.history import HELD, Transition, Why
 from tidemill.domain.holds import HoldCause
-from tidemill.domain.job import (
-    CRASHED,
-    DEADLINE_PASSED,
-    NO_ATTEMPT_LEFT,
-    TOO_MANY_HOPS,
-    AttemptError,
-    CancelRequest,
-    Job,
-    Redrive,
-)
+from tidemill.domain.job import CRASHED, DEADLINE_PASSED, NO_ATTEMPT_LEFT, TOO_MANY_HOPS, AttemptError, Job, Redrive
+from tidemill.domain.job_parts import CancelRequest
 from tidemill.domain.signals import CAME, WAITS
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause, Wait
@@ -85,13 +77,13 @@ def _told(entry: Transition, following: Transition | None, job: Job) -> str:
             found = next((redrive for redrive in job.redrives if redrive.at == entry.at), None)
             text = _redriven(found) if found else "redriven"
         case Why.CANCELLED:
-            text = f"cancelled{_by(job.cancel)}"
+            text = f"cancelled{_by(job.cancel.request)}"
         case Why.CANCEL_REQUESTED:
             # A redrive clears the author of an earlier one.
-            text = _REQUEST + (_by(job.cancel) if entry.at == job.cancel_requested_at else "")
-        case Why.UNDONE if job.undone:
-            why = f", because: {job.undone.reason}" if job.undone.reason else ""
-            text = f"undone by job {job.undone.job_id}, as {job.undone.by} asked{why}"
+            text = _REQUEST + (_by(job.cancel.request) if entry.at == job.cancel.requested_at else "")
+        case Why.UNDONE if job.correction.undone:
+            why = f", because: {job.correction.undone.reason}" if job.correction.undone.reason else ""
+            text = f"undone by job {job.correction.undone.job_id}, as {job.correction.undone.by} asked{why}"
         case waits if waits.startswith(WAITS):
             text = f"{run} ended, to wait for {waits.removeprefix(WAITS)}"
         case came if came.startswith(CAME) and entry.attempt is None:
@@ -145,20 +137,20 @@ def _untold(job: Job) -> Iterator[Event]:
     for redrive in job.redrives:
         if redrive.at not in others:
             yield redrive.at, _redriven(redrive)
-    if job.claimed_at and job.claimed_at not in claims:
+    if job.lease.claimed_at and job.lease.claimed_at not in claims:
         run = f"attempt {job.attempt}" if job.state is State.RUNNING else "the last run"
-        yield job.claimed_at, f"{run} began{_wait(job, job.claimed_at)}"
-    if job.checkpoint_at:
-        done, total = job.progress_done, job.progress_total
+        yield job.lease.claimed_at, f"{run} began{_wait(job, job.lease.claimed_at)}"
+    if job.progress.checkpoint_at:
+        done, total = job.progress.done, job.progress.total
         progress = "" if done is None else f", {done} done" if total is None else f", {done} of {total} done"
-        yield job.checkpoint_at, f"the handler saved a checkpoint{progress}"
-    for step in job.steps:
+        yield job.progress.checkpoint_at, f"the handler saved a checkpoint{progress}"
+    for step in job.steps.recorded:
         yield step.at, f"attempt {step.attempt} recorded the step {step.name}"
     if job.wait and job.wait.since not in others:
         what = "was parked, and waits" if job.state is State.PARKED else "had to wait"
         yield job.wait.since, f"it {what} for {_awaited(job.wait)}"
-    if job.nudged_at and job.nudged_at not in others:
-        yield job.nudged_at, _PLAIN[Why.NUDGED]
+    if job.nudges.last_at and job.nudges.last_at not in others:
+        yield job.nudges.last_at, _PLAIN[Why.NUDGED]
     if job.finished_at and job.finished_at not in others:
         yield job.finished_at, f"it died: {job.death}" if job.state is State.DEAD else str(job.state)
 
@@ -169,26 +161,26 @@ def _submitted(job: Job) -> str:
         parts.append(f"debounced, for {span(job.burst.until - job.created_at)} at most")
     elif job.run_at:
         parts.append(f"to run {span(job.run_at - job.created_at)} later")
-    if job.group:
-        parts.append(f"as number {job.sequence} of the group {job.group}")
+    if job.group.key:
+        parts.append(f"as number {job.group.sequence} of the group {job.group.key}")
     if job.batch:
         parts.append(f"into the batch {job.batch}")
     if job.flow:
         parts.append(f"as the node {job.flow.node} of the flow {job.flow.id}")
     if job.parent:
         parts.append(f"by the end of job {job.parent}")
-    if job.undoes:
-        parts.append(f"to undo job {job.undoes}")
-    if job.supersedes:
-        parts.append(f"to supersede job {job.supersedes}")
+    if job.correction.undoes:
+        parts.append(f"to undo job {job.correction.undoes}")
+    if job.correction.supersedes:
+        parts.append(f"to supersede job {job.correction.supersedes}")
     return ", ".join(parts)
 
 
 def _wait(job: Job, began: datetime) -> str:
     """The document says it of the last run only."""
-    if job.ready_at is None or job.claimed_at != began:
+    if job.lease.ready_at is None or job.lease.claimed_at != began:
         return ""
-    return f" {span(began - job.ready_at)} after it was ready"
+    return f" {span(began - job.lease.ready_at)} after it was ready"
 
 
 def _failed(error: AttemptError) -> str:

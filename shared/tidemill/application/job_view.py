@@ -43,21 +43,25 @@ def view(job: Job, *, payload: str | None) -> dict[str, Any]:
         "redrives": [
             {"at": time_text(redrive.at), "by": _shown(redrive.by), "death": redrive.death} for redrive in job.redrives
         ],
-        "cancelled_by": _shown(job.cancel.by) if job.cancel else None,
+        "cancelled_by": _shown(job.cancel.request.by) if job.cancel.request else None,
         "history": [
             {"at": time_text(entry.at), "what": entry.state, "cause": entry.cause, "attempt": entry.attempt}
             for entry in job.known_history
         ],
-        "checkpoint": _value(job.checkpoint),
-        "steps": [{"name": each.name, "at": time_text(each.at), "attempt": each.attempt} for each in job.steps],
-        "signals": [{"name": each.name, "at": time_text(each.at), "data": _value(each.data)} for each in job.signals],
+        "checkpoint": _value(job.progress.checkpoint),
+        "steps": [
+            {"name": each.name, "at": time_text(each.at), "attempt": each.attempt} for each in job.steps.recorded
+        ],
+        "signals": [
+            {"name": each.name, "at": time_text(each.at), "data": _value(each.data)} for each in job.signals.received
+        ],
         "hops": job.hops,
         "parent": job.parent,
-        "undo": _undo(job.undo) if job.undo else None,
-        "undone_at": time_text(job.undone.at) if job.undone else None,
-        "undoes": job.undoes,
-        "supersedes": job.supersedes,
-        "superseded_by": job.superseded_by,
+        "undo": _undo(job.correction.undo) if job.correction.undo else None,
+        "undone_at": time_text(job.correction.undone.at) if job.correction.undone else None,
+        "undoes": job.correction.undoes,
+        "supersedes": job.correction.supersedes,
+        "superseded_by": job.correction.superseded_by,
     }
 
 
@@ -71,13 +75,13 @@ def operator_view(job: Job, *, payload: str | None) -> dict[str, Any]:
     for transition, made in zip(shown["history"], job.known_history, strict=True):
         transition["worker"] = made.worker or None
     return shown | {
-        "cancelled_by": job.cancel.by if job.cancel else None,
-        "cancel_reason": (job.cancel.reason or None) if job.cancel else None,
-        "undo_requested_by": job.undone.by if job.undone else None,
-        "undo_reason": (job.undone.reason or None) if job.undone else None,
+        "cancelled_by": job.cancel.request.by if job.cancel.request else None,
+        "cancel_reason": (job.cancel.request.reason or None) if job.cancel.request else None,
+        "undo_requested_by": job.correction.undone.by if job.correction.undone else None,
+        "undo_reason": (job.correction.undone.reason or None) if job.correction.undone else None,
         "tenant": job.tenant,
         "generation": job.generation,
-        "payload_at": job.payload_at,
+        "payload_at": job.payload.location,
         "trace": job.trace,
     }
 
@@ -99,36 +103,40 @@ def summary(job: Job) -> dict[str, Any]:
         "state": job.state,
         "attempt": job.attempt,
         "death": job.death,
-        "progress": {"done": job.progress_done, "total": job.progress_total, "at": time_text(job.checkpoint_at)},
-        "cancel_requested_at": time_text(job.cancel_requested_at),
-        "group": job.group,
+        "progress": {
+            "done": job.progress.done,
+            "total": job.progress.total,
+            "at": time_text(job.progress.checkpoint_at),
+        },
+        "cancel_requested_at": time_text(job.cancel.requested_at),
+        "group": job.group.key,
         "tags": list(job.tags),
         "batch": job.batch,
         "debounce": _debounce(job.burst) if job.burst else None,
         "flow": job.flow.id if job.flow else None,
         "node": job.flow.node if job.flow else None,
-        "sequence": job.sequence,
+        "sequence": job.group.sequence,
         "run_at": time_text(job.run_at),
-        "deadline": time_text(job.deadline),
-        "useful_until": time_text(job.useful_until),
+        "deadline": time_text(job.lifetime.deadline),
+        "useful_until": time_text(job.lifetime.useful_until),
         "created_at": time_text(job.created_at),
         "due": time_text(job.due),
         "wait": {"cause": job.wait.cause, "key": job.wait.key, "since": time_text(job.wait.since)}
         if job.wait
         else None,
-        "claimed_at": time_text(job.claimed_at),
+        "claimed_at": time_text(job.lease.claimed_at),
         "finished_at": time_text(job.finished_at),
-        "expires_at": time_text(job.expires_at),
-        "undone_by": job.undone.job_id if job.undone else None,
+        "expires_at": time_text(job.lifetime.expires_at),
+        "undone_by": job.correction.undone.job_id if job.correction.undone else None,
     }
 
 
 def batch_view(job: Job, look: Look | None = None) -> dict[str, Any]:
     """The job of a batch. The counts are those of the look, or else those of the last run, at `counted_at`."""
-    waited = _value(job.checkpoint) or {}
+    waited = _value(job.progress.checkpoint) or {}
     counts: dict[str, int] = look.counts if look else waited.get("counts", {})
     counted_at = time_text(look.at) if look else waited.get("counted_at")
-    at = {signal.name: time_text(signal.at) for signal in job.signals}
+    at = {signal.name: time_text(signal.at) for signal in job.signals.received}
     return {
         "id": job.id,
         "state": job.state,
@@ -139,7 +147,7 @@ def batch_view(job: Job, look: Look | None = None) -> dict[str, Any]:
         "closed_at": at.get(CLOSED) or waited.get("sealed_at"),
         "cancel_requested_at": at.get(CANCELLED),
         "finished_at": time_text(job.finished_at),
-        "expires_at": time_text(job.expires_at),
+        "expires_at": time_text(job.lifetime.expires_at),
         "batch": job.batch,
         "tags": list(job.tags),
     }

@@ -102,7 +102,7 @@ def _slot(line: Line, limit: Limit, job: Job, now: datetime) -> LimitSlot:
     return LimitSlot(
         line=line,
         limit=limit,
-        token=job.owner or "",
+        token=job.lease.owner or "",
         until=job.due or now,
         job=(job.tenant, job.id),
         released=job.wait is not None and job.wait.line == line,

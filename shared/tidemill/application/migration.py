@@ -30,6 +30,7 @@ from tidemill.domain.errors import (
     WriteRefusedError,
 )
 from tidemill.domain.job import Job
+from tidemill.domain.job_parts import StoredPayload
 from tidemill.domain.records import replace
 from tidemill.domain.states import TERMINAL, State
 from tidemill.names import LARGEST_BODY_BYTES
@@ -180,11 +181,11 @@ class Migrator:
 
     def _rewritten(self, job: Job, payload: str) -> bool:
         """False if the job has changed since it was read, or a transaction holds it."""
-        stored = self._payloads.put_away(replace(job, payload=payload, payload_at=None), now=self._clock())
+        stored = self._payloads.put_away(replace(job, payload=StoredPayload(text=payload)), now=self._clock())
         try:
             self._store.rewrite(job, stored)
         except WriteRefusedError:
-            self._payloads.delete(job.tenant, job.id, stored.payload_at)
+            self._payloads.delete(job.tenant, job.id, stored.payload.location)
             return False
         except TransactionConflictError:
             # The SDK may have sent the write twice, and the first may be applied. So the payload stays. If it is an
@@ -192,7 +193,7 @@ class Migrator:
             return False
         # No run has it: a claim would have refused the write. A reader that read the document before may miss it.
         # A repeat skips the job, so it would not delete what stays now.
-        self._payloads.delete(job.tenant, job.id, job.payload_at)
+        self._payloads.delete(job.tenant, job.id, job.payload.location)
         return True
 
 

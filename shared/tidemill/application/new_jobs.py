@@ -50,7 +50,7 @@ class NewJobs:
     def find(self, tenant: str, job_id: str) -> Job | None:
         """The job of this id that has not expired."""
         job = self._store.get(tenant, job_id)
-        return None if job is None or job.retention_over(self._clock()) else job
+        return None if job is None or job.lifetime.over(self._clock()) else job
 
     def earlier(self, tenant: str, job_id: str, body_hash: str, *, refused: TidemillError) -> Accepted:
         """The job that an earlier submission made. Raises `refused` without one."""

@@ -52,7 +52,7 @@ class Nudger:
 
     def needs_nudge(self, job: Job) -> bool:
         """Whether the job is live, due, and late enough for a nudge."""
-        since = max(filter(None, (job.due, job.nudged_at)), default=None)
+        since = max(filter(None, (job.due, job.nudges.last_at)), default=None)
         return since is not None and since <= self._clock() - self._allowed_delay(job)
 
     def nudge(self, job: Job) -> Nudge | None:
@@ -60,7 +60,7 @@ class Nudger:
         now = self._clock()
         given_up = job.state is not State.RUNNING and _given_up(job, now)
         # It was asked to end, and has lost its run: it must not wait dead for a person.
-        ends = job.cancel if given_up else None
+        ends = job.cancel.request if given_up else None
         last = given_up and not ends
         try:
             if job.state is State.SCHEDULED:
@@ -84,9 +84,9 @@ class Nudger:
     def _allowed_delay(self, job: Job) -> timedelta:
         if job.state in {State.SCHEDULED, State.PARKED}:
             return self._limit  # such a job has no message on its lane
-        doubled = self._limit * 2.0 ** min(job.nudges, MOST_NUDGES)
+        doubled = self._limit * 2.0 ** min(job.nudges.count, MOST_NUDGES)
         return max(self._limit, min(doubled, LONGEST_BETWEEN_NUDGES)) + self._lane_delay(job.lane)
 
 
 def _given_up(job: Job, now: datetime) -> bool:
-    return job.nudges >= MOST_NUDGES and job.due is not None and job.due <= now - UNDELIVERABLE_AFTER
+    return job.nudges.count >= MOST_NUDGES and job.due is not None and job.due <= now - UNDELIVERABLE_AFTER

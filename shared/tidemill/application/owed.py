@@ -211,11 +211,11 @@ class OwedRunner:
 
     def _resent(self, job: Job) -> bool:
         """Whether the message of the job is on its way again. False if it needs none."""
-        if job.group is not None and (job.state.terminal or job.state is State.WAITING):
-            self._store.advance(job.tenant, job.group, now=self._clock())
+        if job.group.key is not None and (job.state.terminal or job.state is State.WAITING):
+            self._store.advance(job.tenant, job.group.key, now=self._clock())
         if job.flow and job.state.terminal:
             self._ask_flow(job.tenant, job.flow.id)
-        if job.state not in TRANSITIONS[Write.RESEND] or job.retention_over(self._clock()):
+        if job.state not in TRANSITIONS[Write.RESEND] or job.lifetime.over(self._clock()):
             return False
         try:
             self._store.resend(job, now=self._clock())

@@ -53,12 +53,14 @@ class OwingPayloads:
                 raise failed from None
 
     def delete_later(self, job: Job) -> None:
-        if job.payload_at is None:
+        if job.payload.location is None:
             return
         since = self._clock() + _ARRIVES_WITHIN
         # The caller has an error of its own to report.
         with suppress(Exception):
-            self._owe(job.tenant, job.id, job.payload_at, since=since, error="the write of its job was not answered")
+            self._owe(
+                job.tenant, job.id, job.payload.location, since=since, error="the write of its job was not answered"
+            )
 
     def _owe(self, tenant: str, job_id: str, location: str | None, *, since: datetime, error: str) -> None:
         from tidemill.application.owed import Kind, Work  # noqa: PLC0415 - seldom, and imports are most of a cold start

@@ -56,7 +56,7 @@ class PauseReaction:
 
 def _keeps_to_pauses(due: DueMessage) -> bool:
     has_turn = due.job.wait is not None and due.job.wait.cause in {Cause.LIMIT, Cause.BREAKER}
-    return isinstance(due.message.body, Reference) and not has_turn and not due.job.cancel_requested_at
+    return isinstance(due.message.body, Reference) and not has_turn and not due.job.cancel.requested_at
 
 
 def _is_moved(job: Job, current: Job) -> bool:

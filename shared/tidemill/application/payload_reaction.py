@@ -19,8 +19,8 @@ class PayloadReaction:
     def __call__(self, changes: Sequence[Change]) -> Iterator[Step]:
         for change in changes:
             if job := _deleted(change):
-                work = Work(kind=Kind.DELETE_PAYLOAD, tenant=job.tenant, name=job.id, payload_at=job.payload_at)
-                delete = partial(self._payloads.delete, job.tenant, job.id, job.payload_at)
+                work = Work(kind=Kind.DELETE_PAYLOAD, tenant=job.tenant, name=job.id, payload_at=job.payload.location)
+                delete = partial(self._payloads.delete, job.tenant, job.id, job.payload.location)
                 yield Step(change.sequence, PublishStep.DELETE, work, delete)
 
 
@@ -30,5 +30,5 @@ def _deleted(change: Change) -> Job | None:
     A new job may replace an expired document before DynamoDB deletes it. The new job has another payload.
     """
     before, after = change.before, change.after
-    kept = before and after and after.payload_at == before.payload_at
-    return before if before and before.payload_at and not kept else None
+    kept = before and after and after.payload.location == before.payload.location
+    return before if before and before.payload.location and not kept else None

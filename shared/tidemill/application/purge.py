@@ -37,12 +37,17 @@ class Purger:
                 yield job
 
     def _is_needed(self, job: Job) -> bool:
-        if job.unique_until is not None and job.unique_until > self._clock():
+        if job.lifetime.unique_until is not None and job.lifetime.unique_until > self._clock():
             return True
-        by = (job.flow and job.flow.id, job.batch, job.superseded_by, job.undone and job.undone.job_id)
+        by = (
+            job.flow and job.flow.id,
+            job.batch,
+            job.correction.superseded_by,
+            job.correction.undone and job.correction.undone.job_id,
+        )
         if any(self._needs_others(job.tenant, each) for each in by if each):
             return True
-        return job.undoes is not None and self._is_corrected(job.tenant, job.undoes)
+        return job.correction.undoes is not None and self._is_corrected(job.tenant, job.correction.undoes)
 
     def _is_corrected(self, tenant: str, undone_id: str) -> bool:
         """Whether a correction of this job needs to know that it is undone. It looks at the undo before each run.
@@ -50,14 +55,16 @@ class Purger:
         Perhaps, if nothing is left of the job.
         """
         undone = self._store.get(tenant, undone_id)
-        return undone is None or bool(undone.superseded_by and self._needs_others(tenant, undone.superseded_by))
+        return undone is None or bool(
+            undone.correction.superseded_by and self._needs_others(tenant, undone.correction.superseded_by)
+        )
 
     def _needs_others(self, tenant: str, job_id: str) -> bool:
         """Whether this flow, batch, correction or undo is live, or dead and so may be redriven."""
         name = (tenant, job_id)
         if name not in self._needing:
             found = self._store.get(tenant, job_id)
-            ended = found is None or found.retention_over(self._clock())
+            ended = found is None or found.lifetime.over(self._clock())
             self._needing[name] = not (ended or (found and found.state in FINAL_STATES))
         return self._needing[name]
 
@@ -71,9 +78,9 @@ class Purger:
             self._store.forget(job)
         except WriteRefusedError:
             return False
-        if job.group is not None:
+        if job.group.key is not None:
             # The job may have been the dead job that blocked its group. Publish advances it too, if this call cannot,
             # as where the next job of the group is unreadable.
             with suppress(MalformedDocumentError):
-                self._store.advance(job.tenant, job.group, now=self._clock())
+                self._store.advance(job.tenant, job.group.key, now=self._clock())
         return True

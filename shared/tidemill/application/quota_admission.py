@@ -90,7 +90,7 @@ class QuotaCounter:
 
 def _jobs(job: Job) -> int:
     """A flow is as many as it has nodes, each of which is a job that no quota counts when it starts."""
-    return node_count(job.payload or "") if is_flow(job) else 1
+    return node_count(job.payload.text or "") if is_flow(job) else 1
 
 
 def refuse_over_quota(

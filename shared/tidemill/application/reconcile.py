@@ -173,7 +173,7 @@ class Reconciler:
         if payload.stored_at > self._clock() - ORPHANED_AFTER:
             return False
         job = self._store.get(payload.tenant, payload.job_id)
-        if job is not None and job.payload_at == payload.location:
+        if job is not None and job.payload.location == payload.location:
             return False
         table_scan.discard(payload)
         return True

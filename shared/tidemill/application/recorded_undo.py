@@ -13,8 +13,8 @@ def recorded_undo(submission: Submission, done: Job, submit: Submit) -> Undo:
     """Raises as `Submit.prepare`, and `InvalidPayloadError` for members that an undo may not have."""
     if found := _faults(submission):
         raise InvalidPayloadError(found)
-    job = submit.prepare(replace(submission, group=done.group), tenant=done.tenant, trace=done.trace)
-    payload = job.payload or "{}"
+    job = submit.prepare(replace(submission, group=done.group.key), tenant=done.tenant, trace=done.trace)
+    payload = job.payload.text or "{}"
     if len(payload) > LARGEST_UNDO_BYTES:
         raise PayloadTooLargeError(len(payload), LARGEST_UNDO_BYTES)
     return Undo(
@@ -22,9 +22,9 @@ def recorded_undo(submission: Submission, done: Job, submit: Submit) -> Undo:
         lane=job.lane,
         payload=payload,
         tags=job.tags,
-        blocks=job.blocks,
-        retention=job.retention,
-        max_age=job.useful_until - job.due if job.useful_until and job.due else None,
+        blocks=job.group.blocks,
+        retention=job.lifetime.retention,
+        max_age=job.lifetime.useful_until - job.due if job.lifetime.useful_until and job.due else None,
     )
 
 

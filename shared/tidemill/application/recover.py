@@ -116,7 +116,11 @@ def ran_since(restored: Job, former: Job | None) -> bool:
 
     Each claim leaves its time, so an unchanged time means that no run has begun.
     """
-    return former is None or former.created_at != restored.created_at or former.claimed_at != restored.claimed_at
+    return (
+        former is None
+        or former.created_at != restored.created_at
+        or former.lease.claimed_at != restored.lease.claimed_at
+    )
 
 
 class Recoverer:
@@ -201,7 +205,9 @@ class Recoverer:
 
     def _done(self, job: Job) -> bool:
         """Whether an earlier call of this recovery has dispatched the job."""
-        return self._given_back(job) or (job.nudged_at is not None and job.nudged_at >= self._recovery.began_at)
+        return self._given_back(job) or (
+            job.nudges.last_at is not None and job.nudges.last_at >= self._recovery.began_at
+        )
 
     def _given_back(self, job: Job) -> bool:
         return any(entry.cause == Why.RESTORED and entry.at >= self._recovery.began_at for entry in job.history)

@@ -9,6 +9,7 @@ from tidemill.application.ports import Clock, NewToken, Payloads, RedriveStore, 
 from tidemill.application.unnamed_payloads import delete_unnamed
 from tidemill.domain.errors import TidemillError, TransactionConflictError, WriteRefusedError
 from tidemill.domain.job import Job
+from tidemill.domain.job_parts import StoredPayload
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
 
@@ -38,7 +39,7 @@ class Redriver:
         now = self._clock()
         for job in self._dead(wanted, unreadable):
             again = began and job.redrives and job.redrives[-1].at >= began
-            if not again and not job.retention_over(now):
+            if not again and not job.lifetime.over(now):
                 yield job
 
     def _dead(self, wanted: JobFilter, unreadable: Unreadable) -> Iterable[Job]:
@@ -66,8 +67,8 @@ class Redriver:
 
         The idempotency key still stands for the submission, so a replay of that finds this job.
         """
-        stored = payloads.put_away(replace(job, payload=payload, payload_at=None), now=self._clock())
-        edited = replace(job, payload=stored.payload, payload_at=stored.payload_at)
+        stored = payloads.put_away(replace(job, payload=StoredPayload(text=payload)), now=self._clock())
+        edited = replace(job, payload=stored.payload)
         try:
             if self._redrive(edited, by=by, reason=reason, refused=refused, edited=True):
                 return True

@@ -75,7 +75,7 @@ class Probes(Struct):
             if group:
                 groups.add(group)
             known = self.probes.get(cause)
-            if first and (len(self.probes) < MOST_PROBES if known is None else known.job.group and not group):
+            if first and (len(self.probes) < MOST_PROBES if known is None else known.job.group.key and not group):
                 self.probes[cause] = Probe(job)
         return [probe.job for probe in self.probes.values()]
 

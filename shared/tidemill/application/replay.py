@@ -204,7 +204,7 @@ class Replayer:
             return ReplayVerdict.FILTERED, ""
         if wanted.missed and any(one["type"] == consumer.name for one in published["consumers"]):
             return ReplayVerdict.REACHED, ""
-        if event.group is not None and not self._events.ordered:
+        if event.group.key is not None and not self._events.ordered:
             return ReplayVerdict.UNORDERED, ""
         try:
             consumer.parse(json.dumps(data))
@@ -213,7 +213,7 @@ class Replayer:
         return self._delivered(wanted, consumer, event, data), ""
 
     def _delivered(self, wanted: Replay, consumer: JobType, event: Job, data: Mapping[str, Any]) -> ReplayVerdict:
-        group = event.group.removeprefix(f"{EVENT_TYPE}/") if event.group else None
+        group = event.group.key.removeprefix(f"{EVENT_TYPE}/") if event.group.key else None
         delivery = Delivery(
             type=consumer.name,
             payload=data,
@@ -227,7 +227,7 @@ class Replayer:
         job_id = delivery_id(event, consumer.name, wanted.name)
         if wanted.dry_run:
             found = self._store.get(event.tenant, job_id)
-            made = found is not None and not found.retention_over(self._clock())
+            made = found is not None and not found.lifetime.over(self._clock())
             return ReplayVerdict.EARLIER if made else ReplayVerdict.REPLAYED
         # Unique to this write, so that an earlier one of the same job does not pass for it.
         trace = trace_of(self._new_token(), traceparent_of(event.trace))

@@ -114,7 +114,7 @@ class Settler:
         read, the payloads stay, and no job loses its payload. No error here may change a result that is settled.
         """
         made = outcome.follow_ups if isinstance(outcome, Succeeded | Failed) else ()
-        stored = [each for each in made if each.payload_at]
+        stored = [each for each in made if each.payload.location]
         if not stored:
             return
         store = self._context.store
@@ -124,7 +124,7 @@ class Settler:
                 # An earlier send of its settle may be applied yet.
                 return
             self._delete_payloads(
-                [each for each in stored if not names_payload(store.get(each.tenant, each.id), each.payload_at)]
+                [each for each in stored if not names_payload(store.get(each.tenant, each.id), each.payload.location)]
             )
 
     def _delete_payloads(self, jobs: Sequence[Job]) -> None:
@@ -134,7 +134,7 @@ class Settler:
         """
         for job in jobs:
             with contextlib.suppress(Exception):
-                self._context.payloads.delete(job.tenant, job.id, job.payload_at)
+                self._context.payloads.delete(job.tenant, job.id, job.payload.location)
 
     def _settle_as(self, job: Job, outcome: Outcome, policy: RetryPolicy) -> Report | Outcome:
         """The report, or the outcome to settle instead."""
@@ -165,13 +165,13 @@ class Settler:
         self._unanswered.append((outcome, written, now))
         if isinstance(trouble, StoreUnavailableError):
             raise trouble
-        if job.releases >= MOST_RELEASES:
+        if job.lease.releases >= MOST_RELEASES:
             return Failed.because(trouble)
         return self._release(job, trouble)
 
     def _release(self, job: Job, conflict: TransactionConflictError) -> Report:
         now = self._context.clock()
-        ceiling_seconds = min(2.0**job.releases, LONGEST_RELEASE_SECONDS)
+        ceiling_seconds = min(2.0**job.lease.releases, LONGEST_RELEASE_SECONDS)
         try:
             due = now + timedelta(seconds=ceiling_seconds * self._context.draw())
             self._context.store.release(job, now=now, due=due)
@@ -201,17 +201,21 @@ class Settler:
 
 def _instead(job: Job, outcome: Outcome, written: Settlement, current: Job | None) -> Outcome | None:
     """The outcome to settle instead of a refused one, if the run still holds the job."""
-    if current is None or current.owner != job.owner:
+    if current is None or current.lease.owner != job.lease.owner:
         return None
-    if current.cancel_requested_at and not isinstance(outcome, Stopped):
+    if current.cancel.requested_at and not isinstance(outcome, Stopped):
         # The job may not live on, or die.
         return Stopped()
-    if written.rests_on_look and current.looks != job.looks:
+    if written.rests_on_look and current.flow_state.looks != job.flow_state.looks:
         # What it was asked to look at may be what it waits for.
         return Continued(checkpoint=None)
-    if written.signals_known is not None and len(current.signals) != written.signals_known:
+    if written.signals_known is not None and len(current.signals.received) != written.signals_known:
         # It may be the one to wait for, or cancel the batch.
-        return replace(outcome, arrived=current.signals) if isinstance(outcome, Awaits) else Continued(checkpoint=None)
+        return (
+            replace(outcome, arrived=current.signals.received)
+            if isinstance(outcome, Awaits)
+            else Continued(checkpoint=None)
+        )
     return None
 
 

@@ -54,4 +54,6 @@ def _can_wait(job: Job, until: datetime) -> bool:
     Neither can a job of a group: the jobs behind it, of types that no strain defers, would wait with it.
     """
     begins_later = job.due is not None and job.due >= until
-    return not begins_later and not (job.deadline or job.useful_until or job.supersedes or job.group)
+    return not begins_later and not (
+        job.lifetime.deadline or job.lifetime.useful_until or job.correction.supersedes or job.group.key
+    )

@@ -77,7 +77,7 @@ class Steps:
         In the same version it is a defect.
         """
         self.require_sound()
-        recorded = self._job.steps
+        recorded = self._job.steps.recorded
         if isinstance(value, (*WORK_NOT_DONE, Continue)) or len(self._asked) >= len(recorded):
             return None
         own = self._version in {"", recorded[-1].version}
@@ -87,14 +87,14 @@ class Steps:
         """The handler has returned `value`. A success must have asked for each recorded step."""
         self.require_sound()
         if not isinstance(value, (*WORK_NOT_DONE, Continue)):
-            require_same_order(self._job.steps, self._asked, ended=True)
+            require_same_order(self._job.steps.recorded, self._asked, ended=True)
 
     def _take(self, name: str, call: "partial[Any]") -> Any:
         try:
             result = self._next(name, call)
             position = len(self._asked) - 1
-            if position < len(self._job.steps):
-                return result.value(self._job.steps[position].result)
+            if position < len(self._job.steps.recorded):
+                return result.value(self._job.steps.recorded[position].result)
             result.require_readable()
         except StepError as fault:
             self._fault = fault
@@ -126,23 +126,23 @@ class Steps:
         if name in self._asked:
             raise StepError(f"the step {name!r} was asked for twice: give each step a name of its own")
         self._asked.append(name)
-        require_same_order(self._job.steps, self._asked)
+        require_same_order(self._job.steps.recorded, self._asked)
         if len(self._asked) > MOST_STEPS:
             raise StepError(f"a job may have at most {MOST_STEPS} steps: go on in a follow-up job, or use checkpoints")
         return StepResult(name, call.func)
 
     def _record(self, step: Step) -> None:
-        taken = sum(len(each.result) for each in (*self._job.steps, step))
+        taken = sum(len(each.result) for each in (*self._job.steps.recorded, step))
         if taken > LARGEST_STEPS_BYTES:
             raise StepError(
                 f"with the step {step.name!r} the results of the steps are {taken} bytes; a job may keep at most "
                 f"{LARGEST_STEPS_BYTES}: store the large ones in a bucket or table of yours, and return their keys"
             )
         self._under_way()
-        self._writes(replace(self._job, steps=(*self._job.steps, step)))
+        self._writes(replace(self._job, steps=self._job.steps.with_step(step)))
         try:
             written = self._store.record_step(self._job, step)
         except WriteRefusedError as refused:
             raise LeaseLostError("this run no longer holds the lease of the job") from refused
         self._job = replace(self._job, steps=written.steps)
-        self._cancel_requested = written.cancel_requested_at is not None
+        self._cancel_requested = written.cancel.requested_at is not None

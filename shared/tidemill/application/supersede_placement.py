@@ -51,10 +51,18 @@ class SupersedePlacement(Placement):
     def place(self, job: Job, checked: CheckedSubmission) -> Job:
         earlier = checked.submission.supersedes
         # It follows the undo of the earlier job, so it may not expire before.
-        return job if earlier is None else replace(job, supersedes=earlier, useful_until=None)
+        return (
+            job
+            if earlier is None
+            else replace(
+                job,
+                correction=replace(job.correction, supersedes=earlier),
+                lifetime=replace(job.lifetime, useful_until=None),
+            )
+        )
 
     def holds(self, job: Job) -> bool:
-        return job.supersedes is not None
+        return job.correction.supersedes is not None
 
     def follow_up_fault(self, submission: Submission) -> Fault | None:
         return None if submission.supersedes is None else Fault("/supersedes", "a follow-up job supersedes none")

@@ -52,7 +52,7 @@ class Superseder:
                     known = self._store.supersede(earlier, stored)
             except WriteRefusedError:
                 continue  # the earlier job has changed since it was read, so another answer may be right
-            if known.retention_over(self._clock()):
+            if known.lifetime.over(self._clock()):
                 continue  # it is that of an earlier call, and may be submitted anew
             if (known.trace, known.created_at) == (job.trace, job.created_at):
                 return Accepted(job=known, replayed=False)
@@ -66,11 +66,11 @@ class Superseder:
         An earlier job that ran at the submission is cancelled if it has not succeeded, and undone if it has. Raises
         `UndoFailedError` when that will not come about by itself, and `StoreUnavailableError`.
         """
-        if job.after_undo is None:
+        if job.correction.after_undo is None:
             return True
         for _ in range(_MOST_LOOKS):
-            earlier = self._find(job.tenant, job.supersedes or "")
-            if earlier is None or earlier.superseded_by != job.id:
+            earlier = self._find(job.tenant, job.correction.supersedes or "")
+            if earlier is None or earlier.correction.superseded_by != job.id:
                 # It was deleted, or a new job has its key.
                 return self._undone(job)
             with suppress(WriteRefusedError):  # it has changed since it was read
@@ -86,22 +86,22 @@ class Superseder:
             if earlier.state is not State.CANCELLED:
                 return False
         # A success removes those of its own payload, and has an undo for what it did.
-        if names := ", ".join(earlier.steps_with_effects):
+        if names := ", ".join(earlier.steps.with_effects):
             raise UndoFailedError(
                 f"job {earlier.id}, which it supersedes, is {earlier.state} and recorded the steps {names}; undo "
                 "what they did, discard this job, and submit it again with another key and without `supersedes`"
             )
         if earlier.state in WITHOUT_EFFECT:
             return True
-        if earlier.undone is not None and earlier.undone.job_id == job.after_undo:
+        if earlier.correction.undone is not None and earlier.correction.undone.job_id == job.correction.after_undo:
             return self._undone(job)
-        if earlier.undo is None:
+        if earlier.correction.undo is None:
             raise UndoFailedError(f"job {earlier.id}, which it supersedes, recorded no undo")
-        self._undo(earlier, earlier.undo, by=job)
+        self._undo(earlier, earlier.correction.undo, by=job)
         return False
 
     def _earlier(self, job: Job) -> Job:
-        name = job.supersedes or ""
+        name = job.correction.supersedes or ""
         found = self._find(job.tenant, submitted_job_id(job.tenant, name)) or self._find(
             job.tenant, keyed_job_id(job.tenant, name)
         )
@@ -126,12 +126,12 @@ class Superseder:
                 "redrive; cancel the flow, and leave `supersedes` out"
             )
         self._check_no_other(earlier)
-        if earlier.group is not None and earlier.group != job.group:
+        if earlier.group.key is not None and earlier.group.key != job.group.key:
             raise SupersedeRefusedError(
-                f"job {earlier.id} is of the group {earlier.group}; the job that supersedes it must be, too"
+                f"job {earlier.id} is of the group {earlier.group.key}; the job that supersedes it must be, too"
             )
-        names = ", ".join(earlier.steps_with_effects)
-        if earlier.dropped_steps:
+        names = ", ".join(earlier.steps.with_effects)
+        if earlier.steps.dropped:
             raise SupersedeRefusedError(
                 f"job {earlier.id} recorded the steps {names}, some with a payload that a redrive "
                 "replaced, which nothing undoes; undo what they did, cancel it if it is live, and leave `supersedes` "
@@ -142,22 +142,24 @@ class Superseder:
                 f"job {earlier.id} is {earlier.state} and recorded the steps {names}, which nothing undoes before its "
                 "success; supersede it after that, or cancel it, undo what they did, and leave `supersedes` out"
             )
-        if earlier.undoes is not None:
-            raise SupersedeRefusedError(f"job {earlier.id} undoes job {earlier.undoes}, so it cannot be superseded")
-        if earlier.supersedes is not None and earlier.state is not State.SUCCEEDED:
+        if earlier.correction.undoes is not None:
             raise SupersedeRefusedError(
-                f"job {earlier.id} is {earlier.state}, and supersedes job {earlier.supersedes} itself; cancel it, and "
-                "supersede that one"
+                f"job {earlier.id} undoes job {earlier.correction.undoes}, so it cannot be superseded"
+            )
+        if earlier.correction.supersedes is not None and earlier.state is not State.SUCCEEDED:
+            raise SupersedeRefusedError(
+                f"job {earlier.id} is {earlier.state}, and supersedes job {earlier.correction.supersedes} itself; "
+                "cancel it, and supersede that one"
             )
 
     def _check_no_other(self, earlier: Job) -> None:
-        if (other := earlier.superseded_by) is None:
+        if (other := earlier.correction.superseded_by) is None:
             return
         later = self._find(earlier.tenant, other)
         if later is not None and later.state not in WITHOUT_EFFECT:
             raise SupersedeRefusedError(f"job {other} supersedes job {earlier.id} already; supersede that one")
         # It undoes the effect before it runs, so it has not run if that effect is in place.
-        if later is None and (earlier.undone is not None or earlier.state in WITHOUT_EFFECT):
+        if later is None and (earlier.correction.undone is not None or earlier.state in WITHOUT_EFFECT):
             raise SupersedeRefusedError(
                 f"job {other} superseded job {earlier.id} and has been deleted, so nothing is known of its effect; "
                 "leave `supersedes` out if it had none"
@@ -171,16 +173,21 @@ class Superseder:
         """
         begun = earlier.state not in AT_REST | WITHOUT_EFFECT
         needs_undo = begun and not (earlier.state is State.SUCCEEDED and self._is_undone(earlier))
-        return replace(job, supersedes=earlier.id, after_undo=undo_id(earlier) if needs_undo else None)
+        return replace(
+            job,
+            correction=replace(
+                job.correction, supersedes=earlier.id, after_undo=undo_id(earlier) if needs_undo else None
+            ),
+        )
 
     def _is_undone(self, earlier: Job) -> bool:
         """Whether a job that succeeded is undone. Raises `SupersedeRefusedError` if that is unknown or impossible."""
-        if earlier.undone is not None:
-            undo = self._store.get(earlier.tenant, earlier.undone.job_id)
+        if earlier.correction.undone is not None:
+            undo = self._store.get(earlier.tenant, earlier.correction.undone.job_id)
             if undo is None:
                 raise SupersedeRefusedError(
-                    f"job {earlier.id} was undone by job {earlier.undone.job_id}, which has been deleted, so nothing "
-                    "is known of its success; leave `supersedes` out if it has succeeded"
+                    f"job {earlier.id} was undone by job {earlier.correction.undone.job_id}, which has been deleted, "
+                    "so nothing is known of its success; leave `supersedes` out if it has succeeded"
                 )
             if undo.state is State.SUCCEEDED:
                 return True
@@ -189,7 +196,7 @@ class Superseder:
                     f"job {earlier.id} is undone by job {undo.id}, which is {undo.state}; submit again after its "
                     "success"
                 )
-        if earlier.undo is None:
+        if earlier.correction.undo is None:
             raise SupersedeRefusedError(
                 f"job {earlier.id} has succeeded and recorded no undo, so nothing is known that would undo it"
             )
@@ -197,20 +204,20 @@ class Superseder:
 
     def _undone(self, job: Job) -> bool:
         """Whether the undo for which this job waits has succeeded. Raises `UndoFailedError` if it never will."""
-        undo = self._store.get(job.tenant, job.after_undo or "")
+        undo = self._store.get(job.tenant, job.correction.after_undo or "")
         if undo is None:
             raise UndoFailedError(
-                f"job {job.supersedes}, which it supersedes, or its undo has been deleted, so nothing is known of "
-                "the effect; discard this job, and submit it without `supersedes` once it is undone"
+                f"job {job.correction.supersedes}, which it supersedes, or its undo has been deleted, so nothing is "
+                "known of the effect; discard this job, and submit it without `supersedes` once it is undone"
             )
         if undo.state in WITHOUT_EFFECT:
             raise UndoFailedError(
-                f"job {undo.id}, which undoes job {job.supersedes}, is {undo.state}; discard this job, and submit it "
-                "again with another key"
+                f"job {undo.id}, which undoes job {job.correction.supersedes}, is {undo.state}; discard this job, and "
+                "submit it again with another key"
             )
         if undo.state is State.DEAD:
             raise UndoFailedError(
-                f"job {undo.id}, which undoes job {job.supersedes}, is dead; redrive that one, then this"
+                f"job {undo.id}, which undoes job {job.correction.supersedes}, is dead; redrive that one, then this"
             )
         return undo.state is State.SUCCEEDED
 
@@ -228,4 +235,4 @@ class Superseder:
 
     def _find(self, tenant: str, job_id: str) -> Job | None:
         job = self._store.get(tenant, job_id)
-        return None if job is None or job.retention_over(self._clock()) else job
+        return None if job is None or job.lifetime.over(self._clock()) else job

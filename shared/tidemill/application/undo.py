@@ -13,15 +13,16 @@ from tidemill.application.submit import Admit, admit_all
 from tidemill.application.unnamed_payloads import delete_unnamed, deleted_on_conflict
 from tidemill.domain.errors import UndoRefusedError, WriteRefusedError
 from tidemill.domain.job import OWNER, Job
+from tidemill.domain.job_parts import GroupPlace, Lifetime, StoredPayload
 from tidemill.domain.states import WITHOUT_EFFECT, State
-from tidemill.domain.undo import Undo, Undone
+from tidemill.domain.undo import Correction, Undo, Undone
 
 _UNDO_IDS: Final = uuid5(NAMESPACE_OID, "tidemill.undo")
 
 
 def undo_id(done: Job) -> str:
     """Return the id of the next undo: one for each job, another after one without effect."""
-    before = [] if done.undone is None else [done.undone.job_id]
+    before = [] if done.correction.undone is None else [done.correction.undone.job_id]
     return str(uuid5(_UNDO_IDS, json.dumps([done.tenant, done.id, done.created_at.isoformat(), *before])))
 
 
@@ -33,7 +34,7 @@ def undo_job(done: Job, undo: Undo, *, now: datetime, group: str | None) -> Job:
         id=job_id,
         type=undo.type,
         lane=undo.lane,
-        payload=undo.payload,
+        payload=StoredPayload(text=undo.payload),
         body_hash=hashlib.sha256(job_id.encode()).hexdigest(),
         trace=done.trace,
         state=State.QUEUED,
@@ -41,12 +42,10 @@ def undo_job(done: Job, undo: Undo, *, now: datetime, group: str | None) -> Job:
         attempt=0,
         created_at=now,
         due=now,
-        useful_until=now + undo.max_age if undo.max_age else None,
-        group=group,
-        blocks=undo.blocks and group is not None,
-        retention=undo.retention,
+        lifetime=Lifetime(useful_until=now + undo.max_age if undo.max_age else None, retention=undo.retention),
+        group=GroupPlace(key=group, blocks=undo.blocks and group is not None),
         tags=undo.tags,
-        undoes=done.id,
+        correction=Correction(undoes=done.id),
     )
 
 
@@ -70,20 +69,21 @@ class Undoer:
         `UndoRefusedError`, and as storing a payload does, and what `admit` raises for the job that undoes.
         """
         while (done := self._find(tenant, job_id)) is not None:
-            undo = None if done.undone is None else self._earlier(done, done.undone)
+            undo = None if done.correction.undone is None else self._earlier(done, done.correction.undone)
             if undo is not None and undo.state not in WITHOUT_EFFECT:
                 return Accepted(job=undo, replayed=True)
-            if done.undoes is not None:
+            if done.correction.undoes is not None:
                 raise UndoRefusedError(
-                    f"the job undoes job {done.undoes} itself, so it cannot be undone; submit a new job instead"
+                    f"the job undoes job {done.correction.undoes} itself, so it cannot be undone; "
+                    "submit a new job instead"
                 )
             if done.state is not State.SUCCEEDED:
                 raise UndoRefusedError(f"the job is {done.state}; only a job that has succeeded can be undone")
-            if done.undo is None:
+            if done.correction.undo is None:
                 raise UndoRefusedError("the job has recorded no undo, so nothing is known that would undo its effect")
             self._require_no_other(done)
             now = self._clock()
-            job = self._payloads.put_away(admit(undo_job(done, done.undo, now=now, group=done.group)))
+            job = self._payloads.put_away(admit(undo_job(done, done.correction.undo, now=now, group=done.group.key)))
             entry = Undone(job_id=job.id, at=now, by=by, reason=reason)
             # A refused write means that another call was faster, or that the job has expired since.
             try:
@@ -95,7 +95,7 @@ class Undoer:
 
     def _require_no_other(self, done: Job) -> None:
         """The undo of a superseded job runs in the turn of the job that supersedes it, unless that has ended before."""
-        later = self._find(done.tenant, done.superseded_by) if done.superseded_by else None
+        later = self._find(done.tenant, done.correction.superseded_by) if done.correction.superseded_by else None
         if later is not None and later.state not in WITHOUT_EFFECT:
             raise UndoRefusedError(f"job {later.id}, which is {later.state}, supersedes the job, and undoes it first")
 

@@ -16,7 +16,7 @@ class UndoGate(Gate):
         context, job = self.run.context, self.run.job
         superseder = context.superseder
         try:
-            if superseder is None or job.supersedes is None or superseder.ready(job):
+            if superseder is None or job.correction.supersedes is None or superseder.ready(job):
                 return None
         except NewerSchemaError as newer:
             # The version that wrote the other document can tell.

@@ -10,7 +10,7 @@ from tidemill.domain.job import Job
 
 def names_payload(written: Job | None, payload_at: str | None) -> bool:
     """Whether the document `written` names this payload: it may be of another job under the same key."""
-    return written is not None and written.payload_at == payload_at
+    return written is not None and written.payload.location == payload_at
 
 
 def delete_unnamed(stored: Job | None, written: Job | None, payloads: Payloads) -> None:
@@ -19,10 +19,10 @@ def delete_unnamed(stored: Job | None, written: Job | None, payloads: Payloads) 
     A write may be refused although an earlier send of it was applied. If the payload can neither be deleted now nor
     owed, reconcile deletes an item, and the lifecycle of the bucket a file.
     """
-    if stored is None or names_payload(written, stored.payload_at):
+    if stored is None or names_payload(written, stored.payload.location):
         return
     with suppress(TidemillError):
-        payloads.delete(stored.tenant, stored.id, stored.payload_at)
+        payloads.delete(stored.tenant, stored.id, stored.payload.location)
 
 
 @contextmanager

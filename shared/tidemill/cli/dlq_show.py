@@ -42,7 +42,7 @@ def dlq_show(installation: Installation, job_id: str, tenant: str | None, *, as_
 def _of_tenant(installation: Installation, tenant: str, job_id: str) -> Job:
     now = clock.now()
     job = installation.store.get(tenant, job_id)
-    if job is None or job.retention_over(now):
+    if job is None or job.lifetime.over(now):
         raise CommandError(
             f"tenant {tenant} has no job {job_id}",
             remedy="`tidemill dlq list` shows the tenant of each dead job.",
@@ -67,12 +67,12 @@ def _lines(job: Job, *, now: datetime) -> Iterator[tuple[str, str]]:
     for name, value in {
         "tenant": job.tenant,
         "lane": job.lane,
-        **({"group": job.group} if job.group else {}),
+        **({"group": job.group.key} if job.group.key else {}),
         **({"tags": ", ".join(job.tags)} if job.tags else {}),
         "attempts": str(job.attempt),
         "submitted": _time_and_age(job.created_at, now),
         "died": _time_and_age(job.finished_at, now),
-        "kept until": readable_time(job.expires_at) if job.expires_at else DASH,
+        "kept until": readable_time(job.lifetime.expires_at) if job.lifetime.expires_at else DASH,
         "trace": job.trace,
     }.items():
         yield f"  {name:<11}{visible(value)}", ""
@@ -91,10 +91,10 @@ def _lines(job: Job, *, now: datetime) -> Iterator[tuple[str, str]]:
 
 
 def _payload(job: Job) -> Sequence[str]:
-    if job.payload is None:
+    if job.payload.text is None:
         command = f"tidemill get {shlex.quote(job.id)}"
-        return [f"stored outside the job document, at {job.payload_at}; its owner can use `{command}`"]
-    return json.dumps(json.loads(job.payload), indent=2, ensure_ascii=False).splitlines()
+        return [f"stored outside the job document, at {job.payload.location}; its owner can use `{command}`"]
+    return json.dumps(json.loads(job.payload.text), indent=2, ensure_ascii=False).splitlines()
 
 
 def _time_and_age(value: datetime | None, now: datetime) -> str:

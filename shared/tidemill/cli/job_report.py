@@ -21,4 +21,4 @@ def ended_at(job: Job) -> datetime:
 
 
 def report(job: Job) -> dict[str, Any]:
-    return operator_view(job, payload=job.payload)
+    return operator_view(job, payload=job.payload.text)

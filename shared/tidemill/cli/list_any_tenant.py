@@ -66,7 +66,7 @@ def _indexed(installation: Installation, wanted: JobFilter, now: datetime) -> It
         if State.DEAD in wanted.states
         else store.scheduled(before=_MAX_TIME, unreadable=report_unreadable)
     )
-    return (job for job in jobs if job in wanted and not job.retention_over(now))
+    return (job for job in jobs if job in wanted and not job.lifetime.over(now))
 
 
 def _listed(installation: Installation, wanted: JobFilter, now: datetime) -> Iterator[Job]:

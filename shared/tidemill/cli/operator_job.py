@@ -68,7 +68,7 @@ def watched(
 
 def result_of(job: Job) -> dict[str, Any]:
     """What an ended job reports, or what it saved last."""
-    result: dict[str, Any] = json.loads(job.result or job.checkpoint or "{}")
+    result: dict[str, Any] = json.loads(job.result or job.progress.checkpoint or "{}")
     return result
 
 
@@ -82,8 +82,8 @@ def require_success(job: Job, *, name: str) -> None:
 
 def _progress(job: Job, summary: Callable[[Mapping[str, Any]], str]) -> str:
     text = f"{job.id}  {job.state}"
-    if job.checkpoint:
-        text += f", {summary(json.loads(job.checkpoint))}"
+    if job.progress.checkpoint:
+        text += f", {summary(json.loads(job.progress.checkpoint))}"
     if job.state is State.RETRYING and job.errors:
         text += f"; {visible(job.errors[-1].error_class)}: {visible(job.errors[-1].message)}"
     return text

@@ -19,7 +19,7 @@ from tidemill.cli.json_input import read_source
 from tidemill.cli.output import say, show, show_json
 from tidemill.cli.redrive_run import say_why
 from tidemill.domain.errors import PayloadTooLargeError
-from tidemill.domain.job import GIVEN_TO_PAYLOAD, Job
+from tidemill.domain.job import Job
 from tidemill.names import BUILT_IN_PREFIX, LARGEST_BODY_BYTES, TICK_PAYLOAD, TICK_SCHEDULED_AT, TICK_TYPE
 from tidemill.operator.function_call import ask
 
@@ -48,7 +48,7 @@ def redrive_with_payload(installation: Installation, wanted: JobFilter, source: 
             remedy="Nothing was changed. `tidemill dlq show ID` shows the present payload.",
         )
     plan = visible(f"Redrive {job.id} of the type {job.type} with another payload of {count(len(payload), 'byte')}.")
-    dropped = [name for name in GIVEN_TO_PAYLOAD if getattr(job, name)]
+    dropped = [name for name, value in job.given_to_payload.items() if value]
     if dropped:
         plan += f" It drops what the present payload was given: {', '.join(dropped)}."
     if how.dry_run:

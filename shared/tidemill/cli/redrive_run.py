@@ -103,7 +103,7 @@ class RedriveRun:
         """Raises `CommandError` if jobs are still dead that the command was to redrive."""
         writes = self._writes
         for job in writes.left:
-            say_skipped(job.id, f"other writes keep its group {job.group} busy")
+            say_skipped(job.id, f"other writes keep its group {job.group.key} busy")
         if self.probes and not (self.probes.all_succeeded and not self.probes.held):
             failed = sum(probe.verdict is not ProbeVerdict.SUCCEEDED for probe in self.probes.probes.values())
             raise CommandError(

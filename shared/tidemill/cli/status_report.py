@@ -241,7 +241,7 @@ def _dead(status: SystemStatus) -> Iterator[Block]:
 
 
 def blocked_groups(jobs: Iterable[Job]) -> set[tuple[str, str]]:
-    return {(job.tenant, job.group) for job in jobs if job.group and job.blocks}
+    return {(job.tenant, job.group.key) for job in jobs if job.group.key and job.group.blocks}
 
 
 def _waiting(sample: Sample | Unread) -> Iterator[Block]:

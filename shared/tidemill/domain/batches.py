@@ -165,7 +165,7 @@ class Look(Struct, frozen=True, kw_only=True):
         """
         soon = self.at + _RECORDED_WITHIN
         found = [job for name in page.unfinished if (job := self.jobs.get(name))]
-        to_stay = [job for job in found if page.closed or not job.retention_over(soon)]
+        to_stay = [job for job in found if page.closed or not job.lifetime.over(soon)]
         ended = {state: frozenset(job.id for job in to_stay if job.state is state) for state in FINAL_STATES}
         return {state: ids for state, ids in ended.items() if ids}
 
@@ -185,7 +185,7 @@ def page_number(job_id: str) -> int:
 
 def closed_at(batch: Job, *, now: datetime) -> datetime | None:
     """When the batch was closed; None while it is open."""
-    if signal := next((each for each in batch.signals if each.name in {CLOSED, CANCELLED}), None):
+    if signal := next((each for each in batch.signals.received if each.name in {CLOSED, CANCELLED}), None):
         return signal.at
     by_itself = batch.created_at + LONGEST_OPEN
     return by_itself if by_itself <= now else None
@@ -197,7 +197,7 @@ def is_batch(job: Job) -> bool:
 
 def is_cancelling(job: Job) -> bool:
     """Whether the job is a batch that has all that it needs to cancel its members."""
-    names = {signal.name for signal in job.signals}
+    names = {signal.name for signal in job.signals.received}
     return is_batch(job) and job.state is not State.DEAD and {CANCELLED, CLOSED} <= names
 
 
@@ -209,7 +209,7 @@ def to_redrive(batch: Job, jobs: Iterable[Job], *, now: datetime) -> list[Job]:
     if not batch.redrives:
         return []
     asked = batch.redrives[-1]
-    dead = (job for job in jobs if job.state is State.DEAD and not job.retention_over(now))
+    dead = (job for job in jobs if job.state is State.DEAD and not job.lifetime.over(now))
     return [job for job in dead if job.was_dead_at(asked)]
 
 

@@ -48,7 +48,7 @@ def judge(reference: Reference, current: Job | None) -> ClaimVerdict:
         return ClaimVerdict.STALE
     if current.generation < reference.generation:
         return ClaimVerdict.AHEAD
-    return ClaimVerdict.EARLY if current.owner is None else ClaimVerdict.LEASED
+    return ClaimVerdict.EARLY if current.lease.owner is None else ClaimVerdict.LEASED
 
 
 def put_back_time(verdict: ClaimVerdict, current: Job | None, now: datetime) -> datetime:

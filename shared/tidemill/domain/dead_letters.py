@@ -21,12 +21,7 @@ class DeadLetterAction(StrEnum):
 
 def dead_letter_action(reference: Reference | None, current: Job | None, *, now: datetime) -> DeadLetterAction:
     """`reference` is None for a malformed message, which belongs to no job."""
-    if (
-        reference is None
-        or current is None
-        or current.retention_over(now)
-        or current.generation != reference.generation
-    ):
+    if reference is None or current is None or current.lifetime.over(now) or current.generation != reference.generation:
         return DeadLetterAction.OUTDATED
     if current.state is State.DEAD:
         return DeadLetterAction.DEAD

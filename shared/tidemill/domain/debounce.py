@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from tidemill.domain.burst import Burst
-from tidemill.domain.job import GIVEN_TO_PAYLOAD, Job
+from tidemill.domain.job import Job
 from tidemill.domain.outcomes import state_until
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
@@ -42,8 +42,8 @@ def takes_submissions(job: Job) -> bool:
     from the start, so it may have another payload, unless it has left steps or progress of the present one. A signal
     that came early is for the present one, too: what it approves is not what a later submission asks for.
     """
-    unused = not (job.attempt or job.hops or job.releases or job.redrives)
-    untouched = not any(getattr(job, name) for name in GIVEN_TO_PAYLOAD)
+    unused = not (job.attempt or job.hops or job.lease.releases or job.redrives)
+    untouched = not any(job.given_to_payload.values())
     return job.burst is not None and job.state in _BEFORE_ITS_RUN and unused and untouched
 
 
@@ -53,7 +53,7 @@ def moved(job: Job, due: datetime | None, *, now: datetime) -> Job:
     A job that is due already keeps it if the submission asks for now: each of a flood would send a message otherwise.
     """
     burst = job.burst
-    if burst is None or job.due is None or job.claimed_at or job.state not in _TO_MOVE or burst.until <= now:
+    if burst is None or job.due is None or job.lease.claimed_at or job.state not in _TO_MOVE or burst.until <= now:
         return job
     if due is None and job.due <= now:
         return job
@@ -65,13 +65,13 @@ def moved(job: Job, due: datetime | None, *, now: datetime) -> Job:
     # The message of the last dispatch is under way. It arrives early, and is put back until the job is due. One that
     # was put back once, or would arrive late, is replaced by that of a new generation.
     message_serves = both_queued and now < burst.sent_for <= due
-    useful_until = job.useful_until and job.useful_until + (due - job.due)
+    useful_until = job.lifetime.useful_until and job.lifetime.useful_until + (due - job.due)
     return replace(
         job,
         state=state,
         due=due,
         run_at=due,
-        useful_until=useful_until,
+        lifetime=replace(job.lifetime, useful_until=useful_until),
         generation=job.generation if message_serves else job.generation + 1,
         burst=replace(
             burst,
@@ -98,10 +98,10 @@ def useful_longer(job: Job, submission: Job, *, now: datetime) -> Job:
     job that was held back or late could expire just after it has taken the submission. Whole seconds, as its time. One
     submission without an age lets it never expire.
     """
-    if job.useful_until is None or submission.due is None:
+    if job.lifetime.useful_until is None or submission.due is None:
         return job
-    if submission.useful_until is None:
-        return replace(job, useful_until=None)
+    if submission.lifetime.useful_until is None:
+        return replace(job, lifetime=replace(job.lifetime, useful_until=None))
     begins = max(job.run_at or now, now)
-    until = begins + (EPOCH - begins) % SECOND + (submission.useful_until - submission.due)
-    return replace(job, useful_until=max(job.useful_until, until))
+    until = begins + (EPOCH - begins) % SECOND + (submission.lifetime.useful_until - submission.due)
+    return replace(job, lifetime=replace(job.lifetime, useful_until=max(job.lifetime.useful_until, until)))

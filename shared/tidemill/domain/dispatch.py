@@ -42,7 +42,7 @@ def message_at_once(job: Job, *, now: datetime) -> Dispatch | None:
 
     Not for a job of a group: a worker may claim that without a message, and publish could not tell which one it had.
     """
-    if job.state not in {State.QUEUED, State.RETRYING} or job.group is not None:
+    if job.state not in {State.QUEUED, State.RETRYING} or job.group.key is not None:
         return None
     message = dispatch(None, job, now=now)
     return message if message and message.delay_seconds == 0 else None
@@ -66,10 +66,10 @@ def has_begun(current: Job, queued: Job) -> bool:
 
 
 def _changed(before: Job | None, after: Job) -> bool:
-    return before is None or (before.state, before.generation, before.nudged_at) != (
+    return before is None or (before.state, before.generation, before.nudges.last_at) != (
         after.state,
         after.generation,
-        after.nudged_at,
+        after.nudges.last_at,
     )
 
 

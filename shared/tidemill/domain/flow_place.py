@@ -25,3 +25,12 @@ class FlowPlace(Struct, frozen=True, kw_only=True):
     node: str
     #: None for a job. Otherwise the document only records that the node has none.
     mark: Mark | None = None
+
+
+class FlowState(Struct, frozen=True, kw_only=True):
+    """What the document of the job of a flow counts."""
+
+    #: How often it was asked to look at its nodes since it may have looked.
+    looks: int = 0
+    #: How often nodes were added.
+    additions: int = 0

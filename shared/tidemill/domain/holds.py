@@ -3,6 +3,8 @@
 from enum import StrEnum
 from typing import Final
 
+from msgspec import Struct
+
 
 class HoldCause(StrEnum):
     """The cause of a hold."""
@@ -32,6 +34,26 @@ class HoldCause(StrEnum):
 #: A job may be held so often by one of these. Their counts go on when another cause holds the job in between: else two
 #: causes that take turns would hold it for ever. After one hold for a call, the job runs alone.
 BOUNDED: Final = frozenset({HoldCause.SUSPECT, HoldCause.OUTAGE, HoldCause.VERSION, HoldCause.CALL})
+
+
+class Holds(Struct, frozen=True, kw_only=True):
+    """How often each cause has held a job back. Cleared by any other outcome, by release and by redrive."""
+
+    #: How often the last cause did. In a row, unless that is one of `BOUNDED`.
+    count: int = 0
+    #: The last cause. None without holds, and for the holds of another version.
+    cause: HoldCause | None = None
+    #: How often each other bounded cause held the job back since then. Each cause appears at most once.
+    others: tuple[tuple[HoldCause, int], ...] = ()
+
+    @property
+    def by_cause(self) -> dict[HoldCause, int]:
+        """The count of each cause."""
+        if not self.count:
+            # A version that does not know `others` leaves them behind.
+            return {}
+        last = {} if self.cause is None else {self.cause: self.count}
+        return dict(self.others) | last
 
 
 def known_cause(name: str) -> HoldCause | None:

@@ -1,20 +1,21 @@
 """A job as one immutable document. Times are aware UTC datetimes; only the store uses epoch numbers."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
 from msgspec import Struct
 
 from tidemill.domain.burst import Burst
-from tidemill.domain.flow_place import FlowPlace
+from tidemill.domain.flow_place import FlowPlace, FlowState
 from tidemill.domain.history import HELD, Transition, Why, insert, with_attempts
-from tidemill.domain.holds import HoldCause
+from tidemill.domain.holds import HoldCause, Holds
+from tidemill.domain.job_parts import Cancel, GroupPlace, Lease, Lifetime, Nudges, Progress, StoredPayload
 from tidemill.domain.records import replace
-from tidemill.domain.signals import Awaited, Signal
+from tidemill.domain.signals import JobSignals
 from tidemill.domain.states import State
-from tidemill.domain.steps import Step
-from tidemill.domain.undo import Undo, Undone
+from tidemill.domain.steps import RecordedSteps
+from tidemill.domain.undo import Correction
 from tidemill.domain.waiting import Wait
 from tidemill.names import Lane
 
@@ -85,7 +86,7 @@ class Redrive(Struct, frozen=True, kw_only=True):
     edited: bool = False
 
 
-#: The fields of a job that its runs and callers gave to its payload. They end with it: a redrive with another payload
+#: The attributes that runs and callers of a job gave to its payload. They end with it: a redrive with another payload
 #: clears them, and a debounced submission replaces no payload that has one. A migration changes the form of a payload
 #: and not its meaning, so it keeps them.
 GIVEN_TO_PAYLOAD: Final = ("steps", "checkpoint", "checkpoint_at", "progress_done", "progress_total", "signals")
@@ -96,15 +97,6 @@ OWNER: Final = "owner"
 OPERATOR: Final = "operator"
 
 
-class CancelRequest(Struct, frozen=True, kw_only=True):
-    """The audit entry of a cancel."""
-
-    #: `OWNER`, or the ARN of the operator as STS verified it. If STS did not answer, `unverified:` and a local name.
-    by: str
-    #: Why, in the operator's words.
-    reason: str = ""
-
-
 class Job(Struct, frozen=True, kw_only=True):
     """One unit of work: record, outbox, lock, idempotency record and error log in one document."""
 
@@ -112,8 +104,7 @@ class Job(Struct, frozen=True, kw_only=True):
     id: str
     type: str
     lane: Lane
-    #: JSON text in ASCII; validated at submission against the type's model. None when stored outside the document.
-    payload: str | None
+    payload: StoredPayload
     #: SHA-256 over the canonical submission. Distinguishes a replay from another body under the same idempotency key.
     body_hash: str
     #: The id of the request that created the job, after the caller's trace context: see `trace_context`.
@@ -124,124 +115,53 @@ class Job(Struct, frozen=True, kw_only=True):
     #: How many runs have begun since submission or redrive. Raised by claim, reset by redrive.
     attempt: int
     created_at: datetime
-    #: How many runs have begun since one came back, the present one included. Raised by claim, cleared by settle and
-    #: redrive. A hold, a release and an unclaim take their own claim back.
-    open_runs: int = 0
-    #: The location of the payload, if it is too large for the document.
-    payload_at: str | None = None
     #: Not-before time while scheduled, queued or retrying, end of the lease while running, latest time of its release
     #: while parked, None while waiting and when terminal.
     due: datetime | None = None
     #: The submitted not-before time; None for at once. A waiting job keeps it until its turn.
     run_at: datetime | None = None
-    #: No run begins after this time. Cleared by redrive.
-    deadline: datetime | None = None
-    #: After this time the job is too old to be of use: it expires instead of a run. Cleared by redrive.
-    useful_until: datetime | None = None
-    #: Jobs of a group run one at a time, in the order accepted.
-    group: str | None = None
-    #: The position in the group, from 1 without gaps. Set by insert, and again when the job re-enters at the tail.
-    sequence: int | None = None
-    #: Whether the group waits while this job is dead, until a redrive or a cancel.
-    blocks: bool = False
-    #: Snoozes and continuations of this job and of the jobs that it follows. Reset by redrive.
-    hops: int = 0
+    lifetime: Lifetime = Lifetime()
     #: The labels of the submission, sorted.
     tags: tuple[str, ...] = ()
+    group: GroupPlace = GroupPlace()
     #: The id of the batch that the job belongs to.
     batch: str | None = None
     #: The submissions that it stands for, if it is debounced. Set by insert; changed by those that it takes.
     burst: Burst | None = None
     #: The node that the job is, of a flow.
     flow: FlowPlace | None = None
-    #: For a flow: how often it was asked to look at its nodes since it may have looked, and how often nodes were added.
-    looks: int = 0
-    additions: int = 0
+    #: For the job of a flow itself.
+    flow_state: FlowState = FlowState()
     #: The job whose success created this follow-up; the batch whose end submitted this callback.
     parent: str | None = None
-    #: The job whose effect this one undoes.
-    undoes: str | None = None
-    #: The earlier job that this one corrects: it runs once that one has no effect. Until its insert, a key or an id.
-    supersedes: str | None = None
-    #: The id that the undo of that job has, if there is one.
-    after_undo: str | None = None
-    #: The later job that corrects this one.
-    superseded_by: str | None = None
-    #: JSON text that the handler last saved, to resume from. Cleared only by a redrive with another payload.
-    checkpoint: str | None = None
-    #: When the handler last saved a checkpoint: the run was alive then.
-    checkpoint_at: datetime | None = None
-    #: Progress, in units that the handler chooses.
-    progress_done: int | None = None
-    progress_total: int | None = None
-    #: The steps that have run, in order. Each is added by the run; cleared by success, and by a redrive with another
-    #: payload.
-    steps: tuple[Step, ...] = ()
-    #: By name, the steps that redrives with another payload have removed. Their effects stay.
-    dropped_steps: tuple[str, ...] = ()
-    #: When a cancel was requested while the job ran. Set by cancel, cleared by redrive.
-    cancel_requested_at: datetime | None = None
-    #: Who cancelled the job, or asked its run to end. Set by cancel, cleared by redrive.
-    cancel: CancelRequest | None = None
-    #: How often the job was held back for `hold_cause`, the last cause: consecutive holds, except for one of `BOUNDED`.
-    #: These three are cleared by any other outcome, release and redrive.
-    holds: int = 0
-    #: None without holds, and for the holds of another version.
-    hold_cause: HoldCause | None = None
-    #: How often each other bounded cause held it back since then. None twice.
-    other_holds: tuple[tuple[HoldCause, int], ...] = ()
+    #: Snoozes and continuations of this job and of the jobs that it follows. Reset by redrive.
+    hops: int = 0
+    correction: Correction = Correction()
+    lease: Lease = Lease()
+    nudges: Nudges = Nudges()
+    progress: Progress = Progress()
+    steps: RecordedSteps = RecordedSteps()
+    cancel: Cancel = Cancel()
+    holds: Holds = Holds()
     #: What the job waits for while parked, and what it waited for until its next run ends. Set by settle and
     #: park, cleared by settle, release, cancel and redrive. A job that waits in no line loses it when it is queued.
     wait: Wait | None = None
-    #: The signals that it got, in order. Signals add to them, and settle marks those that were used. Cleared
-    #: by a redrive with another payload.
-    signals: tuple[Signal, ...] = ()
-    #: What it last waited for by `WaitFor` or `MissingInput`. Set by settle, cleared by redrive.
-    awaited: Awaited | None = None
-    #: No second job with its unique key may exist before then, so the document is kept until then, in any state.
-    unique_until: datetime | None = None
-    #: How long to keep the terminal document; None for the retention time of the stage.
-    retention: timedelta | None = None
-    #: The value of `due` when the job was last claimed. Set by claim.
-    ready_at: datetime | None = None
-    #: When the last run began. Set by claim.
-    claimed_at: datetime | None = None
-    #: The fence: a token fresh for each claim. Set by claim; cleared by each write that ends the run.
-    owner: str | None = None
-    #: The owner that settled last. Distinguishes an SDK retry of an applied settle from a lost lease.
-    last_owner: str | None = None
+    signals: JobSignals = JobSignals()
     #: JSON text, set on success.
     result: str | None = None
-    #: What would undo its effect, as its handler said. Set on success.
-    undo: Undo | None = None
-    #: The undo that was submitted. Set once, after the success.
-    undone: Undone | None = None
     death: DeathReason | None = None
     #: The last ten failed attempts, oldest first.
     errors: tuple[AttemptError, ...] = ()
     redrives: tuple[Redrive, ...] = ()
     #: The last transitions, oldest first. Each write that makes one adds it; settle and release drop the oldest.
     history: tuple[Transition, ...] = ()
-    #: How often a run was released because of transaction conflicts. Raised by release, reset by redrive
-    #: and by a run that goes on without a failure.
-    releases: int = 0
-    #: When a nudge last requested another dispatch of the same generation.
-    nudged_at: datetime | None = None
-    #: How many consecutive nudges no claim followed. Cleared by claim, park and redrive.
-    nudges: int = 0
     #: When the job became terminal.
     finished_at: datetime | None = None
-    #: When the store may delete the document. Set only in a terminal state.
-    expires_at: datetime | None = None
-
-    def retention_over(self, now: datetime) -> bool:
-        """DynamoDB deletes expired documents days late, so readers hide them."""
-        return self.expires_at is not None and self.expires_at <= now
 
     @property
     def run_ends(self) -> bool:
         """Whether its run was asked to end. A lost run leaves the request behind, which then ends nothing by itself."""
-        return self.state is State.RUNNING and self.cancel_requested_at is not None
+        return self.state is State.RUNNING and self.cancel.requested_at is not None
 
     def was_dead_at(self, asked: Redrive) -> bool:
         """Whether this redrive of its batch or flow is still to redrive this dead member or node.
@@ -253,7 +173,26 @@ class Job(Struct, frozen=True, kw_only=True):
 
     def without_contents(self) -> "Job":
         """Without what takes most of a large document, for a reader that holds thousands of them."""
-        return replace(self, payload=None, result=None, checkpoint=None, steps=(), undo=None)
+        return replace(
+            self,
+            payload=StoredPayload(location=self.payload.location),
+            result=None,
+            progress=replace(self.progress, checkpoint=None),
+            steps=replace(self.steps, recorded=()),
+            correction=replace(self.correction, undo=None),
+        )
+
+    @property
+    def given_to_payload(self) -> dict[str, object]:
+        """Each of `GIVEN_TO_PAYLOAD`."""
+        return {
+            "steps": self.steps.recorded,
+            "checkpoint": self.progress.checkpoint,
+            "checkpoint_at": self.progress.checkpoint_at,
+            "progress_done": self.progress.done,
+            "progress_total": self.progress.total,
+            "signals": self.signals.received,
+        }
 
     def held_by(self, cause: HoldCause) -> int:
         """How often this cause has held the job back, as `held_by_cause`."""
@@ -264,8 +203,8 @@ class Job(Struct, frozen=True, kw_only=True):
         """How often each cause has held the job back since a run last came back, or was lost."""
         if self._lost_since_hold:
             return {}
-        last = {} if self.hold_cause is None else {self.hold_cause: self.holds}
-        return dict(self.other_holds) | last
+        last = {} if self.holds.cause is None else {self.holds.cause: self.holds.count}
+        return dict(self.holds.others) | last
 
     @property
     def _lost_since_hold(self) -> bool:
@@ -285,14 +224,14 @@ class Job(Struct, frozen=True, kw_only=True):
         The next run that comes back writes them, with any outcome.
         """
         under_way = self.state is State.RUNNING
-        last, count = self.attempt - under_way, self.open_runs - under_way
+        last, count = self.attempt - under_way, self.lease.open_runs - under_way
         history = with_attempts(self.history, attempt=self.attempt)
         began = {entry.attempt: entry.at for entry in history if entry.cause == Why.CLAIMED}
         return tuple(
             AttemptError(
                 attempt=attempt,
                 # The history keeps a hundred entries.
-                at=began.get(attempt) or self.claimed_at or self.created_at,
+                at=began.get(attempt) or self.lease.claimed_at or self.created_at,
                 error_class=CRASHED,
                 message=_NO_RESULT,
                 retryable=True,
@@ -319,31 +258,26 @@ class Job(Struct, frozen=True, kw_only=True):
         return error.error_class if (error := self.causing_error) else None
 
     @property
-    def steps_with_effects(self) -> tuple[str, ...]:
-        """By name, the steps that have run, with those that a redrive has removed."""
-        return tuple(dict.fromkeys([*self.dropped_steps, *(step.name for step in self.steps)]))
-
-    @property
     def known_history(self) -> tuple[Transition, ...]:
         """For a reader of the job: the acceptance, then `history`, with the request to cancel at its time."""
         entries = list(with_attempts(self.history, attempt=self.attempt))
-        if self.cancel_requested_at:
+        if self.cancel.requested_at:
             # It is not in `history`, which a settle writes as it was at the claim.
-            insert(Transition(at=self.cancel_requested_at, state=State.RUNNING, cause=Why.CANCEL_REQUESTED), entries)
+            insert(Transition(at=self.cancel.requested_at, state=State.RUNNING, cause=Why.CANCEL_REQUESTED), entries)
         recorded = {entry.at for entry in self.history if entry.cause == Why.MOVED}
         if self.burst and self.burst.first_moved_at and self.burst.first_moved_at not in recorded:
             # The changes by later submissions may be thousands, so the first of each kind stands for them.
             insert(Transition(at=self.burst.first_moved_at, state=Why.MOVED, cause=Why.MOVED), entries)
         if self.burst and self.burst.first_replaced_at:
             insert(Transition(at=self.burst.first_replaced_at, state=Why.REPLACED, cause=Why.REPLACED), entries)
-        if self.undone:
+        if self.correction.undone:
             # It is not in `history` either: the undo leaves the rest of the document as it is.
-            entries.append(Transition(at=self.undone.at, state=self.state, cause=Why.UNDONE))
+            entries.append(Transition(at=self.correction.undone.at, state=self.state, cause=Why.UNDONE))
         return (Transition(at=self.created_at, state=Why.ACCEPTED, cause=Why.ACCEPTED), *entries)
 
     def settled_in(self, current: "Job") -> bool:
         """Whether `current` records the end of the run that holds this job, even if a later run has claimed it."""
-        return self.owner is not None and current.last_owner == self.owner
+        return self.lease.owner is not None and current.lease.last_owner == self.lease.owner
 
     def settled_as(self, state: State, current: "Job") -> bool:
         """Whether this settle ended the run, and no earlier write, whose answers were lost, did so in another way."""
@@ -352,4 +286,4 @@ class Job(Struct, frozen=True, kw_only=True):
 
     def released_in(self, current: "Job") -> bool:
         """Whether `current` records that the run that holds this job gave it back because of conflicts."""
-        return self.settled_in(current) and current.releases > self.releases
+        return self.settled_in(current) and current.lease.releases > self.lease.releases

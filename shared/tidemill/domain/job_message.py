@@ -47,8 +47,8 @@ def reference_to(job: Job) -> Reference:
 
 def _first_run(job: Job) -> FirstRun | None:
     """None for a job that was written since its submission, may be before its run, or has to keep an order."""
-    untouched = job.generation == 1 and job.attempt == 0 and not job.history and job.nudged_at is None
-    if job.state is not State.QUEUED or job.due is None or not untouched or job.burst or job.group:
+    untouched = job.generation == 1 and job.attempt == 0 and not job.history and job.nudges.last_at is None
+    if job.state is not State.QUEUED or job.due is None or not untouched or job.burst or job.group.key:
         return None
     return FirstRun(type=job.type, due=job.due)
 

@@ -172,7 +172,7 @@ def settlement(job: Job, outcome: Outcome, policy: RetryPolicy, *, now: datetime
         return replace(written, rests_on_look=True)
     if job.type == BATCH_TYPE and written.state.terminal and rests_on_look(outcome):
         # A cancel of the batch is a signal: it must not end as if none had come.
-        return replace(written, signals_known=len(job.signals))
+        return replace(written, signals_known=len(job.signals.received))
     return written
 
 
@@ -209,7 +209,7 @@ def history_after(job: Job, written: Settlement, *, now: datetime) -> tuple[Tran
 
 def open_runs_after(job: Job, written: Settlement) -> int:
     """`open_runs` of `job`, given as claimed: a hold takes its claim back, and any other outcome is a recorded end."""
-    return job.open_runs - 1 if written.holds else 0
+    return job.lease.open_runs - 1 if written.holds else 0
 
 
 def state_until(due: datetime, *, now: datetime, otherwise: State) -> State:
@@ -222,12 +222,12 @@ def outcome_before_run(job: Job, policy: RetryPolicy, *, now: datetime) -> Outco
 
     Cancelled; past its deadline; too old; more hops than the type allows; more attempts begun than the type allows.
     """
-    if job.cancel_requested_at:
+    if job.cancel.requested_at:
         return Stopped()
-    if job.deadline and job.deadline < now:
-        message = f"no run began before the deadline {job.deadline.isoformat()}"
+    if job.lifetime.deadline and job.lifetime.deadline < now:
+        message = f"no run began before the deadline {job.lifetime.deadline.isoformat()}"
         return Failed(error_class=DEADLINE_PASSED, message=message, death=DeathReason.DEADLINE)
-    if job.useful_until and job.useful_until < now:
+    if job.lifetime.useful_until and job.lifetime.useful_until < now:
         return Expired()
     return _used_up(job, policy)
 
@@ -279,11 +279,11 @@ def _awaits(job: Job, outcome: Awaits, policy: RetryPolicy, *, now: datetime, dr
     A signal that is there already starts it again at once. But if the last wait was for the same name and this run has
     its signal, then that one is used, and the job waits for another.
     """
-    known = job.signals if outcome.arrived is None else outcome.arrived
-    waited_for_it = job.awaited is not None and job.awaited.name == outcome.name
-    seen = unused(job.signals, outcome.name) if waited_for_it else None
+    known = job.signals.received if outcome.arrived is None else outcome.arrived
+    waited_for_it = job.signals.awaited is not None and job.signals.awaited.name == outcome.name
+    seen = unused(job.signals.received, outcome.name) if waited_for_it else None
     came = unused(known, outcome.name) is not None and not seen
-    awaited = next_wait(job.awaited, outcome.cause, outcome.name, after=outcome.after, now=now)
+    awaited = next_wait(job.signals.awaited, outcome.cause, outcome.name, after=outcome.after, now=now)
     if outcome.most is not None and awaited.times > outcome.most:
         if not came:
             message = f"the input {outcome.name} did not come in {outcome.most} waits"
@@ -310,7 +310,7 @@ def _awaits(job: Job, outcome: Awaits, policy: RetryPolicy, *, now: datetime, dr
 
 def _row_ended(job: Job) -> Awaited | None:
     """The last wait, after which the job went on without another: the next one counts from 1. None: no change."""
-    return replace(job.awaited, times=0) if job.awaited and job.awaited.times else None
+    return replace(job.signals.awaited, times=0) if job.signals.awaited and job.signals.awaited.times else None
 
 
 def _not_run(job: Job, outcome: Held | Parked | Stopped | Expired, *, now: datetime) -> Settlement:

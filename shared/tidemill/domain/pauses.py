@@ -96,7 +96,7 @@ class Target(Struct, frozen=True, kw_only=True):
             case Scope.TENANT:
                 return job.tenant == self.name
             case Scope.GROUP:
-                return (job.tenant, job.group) == (self.tenant, self.name)
+                return (job.tenant, job.group.key) == (self.tenant, self.name)
             case Scope.SCHEDULE:
                 return (job.tenant, job.type) == (SCHEDULE_TENANT, self.name) and CATCH_UP_TAG in job.tags
             case Scope.LIMIT:

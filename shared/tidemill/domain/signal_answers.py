@@ -26,15 +26,19 @@ class Answer(StrEnum):
 
 def answer(job: Job, name: str, data: str, *, kept_dead: bool = False) -> Answer:
     """What `job` does with this signal. `kept_dead`: a dead job keeps it for the run after a redrive."""
-    if any(signal.name == name and same_json(signal.data, data) for signal in job.signals):
+    if any(signal.name == name and same_json(signal.data, data) for signal in job.signals.received):
         return Answer.REPEATED
     if job.state in TERMINAL and not (kept_dead and job.state is State.DEAD):
         return Answer.ENDED
-    if unused(job.signals, name):
+    if unused(job.signals.received, name):
         return Answer.OTHER_VALUE
-    if len(job.signals) >= MOST_SIGNALS:
+    if len(job.signals.received) >= MOST_SIGNALS:
         return Answer.TOO_MANY
-    return Answer.WAKES if waits_for_signal(job) and job.awaited and job.awaited.name == name else Answer.KEPT
+    return (
+        Answer.WAKES
+        if waits_for_signal(job) and job.signals.awaited and job.signals.awaited.name == name
+        else Answer.KEPT
+    )
 
 
 def waits_for_signal(job: Job) -> bool:
@@ -42,8 +46,8 @@ def waits_for_signal(job: Job) -> bool:
 
     A pause that has ended leaves its line in the job, which is queued for the end of its wait again.
     """
-    at_end = job.awaited is not None and job.due == job.awaited.until
+    at_end = job.signals.awaited is not None and job.due == job.signals.awaited.until
     if job.state is State.PARKED:
         return at_end and job.wait is not None and job.wait.alone
     free = job.wait is None or job.wait.cause is Cause.PAUSE
-    return job.state is State.QUEUED and at_end and free and not job.holds
+    return job.state is State.QUEUED and at_end and free and not job.holds.count

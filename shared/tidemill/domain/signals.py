@@ -60,6 +60,19 @@ class Awaited(Struct, frozen=True, kw_only=True):
         return Wait(cause=self.cause, key=self.name, since=self.since)
 
 
+class JobSignals(Struct, frozen=True, kw_only=True):
+    """The signals of a job."""
+
+    #: The signals that it got, in order. Signals add to them, and settle marks those that were used. Cleared
+    #: by a redrive with another payload.
+    received: tuple[Signal, ...] = ()
+    #: What it last waited for by `WaitFor` or `MissingInput`. Set by settle, cleared by redrive.
+    awaited: Awaited | None = None
+
+    def with_signal(self, signal: Signal) -> "JobSignals":
+        return replace(self, received=(*self.received, signal))
+
+
 def unused(signals: Sequence[Signal], name: str) -> Signal | None:
     """The signal of that name that a run may take. A job has at most one."""
     return next((signal for signal in signals if signal.name == name and not signal.used), None)

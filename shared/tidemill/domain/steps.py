@@ -7,6 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from tidemill.domain.errors import StepsChangedError
+from tidemill.domain.records import replace
 
 #: The largest result of one step, and of all steps of a job, as compact JSON text in ASCII: they fit into its document.
 LARGEST_STEP_BYTES: Final = 8 * 1024
@@ -25,6 +26,24 @@ class Step(Struct, frozen=True, kw_only=True):
     result: str = "null"
     #: The version of the code that recorded it; empty if unknown. The history of the job forgets who did.
     version: str = ""
+
+
+class RecordedSteps(Struct, frozen=True, kw_only=True):
+    """The steps of a job."""
+
+    #: The steps that have run, in order. Each is added by the run; cleared by success, and by a redrive with another
+    #: payload.
+    recorded: tuple[Step, ...] = ()
+    #: By name, the steps that redrives with another payload have removed. Their effects stay.
+    dropped: tuple[str, ...] = ()
+
+    @property
+    def with_effects(self) -> tuple[str, ...]:
+        """By name, the steps that have run, with those that a redrive has removed."""
+        return tuple(dict.fromkeys([*self.dropped, *(step.name for step in self.recorded)]))
+
+    def with_step(self, step: Step) -> "RecordedSteps":
+        return replace(self, recorded=(*self.recorded, step))
 
 
 def require_same_order(recorded: Sequence[Step], asked: Sequence[str], *, ended: bool = False) -> None:

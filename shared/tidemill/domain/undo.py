@@ -35,3 +35,20 @@ class Undone(Struct, frozen=True, kw_only=True):
     by: str
     #: Why, in the operator's words.
     reason: str = ""
+
+
+class Correction(Struct, frozen=True, kw_only=True):
+    """How a job corrects another one, or is corrected."""
+
+    #: The job whose effect this one undoes.
+    undoes: str | None = None
+    #: The earlier job that this one corrects: it runs once that one has no effect. Until its insert, a key or an id.
+    supersedes: str | None = None
+    #: The id that the undo of that job has, if there is one.
+    after_undo: str | None = None
+    #: The later job that corrects this one.
+    superseded_by: str | None = None
+    #: What would undo its effect, as its handler said. Set on success.
+    undo: Undo | None = None
+    #: The undo that was submitted. Set once, after the success.
+    undone: Undone | None = None

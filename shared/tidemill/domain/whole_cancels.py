@@ -18,7 +18,7 @@ _PAUSE_OF_JOB: Final = timedelta(milliseconds=500)
 
 
 def cancelled_at(whole: Job) -> datetime | None:
-    return next((signal.at for signal in whole.signals if signal.name == CANCELLED), None)
+    return next((signal.at for signal in whole.signals.received if signal.name == CANCELLED), None)
 
 
 def is_cancelled(whole: Job) -> bool:

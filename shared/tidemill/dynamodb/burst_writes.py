@@ -68,9 +68,9 @@ def join(job: Job, changed: Job, *, by: str, now: datetime, replaces: bool, inde
     replaced = _replaced(changed) if replaces else _Parts()
     marks = {"last": text(by), "joined_at": milliseconds(joined_at(job.burst, now=now)), **moved.marks}
     sets, removes = {**moved.sets}, [*moved.removes, *replaced.removes]
-    if changed.useful_until and changed.useful_until != job.useful_until:
-        sets["useful_until"] = milliseconds(changed.useful_until)
-    elif job.useful_until and changed.useful_until is None:
+    if changed.lifetime.useful_until and changed.lifetime.useful_until != job.lifetime.useful_until:
+        sets["useful_until"] = milliseconds(changed.lifetime.useful_until)
+    elif job.lifetime.useful_until and changed.lifetime.useful_until is None:
         removes.append("useful_until")
     if changed.state is not job.state:
         # Not appended, since nothing bounds how often a burst does this. An entry that another write adds now is lost.
@@ -96,7 +96,7 @@ def join(job: Job, changed: Job, *, by: str, now: datetime, replaces: bool, inde
             # Another submission has replaced the payload since it was read, and its location would be lost; or the SDK
             # sends this write again, after another submission has deleted its location.
             f"#{PAYLOAD_LOCATION_ATTRIBUTE} = :read_location"
-            if job.payload_at
+            if job.payload.location
             else f"attribute_not_exists(#{PAYLOAD_LOCATION_ATTRIBUTE})",
             # This send was under way for long. The SDK has sent the call again with success: it must not count twice.
             # Or a later submission has changed the job since, and its payload must not be replaced by an earlier one.
@@ -112,7 +112,7 @@ def join(job: Job, changed: Job, *, by: str, now: datetime, replaces: bool, inde
             ":read_state": text(job.state),
             ":read_generation": number(job.generation),
             ":read_due": milliseconds(job.due),
-            **({":read_location": text(job.payload_at)} if job.payload_at else {}),
+            **({":read_location": text(job.payload.location)} if job.payload.location else {}),
             **({":zero": number(0), ":one": number(1), ":now": milliseconds(now)} if replaces else {}),
             **{f":burst_{name}": value for name, value in marks.items()},
         },

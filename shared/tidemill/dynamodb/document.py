@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Any, Final
 
 from msgspec import Struct
@@ -11,14 +12,24 @@ from tidemill.aws.attribute_values import milliseconds, number, seconds, text
 from tidemill.aws.clients import Item
 from tidemill.domain.burst import Burst
 from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError
-from tidemill.domain.flow_place import NODE_GROUP, FlowPlace, Mark
-from tidemill.domain.holds import known_cause
-from tidemill.domain.job import AttemptError, CancelRequest, DeathReason, Job, Redrive
-from tidemill.domain.signals import Awaited, Signal
+from tidemill.domain.flow_place import NODE_GROUP, FlowPlace, FlowState, Mark
+from tidemill.domain.holds import Holds, known_cause
+from tidemill.domain.job import AttemptError, DeathReason, Job, Redrive
+from tidemill.domain.job_parts import (
+    Cancel,
+    CancelRequest,
+    GroupPlace,
+    Lease,
+    Lifetime,
+    Nudges,
+    Progress,
+    StoredPayload,
+)
+from tidemill.domain.signals import Awaited, JobSignals, Signal
 from tidemill.domain.states import State
-from tidemill.domain.steps import Step
+from tidemill.domain.steps import RecordedSteps, Step
 from tidemill.domain.time_constants import EPOCH, MILLISECOND
-from tidemill.domain.undo import Undo, Undone
+from tidemill.domain.undo import Correction, Undo, Undone
 from tidemill.domain.waiting import Cause, Wait
 from tidemill.dynamodb import history_entries
 from tidemill.names import (
@@ -182,87 +193,116 @@ FLOW_PLACE: Final = _record(
     FlowPlace, {"id": _TEXT, "node": _TEXT, "mark": _Form(text, lambda value: Mark(value["S"]))}
 )
 
-#: Every field of `Job` except its key, each under its own name. A missing attribute means the field's default.
-_FIELDS: Final[Mapping[str, _Form]] = {
-    "type": _TEXT,
-    "lane": _Form(text, lambda value: Lane(value["S"])),
-    "payload": _TEXT,
-    PAYLOAD_LOCATION_ATTRIBUTE: _TEXT,
-    "body_hash": _TEXT,
-    "trace": _TEXT,
-    "state": _Form(text, lambda value: State(value["S"])),
-    "generation": _NUMBER,
-    "attempt": _NUMBER,
-    "open_runs": _NUMBER,
-    LISTING_SORT_KEY: _TIME,
-    "due": _TIME,
-    "run_at": _TIME,
-    "deadline": _TIME,
-    "useful_until": _TIME,
-    GROUP_ATTRIBUTE: _TEXT,
-    "sequence": _NUMBER,
-    BLOCKS_ATTRIBUTE: _FLAG,
-    "hops": _NUMBER,
-    "tags": _list_of(_TEXT),
-    "batch": _TEXT,
-    BURST_ATTRIBUTE: BURST,
-    FLOW_ATTRIBUTE: FLOW_PLACE,
-    LOOKS_ATTRIBUTE: _NUMBER,
-    ADDITIONS_ATTRIBUTE: _NUMBER,
-    "parent": _TEXT,
-    "undoes": _TEXT,
-    "supersedes": _TEXT,
-    "after_undo": _TEXT,
-    "superseded_by": _TEXT,
-    "checkpoint": _TEXT,
-    "checkpoint_at": _TIME,
-    "progress_done": _NUMBER,
-    "progress_total": _NUMBER,
-    STEPS_ATTRIBUTE: STEPS,
-    "dropped_steps": DROPPED_STEPS,
-    "cancel_requested_at": _TIME,
-    "cancel": CANCEL,
-    "holds": _NUMBER,
-    "hold_cause": _Form(text, lambda value: known_cause(value["S"])),
-    "other_holds": OTHER_HOLDS,
-    "wait": WAIT,
-    SIGNALS_ATTRIBUTE: SIGNALS,
-    "awaited": AWAITED,
-    "unique_until": _TIME,
-    "retention": _DURATION,
-    "ready_at": _TIME,
-    "claimed_at": _TIME,
-    "owner": _TEXT,
-    "last_owner": _TEXT,
-    "result": _TEXT,
-    "undo": UNDO,
-    "undone": UNDONE,
-    "death": _DEATH,
-    "errors": ATTEMPT_ERRORS,
-    "redrives": REDRIVES,
-    HISTORY_ATTRIBUTE: _Form(history_entries.history, history_entries.transitions),
-    "releases": _NUMBER,
-    "nudged_at": _TIME,
-    "nudges": _NUMBER,
-    "finished_at": _TIME,
-    TTL_ATTRIBUTE: _TIME_TO_LIVE,
+#: Each attribute of an item except the key, with the field that it holds: of the job, or of a part of the job, such as
+#: `lease.owner`. A missing attribute means the default of the field.
+_ATTRIBUTES: Final[Mapping[str, tuple[str, _Form]]] = {
+    "type": ("type", _TEXT),
+    "lane": ("lane", _Form(text, lambda value: Lane(value["S"]))),
+    "payload": ("payload.text", _TEXT),
+    PAYLOAD_LOCATION_ATTRIBUTE: ("payload.location", _TEXT),
+    "body_hash": ("body_hash", _TEXT),
+    "trace": ("trace", _TEXT),
+    "state": ("state", _Form(text, lambda value: State(value["S"]))),
+    "generation": ("generation", _NUMBER),
+    "attempt": ("attempt", _NUMBER),
+    "open_runs": ("lease.open_runs", _NUMBER),
+    LISTING_SORT_KEY: ("created_at", _TIME),
+    "due": ("due", _TIME),
+    "run_at": ("run_at", _TIME),
+    "deadline": ("lifetime.deadline", _TIME),
+    "useful_until": ("lifetime.useful_until", _TIME),
+    GROUP_ATTRIBUTE: ("group.key", _TEXT),
+    "sequence": ("group.sequence", _NUMBER),
+    BLOCKS_ATTRIBUTE: ("group.blocks", _FLAG),
+    "hops": ("hops", _NUMBER),
+    "tags": ("tags", _list_of(_TEXT)),
+    "batch": ("batch", _TEXT),
+    BURST_ATTRIBUTE: ("burst", BURST),
+    FLOW_ATTRIBUTE: ("flow", FLOW_PLACE),
+    LOOKS_ATTRIBUTE: ("flow_state.looks", _NUMBER),
+    ADDITIONS_ATTRIBUTE: ("flow_state.additions", _NUMBER),
+    "parent": ("parent", _TEXT),
+    "undoes": ("correction.undoes", _TEXT),
+    "supersedes": ("correction.supersedes", _TEXT),
+    "after_undo": ("correction.after_undo", _TEXT),
+    "superseded_by": ("correction.superseded_by", _TEXT),
+    "checkpoint": ("progress.checkpoint", _TEXT),
+    "checkpoint_at": ("progress.checkpoint_at", _TIME),
+    "progress_done": ("progress.done", _NUMBER),
+    "progress_total": ("progress.total", _NUMBER),
+    STEPS_ATTRIBUTE: ("steps.recorded", STEPS),
+    "dropped_steps": ("steps.dropped", DROPPED_STEPS),
+    "cancel_requested_at": ("cancel.requested_at", _TIME),
+    "cancel": ("cancel.request", CANCEL),
+    "holds": ("holds.count", _NUMBER),
+    "hold_cause": ("holds.cause", _Form(text, lambda value: known_cause(value["S"]))),
+    "other_holds": ("holds.others", OTHER_HOLDS),
+    "wait": ("wait", WAIT),
+    SIGNALS_ATTRIBUTE: ("signals.received", SIGNALS),
+    "awaited": ("signals.awaited", AWAITED),
+    "unique_until": ("lifetime.unique_until", _TIME),
+    "retention": ("lifetime.retention", _DURATION),
+    "ready_at": ("lease.ready_at", _TIME),
+    "claimed_at": ("lease.claimed_at", _TIME),
+    "owner": ("lease.owner", _TEXT),
+    "last_owner": ("lease.last_owner", _TEXT),
+    "result": ("result", _TEXT),
+    "undo": ("correction.undo", UNDO),
+    "undone": ("correction.undone", UNDONE),
+    "death": ("death", _DEATH),
+    "errors": ("errors", ATTEMPT_ERRORS),
+    "redrives": ("redrives", REDRIVES),
+    HISTORY_ATTRIBUTE: ("history", _Form(history_entries.history, history_entries.transitions)),
+    "releases": ("lease.releases", _NUMBER),
+    "nudged_at": ("nudges.last_at", _TIME),
+    "nudges": ("nudges.count", _NUMBER),
+    "finished_at": ("finished_at", _TIME),
+    TTL_ATTRIBUTE: ("lifetime.expires_at", _TIME_TO_LIVE),
 }
+#: The job itself has an empty name.
+_PARTS: Final[Mapping[str, type[Struct]]] = {
+    "": Job,
+    "payload": StoredPayload,
+    "lifetime": Lifetime,
+    "group": GroupPlace,
+    "flow_state": FlowState,
+    "correction": Correction,
+    "lease": Lease,
+    "nudges": Nudges,
+    "progress": Progress,
+    "steps": RecordedSteps,
+    "cancel": Cancel,
+    "holds": Holds,
+    "signals": JobSignals,
+}
+_FORMS: Final = {name: form for name, (_, form) in _ATTRIBUTES.items()}
+_READ: Final = {name: attrgetter(path) for name, (path, _) in _ATTRIBUTES.items()}
+#: By the name of an attribute, the part that its field belongs to, empty for the job itself, and the field.
+PLACES: Final = {name: (path.rpartition(".")[0], path.rpartition(".")[2]) for name, (path, _) in _ATTRIBUTES.items()}
+_DEFAULTS_OF: Final = {part: _defaults(record) for part, record in _PARTS.items()}
+#: None for a field without a default.
+_DEFAULTS: Final[Mapping[str, Any]] = {name: _DEFAULTS_OF[part].get(field) for name, (part, field) in PLACES.items()}
 
-
-_JOB_DEFAULTS: Final = _defaults(Job)
 
 #: What decoding a malformed item raises.
 _UNREADABLE: Final = (KeyError, TypeError, ValueError, OverflowError)
 
 
+def value_of(job: Job, attribute: str) -> Any:
+    """What the item of the job holds in this attribute, before it is encoded."""
+    return _READ[attribute](job)
+
+
 def encode(job: Job) -> Item:
-    as_node = {GROUP_ATTRIBUTE: text(NODE_GROUP)} if job.flow and job.group is None else {}
-    return (
-        key(job.tenant, job.id)
-        | {SCHEMA_ATTRIBUTE: number(SCHEMA_VERSION)}
-        | _encode_fields(job, _FIELDS, _JOB_DEFAULTS)
-        | as_node
-    )
+    """Omits fields equal to their default."""
+    item = key(job.tenant, job.id) | {SCHEMA_ATTRIBUTE: number(SCHEMA_VERSION)}
+    for name, form in _FORMS.items():
+        value = _READ[name](job)
+        if value is not None and value != _DEFAULTS[name]:
+            item[name] = form.encode(value)
+    if job.flow and job.group.key is None:
+        item[GROUP_ATTRIBUTE] = text(NODE_GROUP)
+    return item
 
 
 def decode(item: Item) -> Job:
@@ -273,14 +313,27 @@ def decode(item: Item) -> Job:
         tenant, job_id = split_key(item)
         if FLOW_ATTRIBUTE in item and item.get(GROUP_ATTRIBUTE) == text(NODE_GROUP):
             item = {name: value for name, value in item.items() if name != GROUP_ATTRIBUTE}
-        return Job(**{"tenant": tenant, "id": job_id, "payload": None} | _decode_fields(item, _FIELDS))
+        return _job(tenant, job_id, item)
     except _UNREADABLE as error:
         raise MalformedDocumentError(_what_is_unreadable(item) or f"not a job document: {error!r}") from error
 
 
+def _job(tenant: str, job_id: str, item: Item) -> Job:
+    of_job: dict[str, Any] = {"tenant": tenant, "id": job_id, "payload": StoredPayload()}
+    of_parts: dict[str, dict[str, Any]] = {}
+    for name, value in item.items():
+        if form := _FORMS.get(name):
+            part, field = PLACES[name]
+            holder = of_parts.setdefault(part, {}) if part else of_job
+            holder[field] = form.decode(value)
+    for part, values in of_parts.items():
+        of_job[part] = _PARTS[part](**values)
+    return Job(**of_job)
+
+
 def _what_is_unreadable(item: Item) -> str:
     """The first field that cannot be decoded, and why."""
-    for name, form in _FIELDS.items():
+    for name, form in _FORMS.items():
         try:
             _decode_fields(item, {name: form})
         except _UNREADABLE as error:

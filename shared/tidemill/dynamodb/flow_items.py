@@ -71,7 +71,7 @@ class DynamoFlows(JobReader):
     def add(self, flow: Job, addition: str, *, now: datetime) -> Job:
         if flow.state.terminal:
             raise WriteRefusedError(Write.ADD_NODES, flow)
-        item = _key(ADDITION_PREFIX, flow, flow.additions) | {"nodes": text(addition)} | _expires(flow)
+        item = _key(ADDITION_PREFIX, flow, flow.flow_state.additions) | {"nodes": text(addition)} | _expires(flow)
         entries = [
             own("Update", flow_writes.count_addition(flow, now=now), table=self._table),
             # The clause of the flow says that no other addition has this number, so this one needs none.
@@ -83,7 +83,7 @@ class DynamoFlows(JobReader):
             (refusal,) = refused.refusals
             current = decode(refusal.item) if refusal.item else None
             raise WriteRefusedError(Write.ADD_NODES, current) from None
-        return replace(flow, additions=flow.additions + 1)
+        return replace(flow, flow_state=replace(flow.flow_state, additions=flow.flow_state.additions + 1))
 
     def _update(self, request: Request) -> None:
         try:

@@ -69,10 +69,13 @@ def look(flow: Job, *, now: datetime, condition: str = "", values: Mapping[str, 
 
 def count_addition(flow: Job, *, now: datetime) -> Request:
     """With the request to look, since nothing else starts the nodes that were added."""
-    if flow.additions:
+    if flow.flow_state.additions:
         # Others added nodes since it was read: the checks of the new ones have not seen them, and the number is taken.
         return look(
-            flow, now=now, condition=f"#{ADDITIONS_ATTRIBUTE} = :known", values={":known": number(flow.additions)}
+            flow,
+            now=now,
+            condition=f"#{ADDITIONS_ATTRIBUTE} = :known",
+            values={":known": number(flow.flow_state.additions)},
         )
     # Another request may have made the first addition since it was read.
     return look(flow, now=now, condition=f"attribute_not_exists(#{ADDITIONS_ATTRIBUTE})")
@@ -86,8 +89,8 @@ def no_look_since(flow: Job, settlement: Settlement) -> Clause:
     if not settlement.rests_on_look:
         return NO_CLAUSE
     names = [LOOKS_ATTRIBUTE]
-    if flow.looks:
-        values = {":looks_known": number(flow.looks)}
+    if flow.flow_state.looks:
+        values = {":looks_known": number(flow.flow_state.looks)}
         return Clause(conditions=[f"#{LOOKS_ATTRIBUTE} = :looks_known"], names=names, values=values)
     return Clause(conditions=[f"attribute_not_exists(#{LOOKS_ATTRIBUTE})"], names=names)
 

@@ -65,10 +65,12 @@ class Order(Struct, frozen=True):
         if self.head is not None and self.head.idle:
             sequence = self.head.sequence + 1
             head = replace(self.head, sequence=sequence, job_id=job.id, idle=False)
-            return Order(head, None), replace(job, sequence=sequence)
+            return Order(head, None), replace(job, group=replace(job.group, sequence=sequence))
         tail = self.tail or _first_tail(self.head)
         tail = replace(tail, sequence=tail.sequence + 1)
-        return Order(self.head, tail), replace(job, sequence=tail.sequence, state=State.WAITING, due=None)
+        return Order(self.head, tail), replace(
+            job, group=replace(job.group, sequence=tail.sequence), state=State.WAITING, due=None
+        )
 
 
 def _first_tail(head: Head | None) -> Tail:
@@ -79,7 +81,7 @@ def _first_tail(head: Head | None) -> Tail:
 
 def at_position(job: Job, group: str, sequence: int) -> bool:
     """Whether `job` still has that position. A new job may have replaced an expired one under its key."""
-    return (job.group, job.sequence) == (group, sequence)
+    return (job.group.key, job.group.sequence) == (group, sequence)
 
 
 def head_key(tenant: str, group: str) -> Item:
@@ -160,7 +162,8 @@ def _unchanged(version: str | None) -> Request:
 def put_position(job: Job) -> Request:
     """The position item: leads from a position to the job. The condition on the tail keeps positions unique."""
     return {
-        "Item": prefixed_key(POSITION_PREFIX, job.tenant, job.group or "", job.sequence or 0) | {"job": text(job.id)}
+        "Item": prefixed_key(POSITION_PREFIX, job.tenant, job.group.key or "", job.group.sequence or 0)
+        | {"job": text(job.id)}
     }
 
 

@@ -20,7 +20,7 @@ from tidemill.domain.errors import TidemillError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.states import Write
 from tidemill.dynamodb import settle_requests
-from tidemill.dynamodb.document import HOLD_ATTRIBUTES, decode, key, split_key
+from tidemill.dynamodb.document import HOLD_ATTRIBUTES, decode, key, split_key, value_of
 from tidemill.dynamodb.first_claim import first_claim
 from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.partiql import Statement, statement
@@ -108,7 +108,7 @@ class DynamoGroupedWrites:
         )
         removed = (*HOLD_ATTRIBUTES, "open_runs", "wait", "steps")
         # AWS does not document what the removal of a missing attribute does in PartiQL.
-        return statement(self._table, request, absent=[name for name in removed if not getattr(job, name)])
+        return statement(self._table, request, absent=[name for name in removed if not value_of(job, name)])
 
     def _execute(self, statements: Sequence[Statement | None]) -> Sequence[_Outcome]:
         """The outcome of each statement. No error leaves it."""
@@ -159,7 +159,7 @@ class DynamoGroupedWrites:
         documents: dict[str, Job] = {}
         for each in claims:
             job = _decoded(found.get((each.reference.tenant, each.reference.job_id)))
-            if job and job.owner == each.token:
+            if job and job.lease.owner == each.token:
                 documents[each.token] = job
         return documents
 
@@ -167,7 +167,7 @@ class DynamoGroupedWrites:
         job = _decoded(outcome.item) if outcome else None
         if job is None:
             return None
-        if job.owner == claim.token:
+        if job.lease.owner == claim.token:
             # The answer of the first send was lost.
             return job
         if job.generation != claim.reference.generation or job.due is None or job.due > claim.now:

@@ -66,10 +66,10 @@ class DynamoGroups:
         placed: list[Job] = []
         positions: list[Entry] = []
         for job in jobs:
-            if job.group is None:
+            if job.group.key is None:
                 placed.append(job)
                 continue
-            name = (job.tenant, job.group)
+            name = (job.tenant, job.group.key)
             orders[name], joined = (orders.get(name) or self._order(*name)).joined_by(job)
             placed.append(joined)
             positions += self._position(joined)
@@ -133,7 +133,7 @@ class DynamoGroups:
                 entries = [self._put_head(head)]
             else:
                 (revived,), entries = self.enter([revived])
-            request = operator_writes.redrive(job, entry, state=revived.state, sequence=revived.sequence)
+            request = operator_writes.redrive(job, entry, state=revived.state, sequence=revived.group.sequence)
             self._transact([own("Update", request, table=self._table), *entries])
             return self._read(job.tenant, job.id)
 
@@ -209,7 +209,7 @@ class DynamoGroups:
         job = self._read(head.tenant, head.job_id) if head.job_id else None
         if job is None or not head.leads(job):
             return False
-        return not job.state.terminal or (job.state is State.DEAD and job.blocks)
+        return not job.state.terminal or (job.state is State.DEAD and job.group.blocks)
 
     def _waiting_at(self, head: Head, sequence: int, job_id: str) -> Job | None:
         """The job at this position if it still waits there. One that does not was cancelled, or had its turn."""

@@ -12,8 +12,9 @@ from tidemill.aws.clients import Item, translated
 from tidemill.aws.conditional_writes import refusing_item
 from tidemill.domain.errors import BatchRefusedError, TidemillError, WriteRefusedError
 from tidemill.domain.history import LEAST_KEPT_AFTER_FAILURE, Transition, Why
-from tidemill.domain.job import OPERATOR, CancelRequest, Job, Redrive
+from tidemill.domain.job import OPERATOR, Job, Redrive
 from tidemill.domain.job_message import Reference
+from tidemill.domain.job_parts import CancelRequest
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.signals import Signal
 from tidemill.domain.states import State, Write, allowed
@@ -69,7 +70,7 @@ class DynamoJobStore(JobReader):
             # An ended document of a node: in this millisecond another look may have started the node.
             return same and (not job.state.terminal or (current.state, current.flow) == (job.state, job.flow))
 
-        if job.group is None and batch is None:
+        if job.group.key is None and batch is None:
             self._write(self._client.put_item, Write.INSERT, self._insertion(job), mine=mine)
             return job
         joins = [own("Update", batch_pages.join(job, batch), table=self._table, part=Part.BATCH)] if batch else []
@@ -81,7 +82,9 @@ class DynamoJobStore(JobReader):
     def claim(self, reference: Reference, *, token: str, now: datetime, lease_end: datetime, worker: str = "") -> Job:
         def write(known: Sequence[Transition] | None = None) -> Job:
             request = job_writes.claim(reference, token=token, now=now, lease_end=lease_end, worker=worker, known=known)
-            return self._updated_after_conflicts(Write.CLAIM, request, mine=lambda current: current.owner == token)
+            return self._updated_after_conflicts(
+                Write.CLAIM, request, mine=lambda current: current.lease.owner == token
+            )
 
         try:
             return write()
@@ -130,19 +133,19 @@ class DynamoJobStore(JobReader):
 
     def unclaim(self, reference: Reference, *, token: str, now: datetime) -> None:
         request = job_writes.unclaim(reference, token=token, now=now)
-        self._update(Write.RELEASE, request, mine=lambda current: current.last_owner == token)
+        self._update(Write.RELEASE, request, mine=lambda current: current.lease.last_owner == token)
 
     def checkpoint(self, job: Job, saved: Checkpoint, *, now: datetime) -> bool:
         request = run_writes.checkpoint(job, saved, now=now)
         # Only this run writes its checkpoints, so it has written this one or a later one.
         current = self._updated_after_conflicts(
-            Write.CHECKPOINT, request, mine=lambda current: current.owner == job.owner
+            Write.CHECKPOINT, request, mine=lambda current: current.lease.owner == job.lease.owner
         )
-        return current.cancel_requested_at is not None
+        return current.cancel.requested_at is not None
 
     def record_step(self, job: Job, step: Step) -> Job:
         def mine(current: Job) -> bool:
-            return current.owner == job.owner and current.steps == (*job.steps, step)
+            return current.lease.owner == job.lease.owner and current.steps.recorded == (*job.steps.recorded, step)
 
         return self._updated_after_conflicts(Write.STEP, run_writes.record_step(job, step), mine=mine)
 
@@ -198,7 +201,7 @@ class DynamoJobStore(JobReader):
         if not allowed(Write.SIGNAL, job.state, State.QUEUED if wakes else job.state):
             raise WriteRefusedError(Write.SIGNAL, job)
         request = signal_writes.wakes(job, signal) if wakes else signal_writes.keep(job, signal)
-        return self._updated(Write.SIGNAL, request, mine=lambda current: signal in current.signals)
+        return self._updated(Write.SIGNAL, request, mine=lambda current: signal in current.signals.received)
 
     def nudge(self, job: Job, *, now: datetime, limit: timedelta, last: bool = False) -> None:
         self._update(
@@ -206,14 +209,14 @@ class DynamoJobStore(JobReader):
             operator_writes.nudge(
                 job, now=now, limit=limit, last=last, retention=self._retention, indexes=self._indexes
             ),
-            mine=lambda current: current.generation == job.generation and current.nudged_at == now,
+            mine=lambda current: current.generation == job.generation and current.nudges.last_at == now,
         )
 
     def resend(self, job: Job, *, now: datetime) -> None:
         def mine(current: Job) -> bool:
             """A concurrent resend in the same millisecond counts as success."""
             same = (current.created_at, current.generation) == (job.created_at, job.generation)
-            return same and current.nudged_at == now
+            return same and current.nudges.last_at == now
 
         self._update(Write.RESEND, operator_writes.resend(job, now=now), mine=mine)
 
@@ -226,14 +229,14 @@ class DynamoJobStore(JobReader):
             """Also if the job has died and was redriven again since: it may still have the payload of this call."""
             return any(redrive.token == token for redrive in current.redrives)
 
-        if job.group is not None:
-            return self._groups.redrive(job, job.group, entry, mine=mine)
+        if job.group.key is not None:
+            return self._groups.redrive(job, job.group.key, entry, mine=mine)
         return self._updated(Write.REDRIVE, operator_writes.redrive(job, entry), mine=mine)
 
     def undo(self, done: Job, job: Job, entry: Undone) -> Job:
         def mine(current: Job) -> bool:
             """The id is that of every undo of this job, so the time tells the calls apart."""
-            return current.created_at == done.created_at and current.undone == entry
+            return current.created_at == done.created_at and current.correction.undone == entry
 
         mark = undo_writes.mark_undone(done, entry)
         return self._groups.insert_with(job, self._insertion, update=mark, write=Write.UNDO, mine=mine)
@@ -241,7 +244,7 @@ class DynamoJobStore(JobReader):
     def supersede(self, earlier: Job, job: Job) -> Job:
         def mine(current: Job) -> bool:
             """Also of another submission with the key of this one. The caller compares them."""
-            return current.created_at == earlier.created_at and current.superseded_by == job.id
+            return current.created_at == earlier.created_at and current.correction.superseded_by == job.id
 
         mark = undo_writes.mark_superseded(earlier, job, retention=self._retention)
         return self._groups.insert_with(job, self._insertion, update=mark, write=Write.SUPERSEDE, mine=mine)
@@ -270,9 +273,9 @@ class DynamoJobStore(JobReader):
             """
             if current.created_at != job.created_at:
                 return False
-            if stored.payload_at is not None:
-                return current.payload_at == stored.payload_at
-            return (current.generation, current.payload) == (job.generation, stored.payload)
+            if stored.payload.location is not None:
+                return current.payload.location == stored.payload.location
+            return (current.generation, current.payload.text) == (job.generation, stored.payload.text)
 
         self._update(Write.REWRITE, operator_writes.rewrite(job, stored), mine=mine)
 

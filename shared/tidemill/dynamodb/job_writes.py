@@ -164,16 +164,16 @@ def _as_at_claim(settlement: Settlement, clauses: Sequence[Clause]) -> dict[str,
 def ended(job: Job, state: State, *, now: datetime, retention: timedelta) -> dict[str, Item]:
     """The attributes of a terminal job. Only a terminal job may expire, and not while it blocks its group."""
     finished = {"finished_at": milliseconds(now)}
-    if state is State.DEAD and job.blocks and job.group:
+    if state is State.DEAD and job.group.blocks and job.group.key:
         return finished
-    kept_until = now + (job.retention or retention)
-    return finished | {TTL_ATTRIBUTE: seconds(max(kept_until, job.unique_until or kept_until))}
+    kept_until = now + (job.lifetime.retention or retention)
+    return finished | {TTL_ATTRIBUTE: seconds(max(kept_until, job.lifetime.unique_until or kept_until))}
 
 
 def release(job: Job, *, now: datetime, due: datetime, cause: Why = Why.CONFLICT) -> Request:
-    counts = {"attempt": job.attempt - 1, "open_runs": job.open_runs - 1}
+    counts = {"attempt": job.attempt - 1, "open_runs": job.lease.open_runs - 1}
     if cause is Why.CONFLICT:
-        counts["releases"] = job.releases + 1
+        counts["releases"] = job.lease.releases + 1
     given_back = {name: number(count) for name, count in counts.items()}
     entry = Transition(at=now, state=State.RETRYING, cause=cause, attempt=job.attempt)
     return _continue_job(
@@ -244,7 +244,7 @@ def _end_run(
 
     `entries` are the whole history: the holder of the lease knows it, so it drops the oldest.
     """
-    token = text(job.owner or "")
+    token = text(job.lease.owner or "")
     sets, removes = {**sets, "last_owner": token}, ["owner", *removes]
     if len(entries) > LEAST_KEPT:
         written = encode(replace(job, history=())) | sets

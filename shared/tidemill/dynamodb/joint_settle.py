@@ -107,4 +107,4 @@ def _parts(settlings: Sequence[Settling]) -> Iterator[list[Settling]]:
 
 def _fence(settling: Settling) -> str:
     """The token of the claim: no two have the same."""
-    return settling.job.owner or ""
+    return settling.job.lease.owner or ""

@@ -68,7 +68,7 @@ def _is_wanted(found: Job | UnreadableItem, at: datetime, now: datetime) -> bool
     if isinstance(found, UnreadableItem):
         return True
     # A new job may have replaced an expired one under its key. It has an entry of its own.
-    return found.created_at == at and found.type == EVENT_TYPE and not found.retention_over(now)
+    return found.created_at == at and found.type == EVENT_TYPE and not found.lifetime.over(now)
 
 
 def _cursor(position: Position) -> str:

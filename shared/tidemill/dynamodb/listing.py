@@ -105,5 +105,5 @@ class DynamoListing:
         for entry in batch:
             job = found.get(entry.id)
             # A new job may have replaced an expired job under its key. The new job has its own index entry.
-            if job is not None and job.created_at == entry.at and not job.retention_over(now):
+            if job is not None and job.created_at == entry.at and not job.lifetime.over(now):
                 yield entry, job

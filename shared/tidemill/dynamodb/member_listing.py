@@ -102,4 +102,4 @@ def _belongs(job: Job, whole: Job) -> bool:
 
 
 def _fits(job: Job, wanted: Wanted, below: Position, now: datetime) -> bool:
-    return job in wanted and wanted.since <= job.created_at < below.at and not job.retention_over(now)
+    return job in wanted and wanted.since <= job.created_at < below.at and not job.lifetime.over(now)

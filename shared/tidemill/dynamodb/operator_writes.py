@@ -7,7 +7,8 @@ from typing import Any
 from tidemill.aws.attribute_values import milliseconds, number, text, whole_seconds
 from tidemill.aws.clients import Item
 from tidemill.domain.history import Transition, Why
-from tidemill.domain.job import GIVEN_TO_PAYLOAD, CancelRequest, DeathReason, Job, Redrive
+from tidemill.domain.job import GIVEN_TO_PAYLOAD, DeathReason, Job, Redrive
+from tidemill.domain.job_parts import CancelRequest
 from tidemill.domain.outcomes import ERRORS_KEPT
 from tidemill.domain.records import replace
 from tidemill.domain.signals import unused
@@ -143,11 +144,11 @@ def park(job: Job, wait: Wait, *, now: datetime) -> Request:
 
 
 def unpark(job: Job, *, now: datetime, due: datetime) -> Request:
-    wait, awaited = job.wait, job.awaited
+    wait, awaited = job.wait, job.signals.awaited
     not_before = wait.not_before if wait else None
     # A pause has parked it while it was queued for the end of its wait. A signal that came since ends that wait.
     paused_wait = awaited if awaited and awaited.until == not_before else None
-    if paused_wait and unused(job.signals, paused_wait.name):
+    if paused_wait and unused(job.signals.received, paused_wait.name):
         not_before = paused_wait = None
     due = max(due, not_before) if not_before else due
     return _update_as_read(
@@ -164,14 +165,14 @@ def unpark(job: Job, *, now: datetime, due: datetime) -> Request:
             # Since it was read, the job was released, ran, and was parked again.
             "#generation = :generation",
             # A signal that came since it was read ends the wait. The next release finds it.
-            *([no_more_signals(len(job.signals))] if paused_wait else ()),
+            *([no_more_signals(len(job.signals.received))] if paused_wait else ()),
         ],
         names=["generation", *([SIGNALS_ATTRIBUTE] if paused_wait else ())],
         values={
             ":parked": text(State.PARKED),
             ":generation": number(job.generation),
             ":one": number(1),
-            **(signals_known(len(job.signals)) if paused_wait else {}),
+            **(signals_known(len(job.signals.received)) if paused_wait else {}),
         },
     )
 
@@ -187,7 +188,7 @@ def _released_by(wait: Wait | None) -> Why:
 
 
 def nudge(job: Job, *, now: datetime, limit: timedelta, last: bool, retention: timedelta, indexes: Indexes) -> Request:
-    sets: dict[str, Item] = {"nudged_at": milliseconds(now), "nudges": number(job.nudges + 1)}
+    sets: dict[str, Item] = {"nudged_at": milliseconds(now), "nudges": number(job.nudges.count + 1)}
     removes: Sequence[str] = ()
     entry = Transition(at=now, state=job.state, cause=Why.NUDGED)
     if job.state is State.RUNNING:
@@ -222,14 +223,14 @@ def nudge(job: Job, *, now: datetime, limit: timedelta, last: bool, retention: t
             # Two concurrent nudges of the job make one dispatch.
             "(attribute_not_exists(#nudged_at) OR #nudged_at <= :overdue)",
             # Others have counted since it was read, long ago.
-            "#nudges = :counted" if job.nudges else "attribute_not_exists(#nudges)",
+            "#nudges = :counted" if job.nudges.count else "attribute_not_exists(#nudges)",
         ],
         names=["generation", "state", "due"],
         values={
             ":generation": number(job.generation),
             ":state": text(job.state),
             ":overdue": milliseconds(now - limit),
-            **({":counted": number(job.nudges)} if job.nudges else {}),
+            **({":counted": number(job.nudges.count)} if job.nudges.count else {}),
         },
     )
 
@@ -237,7 +238,7 @@ def nudge(job: Job, *, now: datetime, limit: timedelta, last: bool, retention: t
 def resend(job: Job, *, now: datetime) -> Request:
     """Nudge at once and without a count, because the message is known to be missing."""
     sendable = _states(TRANSITIONS[Write.RESEND])
-    earlier = "attribute_not_exists(#nudged_at)" if job.nudged_at is None else "#nudged_at = :nudged_at"
+    earlier = "attribute_not_exists(#nudged_at)" if job.nudges.last_at is None else "#nudged_at = :nudged_at"
     return _update_as_read(
         job,
         sets={"nudged_at": milliseconds(now)},
@@ -252,7 +253,7 @@ def resend(job: Job, *, now: datetime) -> Request:
         names=["state", "generation"],
         values={":generation": number(job.generation)}
         | sendable
-        | ({":nudged_at": milliseconds(job.nudged_at)} if job.nudged_at else {}),
+        | ({":nudged_at": milliseconds(job.nudges.last_at)} if job.nudges.last_at else {}),
     )
 
 
@@ -277,14 +278,14 @@ def redrive(job: Job, entry: Redrive, *, state: State = State.QUEUED, sequence: 
     if entry.edited:
         # Also a signal that came since the job was read: what it approves is the other payload.
         removes += GIVEN_TO_PAYLOAD
-        if job.steps:
-            sets["dropped_steps"] = DROPPED_STEPS.encode(job.steps_with_effects)
+        if job.steps.recorded:
+            sets["dropped_steps"] = DROPPED_STEPS.encode(job.steps.with_effects)
         held, absent = payload_changes(job)
         sets |= held
         removes += absent
-    if job.state is State.DEAD and job.cancel_requested_at:
+    if job.state is State.DEAD and job.cancel.requested_at:
         # This write removes the request from the document.
-        asked = Transition(at=job.cancel_requested_at, state=State.RUNNING, cause=Why.CANCEL_REQUESTED)
+        asked = Transition(at=job.cancel.requested_at, state=State.RUNNING, cause=Why.CANCEL_REQUESTED)
         entries = [asked, *entries]
     if job.state is State.DEAD and job.lost:
         # The last chance to record these runs, since attempts count from 1 again. The errors of a dead job never change

@@ -22,6 +22,7 @@ from tidemill.aws.attribute_values import milliseconds, text
 from tidemill.aws.clients import Item, translated
 from tidemill.domain.errors import MalformedDocumentError
 from tidemill.domain.job import Job
+from tidemill.domain.job_parts import StoredPayload
 from tidemill.domain.records import replace
 from tidemill.dynamodb.document import encode, from_milliseconds
 from tidemill.dynamodb.history_entries import WRITE_UNIT_BYTES, size_bytes
@@ -122,9 +123,9 @@ class DynamoPayloads:
         self._compresses = compresses
 
     def put_away(self, job: Job, *, now: datetime | None = None) -> Job:
-        if job.payload is None or self.stays_inline(job):
+        if job.payload.text is None or self.stays_inline(job):
             return job
-        kind, value = self._form(job.payload)
+        kind, value = self._form(job.payload.text)
         place = Place(job.tenant, job.id, f"{kind}/{self._new_token()}")
         with translated():
             if kind is not Kind.FILE:
@@ -138,16 +139,16 @@ class DynamoPayloads:
                 bucket.client.put_object(
                     Bucket=bucket.name,
                     Key=place.path,
-                    Body=job.payload.encode("ascii"),
+                    Body=job.payload.text.encode("ascii"),
                     ContentType="application/json",
                 )
-        return replace(job, payload=None, payload_at=place.location)
+        return replace(job, payload=StoredPayload(location=place.location))
 
     def stays_inline(self, job: Job) -> bool:
-        if job.payload is None or len(job.payload) > LARGEST_INLINE_BYTES:
-            return job.payload is None
+        if job.payload.text is None or len(job.payload.text) > LARGEST_INLINE_BYTES:
+            return job.payload.text is None
         whole_bytes = size_bytes(encode(job)) + len(job.tenant) + FIRST_RUN_BYTES
-        bytes_without = whole_bytes - len("payload") - len(job.payload) + LOCATION_BYTES
+        bytes_without = whole_bytes - len("payload") - len(job.payload.text) + LOCATION_BYTES
         return not bytes_without <= WRITE_UNIT_BYTES < whole_bytes
 
     def _form(self, payload: str) -> tuple[Kind, Item]:
@@ -160,7 +161,11 @@ class DynamoPayloads:
         return Kind.ITEM if len(payload) <= self._largest_item_bytes else Kind.FILE, text(payload)
 
     def load(self, job: Job) -> str:
-        payload = job.payload if job.payload_at is None else self._read(Place(job.tenant, job.id, job.payload_at))
+        payload = (
+            job.payload.text
+            if job.payload.location is None
+            else self._read(Place(job.tenant, job.id, job.payload.location))
+        )
         if payload is None:
             raise MalformedDocumentError(f"the payload of job {job.id} is missing, or this function may not read it")
         return payload

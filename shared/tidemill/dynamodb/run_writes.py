@@ -32,13 +32,13 @@ def checkpoint(job: Job, saved: Checkpoint, *, now: datetime) -> Request:
             "(attribute_not_exists(#checkpoint_at) OR #checkpoint_at < :new_checkpoint_at)",
         ],
         names=["owner"],
-        values={":owner": text(job.owner or "")},
+        values={":owner": text(job.lease.owner or "")},
     )
 
 
 def record_step(job: Job, step: Step) -> Request:
     """Add a step to those of `job`."""
-    known = len(job.steps)
+    known = len(job.steps.recorded)
     added = f"#{STEPS_ATTRIBUTE} = list_append(if_not_exists(#{STEPS_ATTRIBUTE}, :no_steps), :step)"
     return update_job(
         job.tenant,
@@ -53,7 +53,7 @@ def record_step(job: Job, step: Step) -> Request:
         ],
         names=["owner", STEPS_ATTRIBUTE],
         values={
-            ":owner": text(job.owner or ""),
+            ":owner": text(job.lease.owner or ""),
             ":step": STEPS.encode((step,)),
             ":no_steps": STEPS.encode(()),
             **({":known": number(known)} if known else {}),
@@ -63,4 +63,6 @@ def record_step(job: Job, step: Step) -> Request:
 
 def used_up_steps(job: Job, settlement: Settlement) -> Clause:
     """The results of steps are of use only to a later run, and count in the size of the item."""
-    return Clause(removes=[STEPS_ATTRIBUTE]) if job.steps and settlement.state is State.SUCCEEDED else NO_CLAUSE
+    return (
+        Clause(removes=[STEPS_ATTRIBUTE]) if job.steps.recorded and settlement.state is State.SUCCEEDED else NO_CLAUSE
+    )

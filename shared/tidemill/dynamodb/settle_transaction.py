@@ -50,7 +50,10 @@ def settle_with_effects(
                 current = decode(refusal.item) if refusal.item else None
                 if current and job.settled_as(settlement.state, current):
                     # An earlier send was applied. It wrote the follow-up jobs that have our payload.
-                    return [*existed, *(each for each, item in found if _text(item, "payload_at") != each.payload_at)]
+                    return [
+                        *existed,
+                        *(each for each, item in found if _text(item, "payload_at") != each.payload.location),
+                    ]
                 raise WriteRefusedError(Write.SETTLE, current) from refused
             for follow_up, item in found:
                 if _text(item, "body_hash") != follow_up.body_hash:
@@ -58,7 +61,7 @@ def settle_with_effects(
                         f"the follow-up job {follow_up.id} of type {follow_up.type} exists already, with another body; "
                         "give it another idempotency key, or the body of the existing job"
                     ) from refused
-                if not follow_up.payload_at or _text(item, "payload_at") != follow_up.payload_at:
+                if not follow_up.payload.location or _text(item, "payload_at") != follow_up.payload.location:
                     # It was accepted before, and one job is all that the handler wants.
                     existed.append(follow_up)
                 # Else an earlier send wrote it, and this job is busy now: the next try finds it settled.

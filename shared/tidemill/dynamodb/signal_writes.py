@@ -29,7 +29,7 @@ def keep(job: Job, signal: Signal) -> Request:
     """Add the signal to the document. As a cancel request, it keeps the schema number and leaves the history alone."""
     return update(
         key(job.tenant, job.id),
-        sets={SIGNALS_ATTRIBUTE: SIGNALS.encode((*job.signals, signal))},
+        sets={SIGNALS_ATTRIBUTE: SIGNALS.encode((*job.signals.received, signal))},
         conditions=[
             *as_read(job),
             # A newer version may have written the document, as for every other write.
@@ -46,7 +46,7 @@ def wakes(job: Job, signal: Signal) -> Request:
         job.tenant,
         job.id,
         sets={
-            SIGNALS_ATTRIBUTE: SIGNALS.encode((*job.signals, signal)),
+            SIGNALS_ATTRIBUTE: SIGNALS.encode((*job.signals.received, signal)),
             "state": text(State.QUEUED),
             "due": milliseconds(signal.at),
         },
@@ -103,7 +103,7 @@ NAMES: Final = (SIGNALS_ATTRIBUTE, "state", "generation", "created_at")
 def as_read(job: Job) -> list[str]:
     return [
         # Two signals at once: each adds to what the other has written.
-        no_more_signals(len(job.signals)),
+        no_more_signals(len(job.signals.received)),
         # Since it was read, the job was claimed, settled, woken or cancelled, so another answer may be right.
         "#state = :state",
         # It ran, and waits again.
@@ -115,7 +115,7 @@ def as_read(job: Job) -> list[str]:
 
 def values_as_read(job: Job) -> dict[str, Item]:
     return {
-        **signals_known(len(job.signals)),
+        **signals_known(len(job.signals.received)),
         ":state": text(job.state),
         ":generation": number(job.generation),
         ":created_at": milliseconds(job.created_at),

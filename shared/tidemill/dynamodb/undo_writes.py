@@ -4,7 +4,8 @@ from datetime import datetime, timedelta
 
 from tidemill.aws.attribute_values import milliseconds, number, seconds, text, whole_seconds
 from tidemill.aws.clients import Item
-from tidemill.domain.job import OWNER, CancelRequest, Job
+from tidemill.domain.job import OWNER, Job
+from tidemill.domain.job_parts import CancelRequest
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.states import AT_REST, State
 from tidemill.domain.undo import Undone
@@ -95,21 +96,21 @@ def mark_superseded(earlier: Job, job: Job, *, retention: timedelta) -> Request:
 
 
 def _kept_until(earlier: Job, now: datetime, retention: timedelta) -> datetime:
-    anew = now + (earlier.retention or retention)
-    return max(earlier.expires_at or anew, anew)
+    anew = now + (earlier.lifetime.retention or retention)
+    return max(earlier.lifetime.expires_at or anew, anew)
 
 
 def _superseded_as_read(job: Job) -> str:
-    return "#superseded_by = :superseded_by" if job.superseded_by else "attribute_not_exists(#superseded_by)"
+    return "#superseded_by = :superseded_by" if job.correction.superseded_by else "attribute_not_exists(#superseded_by)"
 
 
 def _superseded(job: Job) -> dict[str, Item]:
-    return {":superseded_by": text(job.superseded_by)} if job.superseded_by else {}
+    return {":superseded_by": text(job.correction.superseded_by)} if job.correction.superseded_by else {}
 
 
 def _undone_as_read(job: Job) -> str:
-    return "#undone = :undone" if job.undone else "attribute_not_exists(#undone)"
+    return "#undone = :undone" if job.correction.undone else "attribute_not_exists(#undone)"
 
 
 def _undone(job: Job) -> dict[str, Item]:
-    return {":undone": UNDONE.encode(job.undone)} if job.undone else {}
+    return {":undone": UNDONE.encode(job.correction.undone)} if job.correction.undone else {}

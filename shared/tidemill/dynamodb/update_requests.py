@@ -57,7 +57,7 @@ def update_job(
 
 def payload_changes(job: Job) -> tuple[dict[str, Item], list[str]]:
     """What an update sets and removes so that a document has the payload of `job`, inline or apart."""
-    held = {"payload": job.payload, PAYLOAD_LOCATION_ATTRIBUTE: job.payload_at}
+    held = {"payload": job.payload.text, PAYLOAD_LOCATION_ATTRIBUTE: job.payload.location}
     return (
         {name: text(value) for name, value in held.items() if value is not None},
         [name for name, value in held.items() if value is None],

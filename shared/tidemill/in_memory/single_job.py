@@ -8,6 +8,7 @@ from tidemill.application.ports import Checkpoint, Entered, LimitSlot, Part, Unr
 from tidemill.domain.adaptive_limit import ConcurrencyChange
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.history import Transition, Why
+from tidemill.domain.holds import Holds
 from tidemill.domain.job import OPERATOR, Job
 from tidemill.domain.job_message import Reference
 from tidemill.domain.limit_state import LimitState
@@ -69,10 +70,7 @@ class OneJob:
             job,
             state=State.RUNNING,
             attempt=job.attempt + 1,
-            open_runs=job.open_runs + 1,
-            owner=token,
-            claimed_at=now,
-            ready_at=job.due,
+            lease=replace(job.lease, open_runs=job.lease.open_runs + 1, owner=token, claimed_at=now, ready_at=job.due),
             due=lease_end,
             history=(*job.history, Transition(at=now, state=State.RUNNING, cause=Why.CLAIMED, worker=worker)),
         )
@@ -80,40 +78,42 @@ class OneJob:
 
     def checkpoint(self, _job: Job, saved: Checkpoint, *, now: datetime) -> bool:
         self.saved.append(saved)
-        kept = {"checkpoint": saved.state, "progress_done": saved.done, "progress_total": saved.total}
-        self.job = replace(self.job, checkpoint_at=now, **_given(kept))
-        return self.job.cancel_requested_at is not None
+        progress = self.job.progress
+        kept = {"checkpoint": saved.state, "done": saved.done, "total": saved.total}
+        self.job = replace(self.job, progress=replace(progress, checkpoint_at=now, **_given(kept)))
+        return self.job.cancel.requested_at is not None
 
     def record_step(self, _job: Job, step: Step) -> Job:
         self.recorded.append(step)
-        self.job = replace(self.job, steps=(*self.job.steps, step))
+        self.job = replace(self.job, steps=self.job.steps.with_step(step))
         return self.job
 
     def settle(self, _job: Job, settlement: Settlement, *, now: datetime) -> Sequence[Job]:
         job, ends = self.job, settlement.state.terminal
-        if job.cancel_requested_at and (settlement.state is State.DEAD or not ends):
+        if job.cancel.requested_at and (settlement.state is State.DEAD or not ends):
             raise WriteRefusedError(Write.SETTLE, job)
         if settlement.writes or settlement.follow_ups:
             _send(settlement)
         self.settled = settlement
-        changed = {
-            name: getattr(settlement, name) for name in ("result", "undo", "death", "checkpoint", "attempt", "hops")
-        }
+        changed = {name: getattr(settlement, name) for name in ("result", "death", "attempt", "hops")}
         self.job = replace(
             job,
             state=settlement.state,
             due=settlement.due,
             generation=job.generation + (not ends),
-            owner=None,
-            last_owner=job.owner,
-            holds=settlement.holds,
-            hold_cause=settlement.hold_cause,
-            other_holds=settlement.other_holds,
-            open_runs=open_runs_after(job, settlement),
+            lease=replace(
+                job.lease, owner=None, last_owner=job.lease.owner, open_runs=open_runs_after(job, settlement)
+            ),
+            holds=Holds(count=settlement.holds, cause=settlement.hold_cause, others=settlement.other_holds),
+            progress=replace(job.progress, checkpoint=settlement.checkpoint or job.progress.checkpoint),
+            correction=replace(job.correction, undo=settlement.undo or job.correction.undo),
             wait=settlement.wait,
-            awaited=settlement.awaited or job.awaited,
-            signals=job.signals if settlement.signals is None else settlement.signals,
-            steps=() if settlement.state is State.SUCCEEDED else job.steps,
+            signals=replace(
+                job.signals,
+                awaited=settlement.awaited or job.signals.awaited,
+                received=job.signals.received if settlement.signals is None else settlement.signals,
+            ),
+            steps=replace(job.steps, recorded=() if settlement.state is State.SUCCEEDED else job.steps.recorded),
             errors=errors_after(job, settlement),
             history=history_after(job, settlement, now=now),
             finished_at=now if ends else None,
@@ -122,7 +122,7 @@ class OneJob:
         return ()
 
     def signal(self, job: Job, signal: Signal, *, wakes: bool) -> Job:
-        self.job = replace(job, signals=(*job.signals, signal))
+        self.job = replace(job, signals=job.signals.with_signal(signal))
         if wakes:
             self.job = replace(self.job, state=State.QUEUED, due=signal.at, wait=None, generation=job.generation + 1)
         return self.job
@@ -170,7 +170,7 @@ class Inline:
         return True
 
     def load(self, job: Job) -> str:
-        return job.payload or ""
+        return job.payload.text or ""
 
     def delete(self, tenant: str, job_id: str, location: str | None) -> None:
         pass

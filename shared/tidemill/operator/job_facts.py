@@ -55,7 +55,7 @@ class JobFacts:
         facts, job = None, self._jobs.get(tenant, job_id)
         for _ in range(_TRIES):
             now = self._clock()
-            if job is None or job.retention_over(now):
+            if job is None or job.lifetime.over(now):
                 return None
             facts = self._about(job, now)
             again = self._jobs.get(tenant, job_id)
@@ -89,7 +89,7 @@ class JobFacts:
     def _head(self, job: Job) -> GroupHead | None:
         with translated():
             answer = self._dynamodb.get_item(
-                TableName=self._table, Key=head_key(job.tenant, job.group or ""), ConsistentRead=True
+                TableName=self._table, Key=head_key(job.tenant, job.group.key or ""), ConsistentRead=True
             )
         head = decoded_head(answer["Item"]) if "Item" in answer else None
         if head is None or head.job_id is None:
@@ -126,7 +126,7 @@ class JobFacts:
 
     def _owed(self, job: Job) -> Owed | None:
         work = (
-            Work(kind=Kind.ADVANCE, tenant=job.tenant, name=job.group or "")
+            Work(kind=Kind.ADVANCE, tenant=job.tenant, name=job.group.key or "")
             if job.state is State.WAITING
             else Work(kind=Kind.DISPATCH, tenant=job.tenant, name=job.id)
         )

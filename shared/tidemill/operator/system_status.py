@@ -340,6 +340,6 @@ def _dead(counts: AttentionCounts, table: str, now: datetime) -> DeadJobs:
     if isinstance(jobs, Unread):
         return DeadJobs(counted=found.counted, newest=jobs)
     # The index lags, and keeps expired jobs for a while.
-    dead = [job for job in jobs if job.state is State.DEAD and not job.retention_over(now)]
+    dead = [job for job in jobs if job.state is State.DEAD and not job.lifetime.over(now)]
     dead.sort(key=lambda job: job.finished_at or job.created_at, reverse=True)
     return DeadJobs(counted=found.counted, newest=tuple(dead))

@@ -217,7 +217,7 @@ class Telemetry:
             logger().info("paused", extra=job_fields(job))
         for job in published.advanced:
             self._count(job.lane, Metric.ADVANCED)
-            logger().info("group advanced", extra=job_fields(job) | {"group": job.group})
+            logger().info("group advanced", extra=job_fields(job) | {"group": job.group.key})
         for step in published.failed_steps:
             extra = {
                 "tenant": step.work.tenant,
@@ -235,7 +235,7 @@ class Telemetry:
         """What came of the work that publish handed over."""
         for job in result.advanced:
             self._count(job.lane, Metric.ADVANCED)
-            logger().info("group advanced", extra=job_fields(job) | {"group": job.group})
+            logger().info("group advanced", extra=job_fields(job) | {"group": job.group.key})
         for job in result.resent:
             self._count(job.lane, Metric.RESENT)
             logger().info("dispatched again", extra=job_fields(job))

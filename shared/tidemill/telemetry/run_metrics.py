@@ -77,11 +77,11 @@ def _attempts(report: Report) -> dict[Metric, float]:
 def _times(report: Report, job: Job) -> dict[Metric, timedelta]:
     """`job` is as claimed."""
     settled_at, times = report.settled_at, dict[Metric, timedelta]()
-    if settled_at is None or job.claimed_at is None or report.ending not in _ATTEMPTED:
+    if settled_at is None or job.lease.claimed_at is None or report.ending not in _ATTEMPTED:
         return times
-    times[Metric.ATTEMPT_DURATION] = settled_at - job.claimed_at if report.took is None else report.took
-    if job.ready_at:
-        times[Metric.START_LATENCY] = job.claimed_at - job.ready_at
+    times[Metric.ATTEMPT_DURATION] = settled_at - job.lease.claimed_at if report.took is None else report.took
+    if job.lease.ready_at:
+        times[Metric.START_LATENCY] = job.lease.claimed_at - job.lease.ready_at
     if report.ending is Ending.RETRYING and (next_due := report.errors[-1].next_due):
         times[Metric.RETRY_INTERVAL] = next_due - settled_at
     if report.ending is Ending.SUCCEEDED:

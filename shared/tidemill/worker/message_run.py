@@ -183,15 +183,15 @@ class MessageRun:
     def _next_of_group(self, attempt: Attempt, left: timedelta) -> Job | None:
         """The next job of the group. Its message is on its way too, so the job survives the death of this worker."""
         job = attempt.report.job if attempt.report and attempt.report.job_is_terminal else None
-        if job is None or job.group is None or self.finished:
+        if job is None or job.group.key is None or self.finished:
             return None
         if not self._settings.follows_groups or not self._settings.can_start_run(left) or self._hooks.stray_beside():
             return None
         now = self._settings.context.clock()
         try:
-            following = self._settings.context.store.advance(job.tenant, job.group, now=now)
+            following = self._settings.context.store.advance(job.tenant, job.group.key, now=now)
         except Exception as error:  # noqa: BLE001 - the job has ended in any case, and publish advances the group too
-            extra = {"job_id": job.id, "group": job.group, "error": text_of(error)}
+            extra = {"job_id": job.id, "group": job.group.key, "error": text_of(error)}
             logger().warning("group not advanced by the worker", extra=extra)
             return None
         if following is None or following.due is None or following.due > now:

@@ -106,9 +106,11 @@ def _start(stack: ExitStack, folder: Path) -> Running:
     emulator = json.loads((app.folder / "emulator.json").read_text(encoding="utf-8"))["pid"]
 
     def stored() -> Mapping[int, float]:
-        ended = (job for job in all_jobs(app) if job.state is State.SUCCEEDED and job.payload and job.finished_at)
+        ended = (job for job in all_jobs(app) if job.state is State.SUCCEEDED and job.payload.text and job.finished_at)
         return {
-            json.loads(job.payload or "")["number"]: job.finished_at.timestamp() for job in ended if job.finished_at
+            json.loads(job.payload.text or "")["number"]: job.finished_at.timestamp()
+            for job in ended
+            if job.finished_at
         }
 
     return Running(

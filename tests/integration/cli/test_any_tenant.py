@@ -9,7 +9,8 @@ import pytest
 from tests.integration.cli.conftest import Cloud, run
 from tests.support.builders import NOW, SECOND, a_job, brought_to, stored
 from tidemill.aws import clients
-from tidemill.domain.job import CancelRequest, Job
+from tidemill.domain.job import Job
+from tidemill.domain.job_parts import CancelRequest
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import key
 from tidemill.names import LISTING_INDEX
@@ -47,7 +48,7 @@ def test_cancel_ends_jobs_of_a_tenant_and_reports_the_others(cloud: Cloud) -> No
     result = run("cancel", job.id, done.id, "nope", "--tenant", "a:other", "--yes", "--reason", "a typo")
     assert result.exit_code == 1
     assert result.stdout == f"{job.id}  cancelled\n"
-    asked = stored(cloud.store, job).cancel
+    asked = stored(cloud.store, job).cancel.request
     assert asked == CancelRequest(by="arn:aws:sts::123456789012:user/moto", reason="a typo")
     assert run("cancel", job.id, "--yes", "--reason", "a typo").exit_code == 2
     assert "tenant a:other has no job nope" in result.stderr

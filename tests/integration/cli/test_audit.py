@@ -170,9 +170,9 @@ def test_a_filter_cancels_the_live_jobs_that_match(cloud: Cloud) -> None:
     }
     running = cloud.store.get(jobs["running"].tenant, jobs["running"].id)
     assert running
-    assert running.cancel_requested_at
-    assert running.cancel
-    assert (running.cancel.by, running.cancel.reason) == (_ARN, "wrong input")
+    assert running.cancel.requested_at
+    assert running.cancel.request
+    assert (running.cancel.request.by, running.cancel.request.reason) == (_ARN, "wrong input")
 
 
 @pytest.mark.parametrize("arguments", [[], ["--yes"], ["--all", "--type", "a", "--yes"], ["--type", "a"]])

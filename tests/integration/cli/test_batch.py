@@ -65,7 +65,7 @@ def test_a_job_that_was_deleted_is_at_rest_as_in_the_progress_of_its_batch(behin
     gone = behind.accepted(batch=batch)
     behind.table.client.delete_item(TableName=behind.table.name, Key={"pk": {"S": f"{TENANT}#{gone}"}})
     behind.run()
-    assert (behind.job(batch).progress_done, behind.job(batch).progress_total) == (1, 1)
+    assert (behind.job(batch).progress.done, behind.job(batch).progress.total) == (1, 1)
     assert run("batch", batch).stdout == f"{batch}  open, 1 of 1 jobs at rest: 1 missing\n"
 
 

@@ -52,7 +52,7 @@ def test_each_dlq_message_is_deleted_nudged_or_kept_by_the_state_of_its_job(
     assert result.stdout.splitlines()[-1] == "DLQ messages: 7 deleted, 1 nudged, 2 kept."
     nudged = cloud.store.get(stranded.tenant, stranded.id)
     assert nudged is not None
-    assert nudged.nudged_at == clock.now()
+    assert nudged.nudges.last_at == clock.now()
     assert len(cloud.bodies()) == 2
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.integration.cli.conftest import Cloud, run
-from tests.support.builders import a_job, behind_an_ended_head, brought_to
+from tests.support.builders import a_job, behind_an_ended_head, brought_to, with_changes
 from tidemill.application.owed import Kind, Work
 from tidemill.application.pass_state import first_pass
 from tidemill.application.ports import OpenGroup, ScanPage
@@ -34,7 +34,7 @@ def waiting(cloud: Cloud, *, overdue_by: timedelta) -> Job:
 def nudged(cloud: Cloud, job: Job) -> bool:
     found = cloud.store.get(job.tenant, job.id)
     assert found is not None
-    return found.nudged_at is not None
+    return found.nudges.last_at is not None
 
 
 def test_only_jobs_overdue_beyond_the_limit_are_nudged(cloud: Cloud) -> None:
@@ -124,7 +124,7 @@ def test_a_dry_run_reads_at_the_rate_and_names_what_it_cannot_read(
     """Jobs of 300 KB, so that a page of the scan has a few."""
     jobs = [waiting(cloud, overdue_by=timedelta(hours=2)) for _ in range(7)]
     for job in jobs:
-        cloud.table.put(replace(job, payload='"' + "x" * 300_000 + '"'))
+        cloud.table.put(with_changes(job, payload='"' + "x" * 300_000 + '"'))
     cloud.table.put(jobs[0], schema={"N": "99"})
     pauses: list[float] = []
     environment.setattr("tidemill.cli.reconcile.time.sleep", pauses.append)

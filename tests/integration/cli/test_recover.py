@@ -122,9 +122,9 @@ def test_a_run_at_the_restore_point_is_given_back_and_its_worker_can_no_longer_e
     _recovered()
 
     given_back = restored.job(running)
-    assert (given_back.state, given_back.owner, given_back.due) == (State.RETRYING, None, clock.now())
+    assert (given_back.state, given_back.lease.owner, given_back.due) == (State.RETRYING, None, clock.now())
     assert given_back.generation == running.generation + 1
-    assert (given_back.attempt, given_back.open_runs, given_back.releases) == (running.attempt - 1, 0, 0)
+    assert (given_back.attempt, given_back.lease.open_runs, given_back.lease.releases) == (running.attempt - 1, 0, 0)
     assert given_back.history[-1].cause == Why.RESTORED
 
 
@@ -133,7 +133,7 @@ def test_jobs_that_should_have_a_message_get_one_and_no_other_job_changes(restor
     _recovered()
 
     for state, job in restored.jobs.items():
-        nudged = restored.job(job).nudged_at
+        nudged = restored.job(job).nudges.last_at
         assert (nudged == clock.now()) == (state in {State.QUEUED, State.RETRYING, State.DEAD}), state
     for state in (State.SCHEDULED, State.PARKED, State.WAITING, State.SUCCEEDED, State.CANCELLED):
         assert restored.job(restored.jobs[state]) == restored.jobs[state]
@@ -194,7 +194,7 @@ def test_the_recovery_says_which_table_it_replaces(cloud: Cloud, restored: Resto
     # A recovery for another stage is another one.
     other = recovery_of(recovery, table=RESTORED, replaces="jobs-of-dev", deployed_epoch=0, now=LATER)
     assert other.epoch == recovery.epoch + 1
-    assert restored.job(restored.ahead).nudged_at == clock.now()
+    assert restored.job(restored.ahead).nudges.last_at == clock.now()
 
 
 @pytest.mark.usefixtures("paused")
@@ -247,7 +247,7 @@ def test_the_restored_table_can_stay_paused(restored: Restored) -> None:
     assert [(str(pause.target), pause.reason, pause.reject_new) for pause in configuration.pauses(clock.now())] == [
         ("lane=default", "look first", False)
     ]
-    assert restored.job(restored.ahead).nudged_at == clock.now()
+    assert restored.job(restored.ahead).nudges.last_at == clock.now()
 
 
 def test_the_dry_run_reports_the_same_and_changes_nothing(restored: Restored) -> None:

@@ -141,7 +141,7 @@ def test_jobs_of_a_group_return_in_their_order(cloud: Cloud) -> None:
 
     assert run("redrive", "--all", "--no-probe", "--yes").exit_code == 0
 
-    returned = sorted((stored(cloud.store, job) for job in jobs), key=lambda job: job.sequence or 0)
+    returned = sorted((stored(cloud.store, job) for job in jobs), key=lambda job: job.group.sequence or 0)
     assert [job.id for job in returned] == [job.id for job in jobs]
 
 

@@ -47,7 +47,7 @@ def test_a_dead_job_is_redriven_with_the_payload_of_a_file(cloud: Cloud, tick: T
 
     assert (result.exit_code, result.stdout) == (0, "Redrove 1 of 1 job.\n")
     found = stored(cloud.store, job)
-    assert (found.state, found.payload) == (State.QUEUED, '{"n":2}')
+    assert (found.state, found.payload.text) == (State.QUEUED, '{"n":2}')
     (event,) = tick.events
     assert (event["function"], event["type"], event["payload"]) == ("f-tick:live", job.type, OTHER)
     (entry,) = map(json.loads, run("audit", "--json").stdout.splitlines())

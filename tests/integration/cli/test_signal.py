@@ -18,7 +18,7 @@ def test_a_job_that_waits_is_signalled_and_a_repeat_prints_the_same(behind: Mill
         result = run("signal", job_id, "approval", '{"by": "ada"}')
         assert (result.exit_code, result.stdout) == (0, f"{job_id}  queued, 1 hop\n"), result.stderr
         assert result.stderr == ""
-    assert behind.job(job_id).signals[0].data == '{"by":"ada"}'
+    assert behind.job(job_id).signals.received[0].data == '{"by":"ada"}'
 
 
 def test_a_signal_for_which_the_job_does_not_wait_says_so(behind: Mill) -> None:
@@ -47,7 +47,7 @@ def test_an_operator_signals_the_job_of_a_tenant_and_leaves_an_audit_entry(cloud
     result = run(*arguments, "--reason", "by phone", "--json")
 
     assert json.loads(result.stdout)["signals"][0]["data"] == [1]
-    assert stored(cloud.store, job).signals[0].name == "approval"
+    assert stored(cloud.store, job).signals.received[0].name == "approval"
     (entry,) = [json.loads(line) for line in run("audit", "--json").stdout.splitlines()]
     assert (entry["command"], entry["reason"], entry["counts"]) == ("signal", "by phone", {"written": 1})
     assert entry["options"] == {"ids": [job.id], "tenant": "a:other", "name": "approval"}

@@ -279,8 +279,8 @@ def test_the_functions_store_the_job_as_submitted(behind: Mill) -> None:
     options = ["--lane", "bulk", "--delay", "2h", "--group", "g", "--deadline", "2099-01-31T08:00:00Z"]
     submitted = json.loads(run("submit", "test.noop", '{"n": 1}', *options).stdout)
     job = behind.job(submitted["id"])
-    assert (job.lane, job.group, job.state) == ("bulk", "g", "scheduled")
-    assert job.deadline == datetime(2099, 1, 31, 8, tzinfo=UTC)
+    assert (job.lane, job.group.key, job.state) == ("bulk", "g", "scheduled")
+    assert job.lifetime.deadline == datetime(2099, 1, 31, 8, tzinfo=UTC)
     assert json.loads(run("get", job.id).stdout)["payload"] == {"n": 1}
 
 

@@ -26,7 +26,7 @@ def test_a_job_is_undone_and_a_repeat_prints_the_same_job(behind: Mill) -> None:
     first, second = run("undo", job_id), run("undo", job_id)
 
     assert (first.exit_code, first.stdout) == (0, second.stdout), first.stderr
-    assert behind.job(first.stdout.split()[0]).undoes == job_id
+    assert behind.job(first.stdout.split()[0]).correction.undoes == job_id
 
 
 def test_a_refusal_says_why(behind: Mill) -> None:
@@ -43,7 +43,7 @@ def test_an_operator_undoes_the_job_of_a_tenant_and_leaves_an_audit_entry(cloud:
     shown = json.loads(run(*arguments).stdout)
 
     assert (shown["undoes"], shown["tenant"], "payload" in shown) == (job.id, "a:other", True)
-    undone = stored(cloud.store, job).undone
+    undone = stored(cloud.store, job).correction.undone
     assert undone
     assert (undone.job_id, undone.reason) == (shown["id"], "a typo")
     run(*arguments)
@@ -69,7 +69,7 @@ def test_explain_shows_the_undo_before_and_after(cloud: Cloud) -> None:
     assert run(*command.split()[1:], "--reason", "a typo").exit_code == 0
 
     shown = run("explain", job.id, *explained).stdout
-    undone = stored(cloud.store, job).undone
+    undone = stored(cloud.store, job).correction.undone
     assert undone
     assert f"It was undone by job {undone.job_id}, submitted" in shown
     assert f"undone by job {undone.job_id}, as {undone.by} asked, because: a typo" in shown
@@ -97,6 +97,6 @@ def test_a_correction_is_submitted_with_what_it_supersedes(behind: Mill) -> None
 
     shown = json.loads(run("submit", "test.scripted", "--key", "order-7b", "--supersedes", "order-7").stdout)
 
-    assert (shown["supersedes"], behind.job(wrong).superseded_by) == (wrong, shown["id"])
+    assert (shown["supersedes"], behind.job(wrong).correction.superseded_by) == (wrong, shown["id"])
     refused = run("submit", "test.scripted", "--supersedes", "order-8")
     assert (refused.exit_code, "no job with the key or id order-8" in refused.stderr) == (1, True)

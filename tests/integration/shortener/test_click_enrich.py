@@ -90,8 +90,8 @@ def test_a_click_of_an_earlier_version_is_counted_and_its_record_holds_no_more(w
 def test_the_job_of_a_click_is_kept_for_days_only(world: World, click: Job) -> None:
     world.run(click)
     (job,) = world.jobs()
-    assert job.expires_at is not None
-    assert job.expires_at - click.created_at < timedelta(days=4)
+    assert job.lifetime.expires_at is not None
+    assert job.lifetime.expires_at - click.created_at < timedelta(days=4)
 
 
 @pytest.mark.parametrize("referrer", ["", "no url", "https://[broken/", "android-app:", "https:///path"])

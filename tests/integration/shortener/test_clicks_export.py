@@ -118,7 +118,7 @@ def left_behind(world: World) -> list[Any]:
 def test_the_file_has_the_clicks_of_a_link_in_order(world: World) -> None:
     job = exported(world, world.submit("clicks.export", code="spring", format="jsonl", page=2), runs=1)
     checked(job)
-    assert (job.progress_done, job.progress_total) == (CLICKS, CLICKS)
+    assert (job.progress.done, job.progress.total) == (CLICKS, CLICKS)
     assert list(world.files()) == [f"exports/{job.id}.jsonl"]
     assert left_behind(world) == []
 
@@ -203,7 +203,7 @@ def test_it_continues_over_many_invocations_and_reports_its_progress(
     job = world.submit("clicks.export", code="spring", format="jsonl", page=2)
     shown = []
     while world.run(world.job(job)).ending is Ending.CONTINUED:
-        shown.append((world.job(job).progress_done, world.job(job).progress_total))
+        shown.append((world.job(job).progress.done, world.job(job).progress.total))
     assert shown == [(min(2 * run, CLICKS), CLICKS) for run in range(1, 8)]
     checked(world.job(job))
     assert left_behind(world) == []
@@ -246,7 +246,7 @@ def killed(world: World, kill_at: int, monkeypatch: pytest.MonkeyPatch, *, after
 def test_a_part_that_a_stale_run_overwrote_restarts_the_file(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     short_of_time(monkeypatch)
     job = world.submit("clicks.export", code="spring", format="jsonl", page=2)
-    while not (state := UploadState.model_validate_json(world.job(job).checkpoint or "{}")).parts:
+    while not (state := UploadState.model_validate_json(world.job(job).progress.checkpoint or "{}")).parts:
         world.run(world.job(job))
     clients.s3().upload_part(
         Bucket=BUCKET, Key=f"exports/{job.id}.jsonl", UploadId=state.upload, PartNumber=1, Body=b"stale" * 200
@@ -260,14 +260,14 @@ def test_a_part_that_a_stale_run_overwrote_restarts_the_file(world: World, monke
 def test_an_aborted_upload_is_restarted(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     short_of_time(monkeypatch)
     job = world.submit("clicks.export", code="spring", format="jsonl", page=2)
-    while not UploadState.model_validate_json(world.job(job).checkpoint or "{}").upload:
+    while not UploadState.model_validate_json(world.job(job).progress.checkpoint or "{}").upload:
         world.run(world.job(job))
     with monkeypatch.context() as for_now:
         # moto does not report this error.
         for_now.setattr(clients.s3(), "upload_part", refusing("NoSuchUpload"))
-        while world.job(job).progress_done != 0:
+        while world.job(job).progress.done != 0:
             assert world.run(world.job(job)).ending is Ending.CONTINUED
-            if UploadState.model_validate_json(world.job(job).checkpoint or "{}") == UploadState():
+            if UploadState.model_validate_json(world.job(job).progress.checkpoint or "{}") == UploadState():
                 break
     checked(exported(world, job))
 
@@ -277,12 +277,12 @@ def test_a_tail_that_is_gone_restarts_the_file(world: World, monkeypatch: pytest
     """S3 gives the second answer for a missing file to a role that may not list the bucket, as every role here."""
     short_of_time(monkeypatch)
     job = world.submit("clicks.export", code="spring", format="jsonl", page=2)
-    while not UploadState.model_validate_json(world.job(job).checkpoint or "{}").tail:
+    while not UploadState.model_validate_json(world.job(job).progress.checkpoint or "{}").tail:
         world.run(world.job(job))
     with monkeypatch.context() as for_now:
         for_now.setattr(clients.s3(), "get_object", refusing(answer))
         assert world.run(world.job(job)).ending is Ending.CONTINUED
-    assert UploadState.model_validate_json(world.job(job).checkpoint or "") == UploadState()
+    assert UploadState.model_validate_json(world.job(job).progress.checkpoint or "") == UploadState()
     checked(exported(world, job))
 
 

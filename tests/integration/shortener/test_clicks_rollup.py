@@ -250,7 +250,7 @@ def test_it_continues_in_another_invocation_before_its_deadline(
             assert stats(world) == before
     assert world.run(world.job(job)).ending is Ending.SUCCEEDED
     assert world.job(job).hops == LOOK_BACK.days * SHARDS
-    assert world.job(job).progress_total == LOOK_BACK.days * SHARDS
+    assert world.job(job).progress.total == LOOK_BACK.days * SHARDS
     assert kinds(world) == {"total"}
 
 

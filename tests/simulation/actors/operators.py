@@ -225,7 +225,7 @@ class Operators:
     def _release(self, _process: Process) -> None:
         store = composition.parts().store
         for job in list(store.dead()):
-            if job.blocks and not job.retention_over(clock.now()):
+            if job.group.blocks and not job.lifetime.over(clock.now()):
                 with suppress(WriteRefusedError):
                     if job.redrives:
                         store.cancel(job, now=clock.now())

@@ -120,7 +120,7 @@ class StaleOperators:
 def _may_be_purged(job: Job, now: datetime) -> bool:
     """A purge would free the key. So operators leave recent, unique and periodic jobs."""
     old = job.finished_at is not None and now - job.finished_at > _FRESH_FOR
-    return old and not job.unique_until and job.tenant in TENANTS
+    return old and not job.lifetime.unique_until and job.tenant in TENANTS
 
 
 __all__ = ["StaleOperators"]

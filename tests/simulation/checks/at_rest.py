@@ -180,10 +180,10 @@ class AtRestChecks:
         """A run reported as settled is settled, and a run reported as fenced is not."""
         for at_ms, by, report in self._world.reports:
             job = report.job
-            if job is None or job.owner is None or self._documents.claimed_by.get(job.owner) != by:
+            if job is None or job.lease.owner is None or self._documents.claimed_by.get(job.lease.owner) != by:
                 continue
             key = f"{job.tenant}#{job.id}"
-            settled = self._documents.settled.get(job.owner)
+            settled = self._documents.settled.get(job.lease.owner)
             if report.ending in _SETTLED:
                 require(
                     settled is not None,
@@ -205,7 +205,7 @@ class AtRestChecks:
 
     def every_run_is_reported(self) -> None:
         """A worker that lives reports each run that it settled, also those of the next jobs of a group."""
-        reported = {report.job.owner for _, _, report in self._world.reports if report.job}
+        reported = {report.job.lease.owner for _, _, report in self._world.reports if report.job}
         for run in self._runs():
             if run.owner in self._documents.settled and self._documents.claimed_by[run.owner] == run.by:
                 faulty = self._world.sdk.gave_up[run.by] or run.by in self._world.scheduler.interrupted
@@ -217,7 +217,7 @@ class AtRestChecks:
         faulty = self._world.sdk.gave_up
         # Another's transaction on the document may outlast all tries of a settle.
         outlasted = {
-            report.job.owner
+            report.job.lease.owner
             for _, _, report in self._world.reports
             if report.job and report.ending is Ending.UNAVAILABLE
             if self._world.faults.counted[Fault.TRANSACTION_UNDER_WAY]

@@ -77,8 +77,8 @@ class AttemptChecks:
                 ClaimVerdict.DUPLICATE: job is not None and job.state.terminal,
                 ClaimVerdict.STALE: job is not None and job.generation > reference.generation,
                 ClaimVerdict.AHEAD: job is not None and job.generation < reference.generation,
-                ClaimVerdict.LEASED: job is not None and job.owner is not None,
-                ClaimVerdict.EARLY: job is not None and job.owner is None and (waiting or job.due is not None),
+                ClaimVerdict.LEASED: job is not None and job.lease.owner is not None,
+                ClaimVerdict.EARLY: job is not None and job.lease.owner is None and (waiting or job.due is not None),
             }[verdict]
             # The message returns when the lease ends or the job is due.
             waits = (
@@ -101,7 +101,7 @@ class AttemptChecks:
                 continue
             for run in self._world.runs:
                 # A run whose job was taken over before it began is recorded with the later owner.
-                if (run.by, run.owner) == (by, report.job.owner) and run.ended_ms is not None:
+                if (run.by, run.owner) == (by, report.job.lease.owner) and run.ended_ms is not None:
                     took_ms = run.ended_ms - run.began_ms
                     in_time = took_ms <= self._longest_ms(run) + _NOTICED_WITHIN_MS
                     require(in_time, "runs end within their timeout", f"it succeeded after {took_ms} ms", run.key)

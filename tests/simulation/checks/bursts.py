@@ -163,7 +163,7 @@ class BurstChecks:
         at_rest = job.state in TERMINAL | {State.PARKED}
         require_in_task(self._world.scheduler, bool(job.due) or at_rest, _QUIET, f"{job.state}, not due", key)
         quiet_ms = answered.asked_ms + round(asked.debounce.total_seconds() * 1000)
-        to_move = job.state in {State.SCHEDULED, State.QUEUED} and job.claimed_at is None
+        to_move = job.state in {State.SCHEDULED, State.QUEUED} and job.lease.claimed_at is None
         if to_move and until_ms > self._now_ms + self._skew_ms:
             early = due_ms < min(until_ms, quiet_ms) - self._skew_ms
             require_in_task(self._world.scheduler, not early, _QUIET, f"due {due_ms}, quiet {quiet_ms}", key)
@@ -176,11 +176,11 @@ class BurstChecks:
             require_in_task(self._world.scheduler, answered.number in written, _RUNS, "its payload is lost", key)
 
     def _is_of_use(self, job: Job, asked: Submission, asked_ms: int, key: str) -> None:
-        if job.useful_until is None:
+        if job.lifetime.useful_until is None:
             return
         age = asked.max_age
         least_ms = None if age is None else asked_ms + round(age.total_seconds() * 1000) - self._skew_ms
-        until_ms = round(job.useful_until.timestamp() * 1000)
+        until_ms = round(job.lifetime.useful_until.timestamp() * 1000)
         lasts = least_ms is not None and until_ms >= least_ms
         require_in_task(self._world.scheduler, lasts, _USEFUL, f"until {until_ms}, asked for {least_ms}", key)
 

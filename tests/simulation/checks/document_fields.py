@@ -272,8 +272,8 @@ class DocumentFieldChecks:
         """Raises `Violation`."""
         check = "documents match the reports"
         for _, by, report in self._world.reports:
-            if report.job and report.job.owner in self._ends and report.ending not in NO_RUN:
-                before, after = self._ends[report.job.owner]
+            if report.job and report.job.lease.owner in self._ends and report.ending not in NO_RUN:
+                before, after = self._ends[report.job.lease.owner]
                 key = f"{report.job.tenant}#{report.job.id}"
                 require(_matches(report.ending, before, after), check, f"{by}: {report.ending}", key)
         self._places_go_with_their_turn()

@@ -72,7 +72,7 @@ class StrayThreadChecks:
         # A run that began after its lease names the owner of the next one.
         runs = {(run.owner, run.by): run for run in self._world.runs}
         for _, by, report in self._world.reports:
-            owner = report.job.owner if report.job else None
+            owner = report.job.lease.owner if report.job else None
             if (owner, by) in runs and owner in self._documents.settled and (report.error or "").startswith(_TIMED_OUT):
                 settled_ms, key = self._documents.settled[owner]
                 early_ms = runs[owner, by].deadline_ms - settled_ms

@@ -55,7 +55,7 @@ DEBOUNCED: Final = (
         "a job that failed once takes submissions",
         modules.DEBOUNCE,
         "takes_submissions",
-        "not (job.attempt or job.hops or job.releases or job.redrives)",
+        "not (job.attempt or job.hops or job.lease.releases or job.redrives)",
         "True",
     ),
     Mutant("moves are not counted", modules.DEBOUNCE, "moved", "burst.moves + 1", "burst.moves"),
@@ -71,7 +71,7 @@ DEBOUNCED: Final = (
         "a job keeps the age of its first submission",
         modules.DEBOUNCE,
         "useful_longer",
-        "replace(job, useful_until=None)",
+        "replace(job, lifetime=replace(job.lifetime, useful_until=None))",
         "job",
     ),
 )

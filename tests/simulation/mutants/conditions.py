@@ -61,7 +61,7 @@ CLAUSES: Final = (
     Mutant("holds are counted for ever", modules.HOLD_WRITES, "hold", "HOLD_ATTRIBUTES", "HOLD_ATTRIBUTES[1:]"),
     Mutant("a crash is reported twice", modules.HOLD_WRITES, "hold", "'open_runs', 'wait'", "'wait'"),
     Mutant("a hold ends the suspicion", modules.HOLD_WRITES, "hold", "open_runs_after(job, settlement)", "0"),
-    Mutant("a release is a crash", modules.WRITES, "release", "job.open_runs - 1", "job.open_runs"),
+    Mutant("a release is a crash", modules.WRITES, "release", "job.lease.open_runs - 1", "job.lease.open_runs"),
     Mutant(
         "an unclaim is a crash",
         modules.WRITES,
@@ -83,19 +83,21 @@ CLAUSES: Final = (
         "progress is not kept", modules.RUN_WRITES, "checkpoint", "sets['progress_done'] = number(saved.done)", "pass"
     ),
     Mutant("a continuation begins anew", modules.WRITES, "_outcome", "'checkpoint'", ""),
-    Mutant("releases are not counted", modules.WRITES, "release", "job.releases + 1", "job.releases"),
+    Mutant("releases are not counted", modules.WRITES, "release", "job.lease.releases + 1", "job.lease.releases"),
     Mutant("a claim taken back stays taken", modules.WRITES, "unclaim", "'due': milliseconds(now)", ""),
     Mutant(
         "a dead job that blocks its group may expire",
         modules.WRITES,
         "ended",
-        "state is State.DEAD and job.blocks and job.group",
+        "state is State.DEAD and job.group.blocks and job.group.key",
         "state is State.WAITING",
     ),
-    Mutant("all are kept for as long as any", modules.WRITES, "ended", "job.retention or retention", "retention"),
+    Mutant(
+        "all are kept for as long as any", modules.WRITES, "ended", "job.lifetime.retention or retention", "retention"
+    ),
     Mutant("jobs are not listed", modules.INDEXES, "Indexes.listing", "self.listed", "not self.listed"),
     Mutant("the cancelled keep their death", modules.OPERATORS, "cancel", "'death', 'wait'", "'wait'"),
-    Mutant("nudges are not counted", modules.OPERATORS, "nudge", "'nudges': number(job.nudges + 1)", ""),
+    Mutant("nudges are not counted", modules.OPERATORS, "nudge", "'nudges': number(job.nudges.count + 1)", ""),
     Mutant("a lost run stays lost", modules.OPERATORS, "nudge", "sets['state'] = text(State.RETRYING)", "pass"),
     Mutant(
         "redrives are not recorded",
@@ -159,10 +161,12 @@ CLAUSES: Final = (
         "a cancel request fences the run",
         modules.SETTLE,
         "_instead",
-        "current.cancel_requested_at and (not isinstance(outcome, Stopped))",
+        "current.cancel.requested_at and (not isinstance(outcome, Stopped))",
         "False",
     ),
-    Mutant("conflicts count at once", modules.SETTLE, "Settler._settle_as", "job.releases >= MOST_RELEASES", "True"),
+    Mutant(
+        "conflicts count at once", modules.SETTLE, "Settler._settle_as", "job.lease.releases >= MOST_RELEASES", "True"
+    ),
     Mutant(
         "a transaction that cannot be is an outage",
         modules.SETTLE,

@@ -12,12 +12,12 @@ EXPLAINED: Final = (
         "a hold is explained by an earlier error",
         modules.EXPLAINED_TIME,
         "_given_time",
-        "if job.holds:\n"
-        "    return (Reason.HELD, f'It was held back until {when}, {times(job.holds)} so far: "
-        "{_HOLDS[job.hold_cause]}.')",
-        "if job.holds and (not job.errors):\n"
-        "    return (Reason.HELD, f'It was held back until {when}, {times(job.holds)} so far: "
-        "{_HOLDS[job.hold_cause]}.')",
+        "if job.holds.count:\n"
+        "    return (Reason.HELD, f'It was held back until {when}, {times(job.holds.count)} so far: "
+        "{_HOLDS[job.holds.cause]}.')",
+        "if job.holds.count and (not job.errors):\n"
+        "    return (Reason.HELD, f'It was held back until {when}, {times(job.holds.count)} so far: "
+        "{_HOLDS[job.holds.cause]}.')",
     ),
     Mutant(
         "a hold for another version is explained as an outage",
@@ -30,7 +30,7 @@ EXPLAINED: Final = (
         "a turn at a limit is explained as a hold",
         modules.EXPLAINED_TIME,
         "_given_time",
-        "job.hold_cause is HoldCause.LIMIT",
+        "job.holds.cause is HoldCause.LIMIT",
         "job.wait is None",
     ),
     Mutant(
@@ -44,7 +44,7 @@ EXPLAINED: Final = (
         "a follow-up with a delay is explained as a snooze",
         modules.EXPLAINED_TIME,
         "_usual_time",
-        "job.claimed_at and job.hops",
+        "job.lease.claimed_at and job.hops",
         "job.hops",
     ),
     Mutant(
@@ -58,14 +58,14 @@ EXPLAINED: Final = (
         "a dead job that blocks its group goes unnoticed",
         modules.EXPLAIN,
         "_blocks",
-        "job.state is State.DEAD and job.blocks",
+        "job.state is State.DEAD and job.group.blocks",
         "False",
     ),
     Mutant(
         "every dead job at the head blocks its group",
         modules.EXPLAIN,
         "_blocks",
-        "job.state is State.DEAD and job.blocks",
+        "job.state is State.DEAD and job.group.blocks",
         "job.state is State.DEAD",
     ),
     Mutant(
@@ -134,7 +134,7 @@ EXPLAINED: Final = (
         "an expired job is explained",
         modules.JOB_FACTS,
         "JobFacts.read",
-        "job is None or job.retention_over(now)",
+        "job is None or job.lifetime.over(now)",
         "job is None",
     ),
 )

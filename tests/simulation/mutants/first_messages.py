@@ -38,7 +38,7 @@ HINTED: Final = (
         "a job of a group has first messages at once",
         modules.DISPATCH,
         "message_at_once",
-        "job.state not in {State.QUEUED, State.RETRYING} or job.group is not None",
+        "job.state not in {State.QUEUED, State.RETRYING} or job.group.key is not None",
         "job.state not in {State.QUEUED, State.RETRYING}",
     ),
     Mutant(

@@ -31,8 +31,8 @@ GROUPED: Final = (
         "a refused claim of several is a claim",
         modules.GROUPED_WRITES,
         "DynamoGroupedWrites._judged",
-        "job.owner == claim.token",
-        "job.owner",
+        "job.lease.owner == claim.token",
+        "job.lease.owner",
     ),
     Mutant(
         "a settle of several whose answer was lost is refused",

@@ -61,8 +61,12 @@ PROTOCOL: Final = (
     Mutant("claim counts no attempt", modules.WRITES, "claim", "number(1)", "number(0)"),
     Mutant("one token for all", modules.RUN, "Attempt.claim", "self._context.new_token()", "'token'"),
     Mutant("a lease that is over at once", modules.RUN, "Attempt.claim", "now + remaining + CLOCK_SKEW_MARGIN", "now"),
-    Mutant("an own claim is refused", modules.STORE, "DynamoJobStore.claim.write", "current.owner == token", "False"),
-    Mutant("any claim is one's own", modules.STORE, "DynamoJobStore.claim.write", "current.owner == token", "True"),
+    Mutant(
+        "an own claim is refused", modules.STORE, "DynamoJobStore.claim.write", "current.lease.owner == token", "False"
+    ),
+    Mutant(
+        "any claim is one's own", modules.STORE, "DynamoJobStore.claim.write", "current.lease.owner == token", "True"
+    ),
     Mutant(
         "a claim taken back keeps its attempt",
         modules.WRITES,
@@ -110,7 +114,9 @@ PROTOCOL: Final = (
         "'due': milliseconds(due)",
         "'due': milliseconds(due), TTL_ATTRIBUTE: seconds(due)",
     ),
-    Mutant("the unique are forgotten", modules.WRITES, "ended", "job.unique_until or kept_until", "kept_until"),
+    Mutant(
+        "the unique are forgotten", modules.WRITES, "ended", "job.lifetime.unique_until or kept_until", "kept_until"
+    ),
     Mutant(
         "the dead are not found", modules.WRITES, "settle", "sets |= indexes.attention(State.DEAD, job.id, now)", "pass"
     ),
@@ -176,28 +182,28 @@ PROTOCOL: Final = (
         "a job runs although its deadline has passed",
         modules.OUTCOMES,
         "outcome_before_run",
-        "job.deadline and job.deadline < now",
+        "job.lifetime.deadline and job.lifetime.deadline < now",
         "False",
     ),
     Mutant(
         "a job that is too old runs",
         modules.OUTCOMES,
         "outcome_before_run",
-        "job.useful_until and job.useful_until < now",
+        "job.lifetime.useful_until and job.lifetime.useful_until < now",
         "False",
     ),
     Mutant(
         "a job expires before its time",
         modules.OUTCOMES,
         "outcome_before_run",
-        "job.useful_until and job.useful_until < now",
-        "job.useful_until",
+        "job.lifetime.useful_until and job.lifetime.useful_until < now",
+        "job.lifetime.useful_until",
     ),
     Mutant(
         "a job asked to end runs",
         modules.OUTCOMES,
         "outcome_before_run",
-        "if job.cancel_requested_at:\n    return Stopped()",
+        "if job.cancel.requested_at:\n    return Stopped()",
         "",
     ),
     Mutant("a snooze burns the attempt", modules.OUTCOMES, "_settlement", "job.attempt - 1", "job.attempt"),
@@ -283,7 +289,8 @@ PROTOCOL: Final = (
         "nudges are not dispatched",
         modules.DISPATCH,
         "_changed",
-        "(before.state, before.generation, before.nudged_at) != (after.state, after.generation, after.nudged_at)",
+        "(before.state, before.generation, before.nudges.last_at) != (after.state, after.generation, "
+        "after.nudges.last_at)",
         "(before.state, before.generation) != (after.state, after.generation)",
     ),
     Mutant(
@@ -297,7 +304,7 @@ PROTOCOL: Final = (
         "a group waits for a dead job that was deleted",
         modules.GROUP_REACTION,
         "_moves_group",
-        "before if before and before.state is State.DEAD and before.blocks else None",
+        "before if before and before.state is State.DEAD and before.group.blocks else None",
         "None",
     ),
     Mutant(

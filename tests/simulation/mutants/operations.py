@@ -77,14 +77,14 @@ OPERATION: Final = (
         "a group goes on past the living",
         modules.GROUPS,
         "DynamoGroups._waits_for_head",
-        "not job.state.terminal or (job.state is State.DEAD and job.blocks)",
+        "not job.state.terminal or (job.state is State.DEAD and job.group.blocks)",
         "False",
     ),
     Mutant(
         "a group skips a dead job that blocks it",
         modules.GROUPS,
         "DynamoGroups._waits_for_head",
-        "not job.state.terminal or (job.state is State.DEAD and job.blocks)",
+        "not job.state.terminal or (job.state is State.DEAD and job.group.blocks)",
         "not job.state.terminal",
     ),
     Mutant(
@@ -270,7 +270,7 @@ OPERATION: Final = (
         "payloads go when their jobs end",
         modules.PAYLOAD_REACTION,
         "_deleted",
-        "after.payload_at == before.payload_at",
+        "after.payload.location == before.payload.location",
         "not after.state.terminal",
     ),
     Mutant(

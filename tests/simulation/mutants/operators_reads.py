@@ -6,12 +6,18 @@ from tests.simulation.mutants import modules
 from tests.simulation.mutants.apply import Mutant
 
 READ: Final = (
-    Mutant("the progress of a job is not read", "tidemill.dynamodb.document", "", "'progress_done': _NUMBER", ""),
+    Mutant(
+        "the progress of a job is not read",
+        "tidemill.dynamodb.document",
+        "",
+        "'progress_done': ('progress.done', _NUMBER)",
+        "",
+    ),
     Mutant(
         "operators do not see why a job was cancelled",
         "tidemill.application.job_view",
         "operator_view",
-        "job.cancel.reason or None if job.cancel else None",
+        "job.cancel.request.reason or None if job.cancel.request else None",
         "None",
     ),
     Mutant(
@@ -25,8 +31,8 @@ READ: Final = (
         "an explanation leaves out the deadline",
         modules.EXPLAIN,
         "_further",
-        "if job.deadline:\n    yield f'If no run begins by {moment(job.deadline, now)}, it dies.'",
-        "if job.holds:\n    yield f'If no run begins by {moment(job.deadline, now)}, it dies.'",
+        "if job.lifetime.deadline:\n    yield f'If no run begins by {moment(job.lifetime.deadline, now)}, it dies.'",
+        "if job.holds.count:\n    yield f'If no run begins by {moment(job.lifetime.deadline, now)}, it dies.'",
     ),
     Mutant(
         "a search takes jobs of any age",

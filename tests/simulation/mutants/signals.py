@@ -49,7 +49,7 @@ SIGNALLED: Final = (
         "job.state is State.QUEUED",
         "False",
     ),
-    Mutant("a second value is kept", modules.SIGNAL_ANSWERS, "answer", "unused(job.signals, name)", "False"),
+    Mutant("a second value is kept", modules.SIGNAL_ANSWERS, "answer", "unused(job.signals.received, name)", "False"),
     Mutant("a late signal is kept", modules.SIGNAL_ANSWERS, "answer", "job.state in TERMINAL", "False"),
     Mutant(
         "a used signal is not marked",

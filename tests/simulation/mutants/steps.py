@@ -7,7 +7,11 @@ from tests.simulation.mutants.apply import Mutant
 
 STEPPED: Final = (
     Mutant(
-        "a recorded step runs again", modules.STEPS, "Steps._take", "len(self._job.steps)", "len(self._job.steps) - 1"
+        "a recorded step runs again",
+        modules.STEPS,
+        "Steps._take",
+        "len(self._job.steps.recorded)",
+        "len(self._job.steps.recorded) - 1",
     ),
     Mutant(
         "a lost lease records a step",
@@ -49,15 +53,15 @@ STEPPED: Final = (
         "a success keeps its steps",
         modules.RUN_WRITES,
         "used_up_steps",
-        "job.steps and settlement.state is State.SUCCEEDED",
+        "job.steps.recorded and settlement.state is State.SUCCEEDED",
         "False",
     ),
     Mutant(
         "a failure drops the steps",
         modules.RUN_WRITES,
         "used_up_steps",
-        "job.steps and settlement.state is State.SUCCEEDED",
-        "job.steps",
+        "job.steps.recorded and settlement.state is State.SUCCEEDED",
+        "job.steps.recorded",
     ),
     Mutant(
         "another payload keeps the steps",

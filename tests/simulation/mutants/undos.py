@@ -59,7 +59,11 @@ UNDONE: Final = (
         "earlier.state is State.SUCCEEDED",
     ),
     Mutant(
-        "an undo can be undone", modules.UNDO, "Undoer.__call__", "done.undoes is not None", "done.undoes == 'none'"
+        "an undo can be undone",
+        modules.UNDO,
+        "Undoer.__call__",
+        "done.correction.undoes is not None",
+        "done.correction.undoes == 'none'",
     ),
     Mutant(
         "an undo that was cancelled counts as one",
@@ -76,5 +80,11 @@ UNDONE: Final = (
         "None",
     ),
     Mutant("two jobs supersede one", modules.SUPERSEDING, "Superseder._check", "self._check_no_other(earlier)", ""),
-    Mutant("a listing shows no undo", modules.JOB_VIEW, "summary", "job.undone.job_id if job.undone else None", "None"),
+    Mutant(
+        "a listing shows no undo",
+        modules.JOB_VIEW,
+        "summary",
+        "job.correction.undone.job_id if job.correction.undone else None",
+        "None",
+    ),
 )

@@ -83,7 +83,7 @@ class Fingerprint:
             for run in world.runs
         )
         reports = sorted(
-            (at_ms, self._label(by), report.ending, report.job.owner or "")
+            (at_ms, self._label(by), report.ending, report.job.lease.owner or "")
             for at_ms, by, report in world.reports
             if report.job and self._label(by) in self._wrote
         )

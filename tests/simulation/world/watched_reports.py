@@ -58,7 +58,7 @@ class _Watch:
         """Record each run whose handler is called, of the engine's own types as well."""
 
         def watched(job: Any, *, request_id: str) -> Any:
-            self._world().begun.add(job.owner)
+            self._world().begun.add(job.lease.owner)
             return scope(job, request_id=request_id)
 
         return watched

@@ -186,7 +186,7 @@ def test_a_job_that_a_worker_of_another_version_cannot_run_is_held_and_keeps_its
         report = carry(stored(store, queued), other)
         held = stored(store, queued)
         assert (report.ending, report.error) == (Ending.HELD, why)
-        assert (held.state, held.attempt, held.holds, held.errors) == (State.QUEUED, 0, attempts_before + 1, ())
+        assert (held.state, held.attempt, held.holds.count, held.errors) == (State.QUEUED, 0, attempts_before + 1, ())
         clock.now += 900 * SECOND
 
     carry(held, a_job_type())

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import INVOCATION, NOW, SECOND, a_job, a_job_type, letter_for, types_of
+from tests.support.builders import INVOCATION, NOW, SECOND, a_job, a_job_type, letter_for, types_of, with_changes
 from tests.support.one_job import attempt_at
 from tests.support.single_job import Clock, carried_out, tools
 from tidemill.application.attempt import Attempt
@@ -125,7 +125,7 @@ def test_a_claim_that_may_have_been_applied_is_taken_back(
         (replace(JOB, generation=2), ClaimVerdict.STALE, None),
         (replace(JOB, generation=0), ClaimVerdict.AHEAD, NOW + AHEAD_DELAY),
         (replace(JOB, due=NOW + SECOND), ClaimVerdict.EARLY, NOW + SECOND),
-        (replace(JOB, state=State.RUNNING, owner="another", due=NOW + SECOND), ClaimVerdict.LEASED, NOW + SECOND),
+        (with_changes(JOB, state=State.RUNNING, owner="another", due=NOW + SECOND), ClaimVerdict.LEASED, NOW + SECOND),
         (replace(JOB, state=State.DEAD), ClaimVerdict.DUPLICATE, None),
     ],
 )
@@ -183,7 +183,7 @@ def test_a_message_that_an_operator_moved_back_from_the_dlq_redrives_its_dead_jo
         # It was redriven since, and may run.
         (replace(JOB, generation=2), ClaimVerdict.STALE),
         (replace(JOB, state=State.SUCCEEDED), ClaimVerdict.DUPLICATE),
-        (replace(DEAD, expires_at=NOW), ClaimVerdict.DUPLICATE),
+        (with_changes(DEAD, expires_at=NOW), ClaimVerdict.DUPLICATE),
     ],
 )
 def test_a_message_from_the_dlq_redrives_nothing_but_a_dead_job(current: Job | None, verdict: ClaimVerdict) -> None:

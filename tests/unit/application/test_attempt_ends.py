@@ -140,7 +140,7 @@ def test_the_report_of_a_run_knows_the_steps_that_it_has_recorded(clock: Clock) 
     report: Report = carried_out(attempt)
 
     assert report.job is not None
-    assert [step.name for step in report.job.steps] == ["charge"]
+    assert [step.name for step in report.job.steps.recorded] == ["charge"]
 
 
 def test_the_fault_of_a_step_counts_more_than_what_the_handler_makes_of_it(clock: Clock) -> None:
@@ -171,4 +171,4 @@ def test_a_success_without_a_recorded_step_is_left_to_the_version_that_recorded_
 
     assert report.ending is ending
     assert [error.error_class for error in store.job.errors] == ([error_class] if error_class else [])
-    assert store.job.hold_cause == (None if error_class else HoldCause.VERSION)
+    assert store.job.holds.cause == (None if error_class else HoldCause.VERSION)

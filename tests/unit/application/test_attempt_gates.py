@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import INVOCATION, NOW, SECOND, a_job, a_job_type
+from tests.support.builders import INVOCATION, NOW, SECOND, a_job, a_job_type, with_changes
 from tests.support.configurations import configured, overridden, paused
 from tests.support.gate_context import GateAttempt, GateContext, run_of
 from tidemill.application.attempt_features import gates_of
@@ -114,7 +114,7 @@ def test_a_job_of_a_broken_job_file_waits_for_its_type() -> None:
 def test_a_type_that_only_another_version_knows_is_left_to_it_for_an_hour_and_a_half(
     holds: int, cause: HoldCause | None, seconds: int | None
 ) -> None:
-    run, _ = run_of(replace(JOB, holds=holds, hold_cause=cause), a_job_type(name="another"))
+    run, _ = run_of(with_changes(JOB, holds=holds, hold_cause=cause), a_job_type(name="another"))
 
     outcome = TypeGate(run).enter()
 
@@ -133,7 +133,7 @@ def test_a_known_type_passes() -> None:
 
 
 #: A run before this one has not come back.
-SUSPECT = replace(JOB, state=State.RUNNING, attempt=2, open_runs=2)
+SUSPECT = with_changes(JOB, state=State.RUNNING, attempt=2, open_runs=2)
 
 
 @pytest.mark.parametrize(
@@ -142,9 +142,9 @@ SUSPECT = replace(JOB, state=State.RUNNING, attempt=2, open_runs=2)
         (JOB, None, False, INVOCATION),
         (SUSPECT, None, True, INVOCATION),
         (SUSPECT, NOW + 7 * SECOND, False, 7 * SECOND),
-        (replace(SUSPECT, holds=4, hold_cause=HoldCause.SUSPECT), None, True, INVOCATION),
-        (replace(SUSPECT, holds=5, hold_cause=HoldCause.SUSPECT), None, False, INVOCATION),
-        (replace(SUSPECT, holds=5, hold_cause=HoldCause.STRAY), None, True, INVOCATION),
+        (with_changes(SUSPECT, holds=4, hold_cause=HoldCause.SUSPECT), None, True, INVOCATION),
+        (with_changes(SUSPECT, holds=5, hold_cause=HoldCause.SUSPECT), None, False, INVOCATION),
+        (with_changes(SUSPECT, holds=5, hold_cause=HoldCause.STRAY), None, True, INVOCATION),
     ],
 )
 def test_a_job_that_may_have_killed_its_worker_runs_alone_or_later(
@@ -193,7 +193,7 @@ def test_a_payload_that_the_model_refuses_is_left_to_another_version() -> None:
             raise InvalidPayloadError([Fault("/payload/n", "is missing")])
         return payload["n"]
 
-    run, _ = run_of(replace(JOB, payload='{"n": 7}'), a_job_type(parse=parse))
+    run, _ = run_of(with_changes(JOB, payload='{"n": 7}'), a_job_type(parse=parse))
     assert PayloadGate(run).enter() is None
     assert run.payload == 7
 
@@ -205,7 +205,7 @@ def test_a_payload_that_the_model_refuses_is_left_to_another_version() -> None:
 
 def test_the_run_of_a_flow_reads_no_payload() -> None:
     """Ten flows of 1 MB, parsed at once in one worker, take more than its memory."""
-    run, _ = run_of(replace(JOB, type=run_flow.name, payload="one that no model reads"), run_flow)
+    run, _ = run_of(with_changes(JOB, type=run_flow.name, payload="one that no model reads"), run_flow)
     assert PayloadGate(run).enter() is None
     assert run.payload is None
 
@@ -355,7 +355,7 @@ def test_a_probe_that_closed_its_breaker_lets_the_line_move(wait: Wait | None, d
 def test_a_correction_waits_for_the_undo_of_what_it_supersedes(
     undone: Any, supersedes: str | None, seconds: int | None
 ) -> None:
-    run, context = run_of(replace(JOB, supersedes=supersedes), a_job_type())
+    run, context = run_of(with_changes(JOB, supersedes=supersedes), a_job_type())
     context.undone = undone
     held = None if seconds is None else Held(until=NOW + seconds * SECOND, cause=HoldCause.UNDO)
     assert UndoGate(run).enter() == held
@@ -373,13 +373,13 @@ def test_a_correction_waits_for_the_undo_of_what_it_supersedes(
     ],
 )
 def test_a_correction_looks_less_often_the_longer_it_waits(holds: int, cause: HoldCause | None, seconds: int) -> None:
-    run, context = run_of(replace(JOB, supersedes="k", holds=holds, hold_cause=cause), a_job_type())
+    run, context = run_of(with_changes(JOB, supersedes="k", holds=holds, hold_cause=cause), a_job_type())
     context.undone = False
     assert UndoGate(run).enter() == Held(until=NOW + seconds * SECOND, cause=HoldCause.UNDO)
 
 
 def test_what_a_newer_version_wrote_is_left_to_it() -> None:
-    run, context = run_of(replace(JOB, supersedes="k"), a_job_type())
+    run, context = run_of(with_changes(JOB, supersedes="k"), a_job_type())
     context.undone = NewerSchemaError("document", 9, 8)
     found = UndoGate(run).enter()
     assert isinstance(found, Held)

@@ -82,7 +82,7 @@ def test_a_job_whose_limit_is_full_is_parked_and_uses_up_neither_attempt_nor_hop
     report = carried_out(attempt)
 
     job = stored(store, queued)
-    assert (report.ending, job.state, job.attempt, job.hops, job.holds) == (Ending.PARKED, State.PARKED, 0, 0, 1)
+    assert (report.ending, job.state, job.attempt, job.hops, job.holds.count) == (Ending.PARKED, State.PARKED, 0, 0, 1)
     assert job.wait == Wait(cause=Cause.LIMIT, key=line.key, since=NOW)
     assert job.due == NOW + LONGEST_PARKED
     assert store.parked(line, most=2) == [job]
@@ -101,7 +101,7 @@ def test_a_job_whose_rate_gives_it_a_time_waits_and_uses_up_neither_attempt_nor_
 
     job = stored(store, queued)
     assert (report.ending, runs) == (Ending.HELD, [])
-    assert (job.state, job.due, job.attempt, job.hops, job.holds) == (State.QUEUED, NOW + 7 * SECOND, 0, 0, 1)
+    assert (job.state, job.due, job.attempt, job.hops, job.holds.count) == (State.QUEUED, NOW + 7 * SECOND, 0, 0, 1)
     assert [(call, slot.line.key) for call, slot in full.calls] == [
         ("acquire", '["test.job", "acme", "111122223333:AROAEXAMPLE"]')
     ]
@@ -235,7 +235,7 @@ def test_holds_by_a_limit_use_up_no_other_protection(
     report = carried_out(attempt)
 
     held = stored(store, limited)
-    assert (report.ending, held.attempt, held.holds, held.hold_cause) == (Ending.HELD, crashes, 1, cause)
+    assert (report.ending, held.attempt, held.holds.count, held.holds.cause) == (Ending.HELD, crashes, 1, cause)
 
 
 def test_a_claim_whose_answer_was_lost_is_given_back(
@@ -247,7 +247,7 @@ def test_a_claim_whose_answer_was_lost_is_given_back(
 
     job = stored(store, queued)
     assert report.ending is Ending.UNAVAILABLE
-    assert (job.state, job.attempt, job.owner, job.generation) == (State.RETRYING, 0, None, 2)
+    assert (job.state, job.attempt, job.lease.owner, job.generation) == (State.RETRYING, 0, None, 2)
 
 
 def test_a_claim_that_was_never_made_is_not_given_back(

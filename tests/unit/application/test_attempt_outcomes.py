@@ -17,6 +17,7 @@ from tests.support.builders import (
     reference_to,
     stored,
     types_of,
+    with_changes,
 )
 from tests.support.single_job import INVOCATION, Clock, carried_out, tools
 from tests.unit.conftest import Carry
@@ -110,7 +111,7 @@ def test_a_run_that_is_asked_to_end_cancels_its_job(
 
     job = stored(store, queued)
     assert (report.ending, job.state, job.errors) == (Ending.CANCELLED, State.CANCELLED, ())
-    assert job.expires_at is not None
+    assert job.lifetime.expires_at is not None
 
 
 @pytest.mark.parametrize("value", [Snooze(SECOND), Continue(), RetryAfter(1)], ids=["snooze", "continue", "failure"])
@@ -150,7 +151,7 @@ def test_a_job_whose_deadline_has_passed_dies_without_a_run(
     carry: Carry, store: DynamoJobStore, clock: Clock, queued: Job
 ) -> None:
     runs: list[int] = []
-    job = store.insert_if_absent(replace(queued, id="late", deadline=NOW + SECOND))
+    job = store.insert_if_absent(with_changes(queued, id="late", deadline=NOW + SECOND))
     clock.now += 2 * SECOND
 
     carry(job, a_job_type(lambda _payload, _run: runs.append(1)))
@@ -162,7 +163,7 @@ def test_a_job_that_is_too_old_expires_without_a_run(
     carry: Carry, store: DynamoJobStore, clock: Clock, queued: Job
 ) -> None:
     runs: list[int] = []
-    job = store.insert_if_absent(replace(queued, id="late", useful_until=NOW + SECOND))
+    job = store.insert_if_absent(with_changes(queued, id="late", useful_until=NOW + SECOND))
     clock.now += 2 * SECOND
 
     report = carry(job, a_job_type(lambda _payload, _run: runs.append(1)))
@@ -170,7 +171,7 @@ def test_a_job_that_is_too_old_expires_without_a_run(
     ended = stored(store, job)
     assert (report.ending, ended.state, runs) == (Ending.EXPIRED, State.EXPIRED, [])
     assert (ended.death, ended.errors, ended.due) == (None, (), None)
-    assert (ended.finished_at, ended.expires_at is not None) == (clock.now, True)
+    assert (ended.finished_at, ended.lifetime.expires_at is not None) == (clock.now, True)
 
 
 def test_follow_up_jobs_come_into_being_with_the_success(carry: Carry, store: DynamoJobStore, queued: Job) -> None:
@@ -180,7 +181,7 @@ def test_follow_up_jobs_come_into_being_with_the_success(carry: Carry, store: Dy
 
     assert report.job is not None
     followers = [job for job in store.overdue(before=NOW) if job.parent == queued.id]
-    assert sorted(job.payload or "" for job in followers) == ['{"n":1}', '{"n":2}']
+    assert sorted(job.payload.text or "" for job in followers) == ['{"n":1}', '{"n":2}']
     assert {(job.tenant, job.hops, job.state, job.trace) for job in followers} == {
         (TENANT, 1, State.QUEUED, queued.trace)
     }
@@ -216,10 +217,10 @@ def test_a_checkpoint_is_saved_while_the_job_runs(carry: Carry, store: DynamoJob
     carry(queued, a_job_type(handler))
 
     running, failed = seen[0], stored(store, queued)
-    assert (running.checkpoint, running.progress_done, running.progress_total) == ('{"page":1}', 10, 30)
-    assert (running.state, running.checkpoint_at) == (State.RUNNING, NOW)
+    assert (running.progress.checkpoint, running.progress.done, running.progress.total) == ('{"page":1}', 10, 30)
+    assert (running.state, running.progress.checkpoint_at) == (State.RUNNING, NOW)
     assert running.due == NOW + INVOCATION + 2 * SECOND, "a checkpoint does not touch the lease"
-    assert (failed.checkpoint, failed.progress_done, failed.state) == ('{"page":1}', 20, State.RETRYING)
+    assert (failed.progress.checkpoint, failed.progress.done, failed.state) == ('{"page":1}', 20, State.RETRYING)
 
 
 @pytest.mark.parametrize(
@@ -232,7 +233,7 @@ def test_a_checkpoint_that_cannot_be_saved_says_so_and_saves_nothing(
     carry(queued, a_job_type(lambda _payload, run: run.checkpoint(state)))
 
     job = stored(store, queued)
-    assert (job.checkpoint, job.checkpoint_at, job.errors[0].error_class) == (None, None, error_class)
+    assert (job.progress.checkpoint, job.progress.checkpoint_at, job.errors[0].error_class) == (None, None, error_class)
 
 
 @pytest.mark.parametrize(
@@ -263,7 +264,7 @@ def test_the_checkpoint_of_a_lost_lease_is_refused(
 
     report = carry(queued, a_job_type(handler))
 
-    assert (len(raised), report.ending, stored(store, queued).checkpoint) == (1, Ending.FENCED, None)
+    assert (len(raised), report.ending, stored(store, queued).progress.checkpoint) == (1, Ending.FENCED, None)
 
 
 def test_a_run_that_ran_out_of_time_learns_it_at_its_next_checkpoint(

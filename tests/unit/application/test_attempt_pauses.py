@@ -72,7 +72,7 @@ def test_a_paused_job_is_parked_without_a_run_or_an_attempt(store: DynamoJobStor
 
     kept = stored(store, job)
     assert (report.ending, runs, kept.state, kept.attempt, kept.hops) == (Ending.PARKED, [], State.PARKED, 1, 0)
-    assert (kept.wait, kept.hold_cause, kept.due) == (PAUSE_WAIT, HoldCause.PAUSE, NOW + LONGEST_PARKED)
+    assert (kept.wait, kept.holds.cause, kept.due) == (PAUSE_WAIT, HoldCause.PAUSE, NOW + LONGEST_PARKED)
     assert kept.generation == job.generation + 1
     assert kept.history[-1].cause == "held: pause"
     assert store.parked(PAUSE_WAIT.line, most=2) == [kept]

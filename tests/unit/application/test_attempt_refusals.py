@@ -83,7 +83,7 @@ def test_an_attempt_that_only_meets_conflicts_is_given_back(
     released = stored(store, queued)
     assert (report.ending, report.put_back_until) == (Ending.RELEASED, None)
     assert (released.state, released.attempt, released.generation) == (State.RETRYING, 0, 2)
-    assert (released.releases, released.due) == (1, clock.now + SECOND / 2)
+    assert (released.lease.releases, released.due) == (1, clock.now + SECOND / 2)
 
 
 def test_an_attempt_that_meets_conflicts_for_ever_fails_in_the_end(

@@ -231,7 +231,7 @@ def test_a_job_that_cannot_run_through_no_fault_of_its_own_keeps_its_attempt(
     job_type = a_job_type(handler or (lambda _payload, _run: runs.append(1)))
 
     assert carried_out(attempt_at(store, job_type, clock, **changes)).ending is ending
-    assert (store.job.hold_cause, store.job.attempt, store.job.errors, runs) == (held, 0, (), [])
+    assert (store.job.holds.cause, store.job.attempt, store.job.errors, runs) == (held, 0, (), [])
 
 
 class Participant(SoleParticipant):

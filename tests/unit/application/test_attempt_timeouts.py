@@ -89,7 +89,9 @@ def test_an_attempt_that_expires_while_its_claim_is_on_its_way_gives_the_job_bac
     assert attempt.report == Report(ending=Ending.NOT_STARTED, put_back_until=NOW)
     given_back = stored(store, queued)
     assert (given_back.state, given_back.attempt, given_back.due) == (State.RETRYING, 0, NOW)
-    assert given_back.releases == 0, "no transaction conflicted with it, and a debounced job still takes submissions"
+    assert given_back.lease.releases == 0, (
+        "no transaction conflicted with it, and a debounced job still takes submissions"
+    )
     assert given_back.history[-1].cause == Why.UNANSWERED
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import INVOCATION, NOW, SECOND, TENANT, a_job, a_job_type
+from tests.support.builders import INVOCATION, NOW, SECOND, TENANT, a_job, a_job_type, with_changes
 from tests.support.one_job import attempt_at
 from tests.support.single_job import Clock, carried_out
 from tidemill.application.attempt_report import Ending, Report
@@ -62,7 +62,7 @@ def test_an_outage_holds_a_job_for_longer_each_time_up_to_a_quarter_of_an_hour(
 
     report = carried_out(attempt_at(store, a_job_type(_unreachable), clock))
 
-    assert (report.ending, store.job.holds, store.job.hold_cause) == (Ending.HELD, holds + 1, HoldCause.OUTAGE)
+    assert (report.ending, store.job.holds.count, store.job.holds.cause) == (Ending.HELD, holds + 1, HoldCause.OUTAGE)
     assert store.job.due == NOW + (1 + ceiling / 2) * SECOND
 
 
@@ -80,7 +80,7 @@ def test_a_job_of_another_version_is_held_for_longer_each_time_up_to_a_quarter_o
 
     report = carried_out(attempt_at(store, None, clock))
 
-    assert (report.ending, store.job.hold_cause) == (Ending.HELD, HoldCause.VERSION)
+    assert (report.ending, store.job.holds.cause) == (Ending.HELD, HoldCause.VERSION)
     assert report.error == "UnknownJobTypeError: unknown job type 'test.job'; known types: none"
     assert store.job.due == NOW + (1 + ceiling / 2) * SECOND
 
@@ -121,7 +121,7 @@ def test_a_job_beside_a_stray_is_held(clock: Clock) -> None:
 
     report = carried_out(attempt_at(store, a_job_type(), clock, stray_beside=lambda: True))
 
-    assert (report.ending, store.job.hold_cause) == (Ending.HELD, HoldCause.STRAY)
+    assert (report.ending, store.job.holds.cause) == (Ending.HELD, HoldCause.STRAY)
     assert store.job.due == NOW + 2.5 * SECOND
     assert carried_out(attempt_at(store, a_job_type(), clock, stray_beside=lambda: False)).ending is Ending.SUCCEEDED
 
@@ -133,7 +133,7 @@ def test_a_job_that_a_handler_beside_outlasts_before_its_call_is_held(clock: Clo
     # The gate finds none. Before the handler, there is one.
     report = carried_out(attempt_at(store, job_type, clock, stray_beside=lambda: next(asked) > 1))
 
-    assert (report.ending, store.job.hold_cause, began) == (Ending.HELD, HoldCause.STRAY, [])
+    assert (report.ending, store.job.holds.cause, began) == (Ending.HELD, HoldCause.STRAY, [])
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_a_run_that_may_not_live_on_is_cancelled_only_if_it_still_holds_the_job(
     clock: Clock, changes: dict[str, Any] | None, ending: Ending
 ) -> None:
     job = a_job(state=State.RUNNING, due=NOW + 9 * SECOND, owner="mine")
-    current = None if changes is None else replace(job, **changes)
+    current = None if changes is None else with_changes(job, **changes)
     store = Store(a_job())
     store.settles = [WriteRefusedError(Write.SETTLE, current)]
 

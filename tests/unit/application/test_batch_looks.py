@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import NOW, SECOND, a_job
+from tests.support.builders import NOW, SECOND, a_job, with_changes
 from tests.support.in_memory_jobs import InMemoryJobs
 from tidemill.application.batch_members import BatchMembers
 from tidemill.application.ports import Unreadable
@@ -19,7 +19,6 @@ from tidemill.domain.errors import (
     WriteRefusedError,
 )
 from tidemill.domain.job import Job, Redrive
-from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.whole_cancels import CANCELLED
 from tidemill.names import BATCH_TYPE
@@ -184,7 +183,7 @@ def test_only_pages_with_new_ends_are_written_but_the_last_look_writes_all(
 ) -> None:
     jobs = [a_member("0-0", state=State.SUCCEEDED), a_member("0-1"), a_member("1-0", state=State.DEAD)]
     pages = Pages(a_page(0, 2), a_page(1, 1), jobs=jobs)
-    members, batch = pages.members(), replace(BATCH, **changes)
+    members, batch = pages.members(), with_changes(BATCH, **changes)
     look = members.look(batch)
     pages.now += SECOND
 
@@ -263,5 +262,5 @@ def test_a_look_holds_no_results_of_thousands_of_members() -> None:
 
     look = pages.members().look(BATCH)
 
-    assert look.jobs == {"m": replace(large, payload=None, result=None, checkpoint=None)}
+    assert look.jobs == {"m": with_changes(large, payload=None, result=None, checkpoint=None)}
     assert look.counts == {State.SUCCEEDED: 1}

@@ -29,7 +29,7 @@ class Store:
         assert (token, now) == (BATCH.redrives[-1].token, self.now)
         self.now += SECOND
         self.tried.append(job.id)
-        if job.group in self.busy:
+        if job.group.key in self.busy:
             raise TransactionConflictError
         if self._refusals:
             raise self._refusals.pop()

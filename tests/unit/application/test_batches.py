@@ -78,13 +78,13 @@ def test_a_batch_keeps_its_callbacks_with_the_facts_of_their_types(
 
     accepted = open_batch(Batch(**asked), InMemoryJobs().submit(*TYPES), tenant="t", trace="pia")
 
-    assert json.loads(accepted.job.payload or "") == {when: stored}
+    assert json.loads(accepted.job.payload.text or "") == {when: stored}
     assert (accepted.job.type, accepted.job.trace, accepted.replayed) == (BATCH_TYPE, "pia", False)
 
 
 def test_a_batch_has_its_own_tags_and_no_callback_if_none_is_asked_for() -> None:
     job = open_batch(Batch(tags=("b", "a")), InMemoryJobs().submit(*TYPES), tenant="t", trace="pia").job
-    assert (job.payload, job.tags) == ("{}", ("a", "b"))
+    assert (job.payload.text, job.tags) == ("{}", ("a", "b"))
 
 
 def test_the_same_key_opens_one_batch_also_after_a_type_has_changed() -> None:
@@ -199,7 +199,7 @@ def test_a_close_is_a_signal_that_also_a_dead_batch_keeps(state: dict[str, Any])
     closed = close_batch(jobs.control(), "t", "b", now=NOW)
 
     assert closed is not None
-    assert closed.signals == signalled(CLOSED)
+    assert closed.signals.received == signalled(CLOSED)
     assert jobs.writes == [("signal", "b", CLOSED, "true", NOW, state is PARKED)]
 
 

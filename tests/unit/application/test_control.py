@@ -14,6 +14,7 @@ from tests.support.builders import (
     claimed,
     fresh_token,
     stored,
+    with_changes,
 )
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.interleave import meet
@@ -23,7 +24,8 @@ from tidemill.application.control import Control
 from tidemill.application.job_filter import JobFilter
 from tidemill.application.ports import JobStore
 from tidemill.domain.errors import NotAllowedNowError, StoreUnavailableError
-from tidemill.domain.job import OWNER, CancelRequest, Job
+from tidemill.domain.job import OWNER, Job
+from tidemill.domain.job_parts import CancelRequest
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore
@@ -66,7 +68,7 @@ def test_cancel_requests_the_end_of_a_running_job(store: JobStore, control: Cont
 
     asked = control.cancel(job.tenant, job.id)
 
-    assert asked == replace(job, cancel_requested_at=NOW, cancel=CancelRequest(by=OWNER))
+    assert asked == with_changes(job, cancel_requested_at=NOW, cancel=CancelRequest(by=OWNER))
 
 
 def test_cancel_leaves_a_cancelled_job_as_it_is(store: JobStore, control: Control, clock: Clock) -> None:
@@ -105,7 +107,7 @@ def test_cancel_requests_the_end_of_a_job_that_is_claimed_at_that_moment(
     asked = control.cancel(job.tenant, job.id)
 
     assert asked is not None
-    assert (asked.state, asked.cancel_requested_at) == (State.RUNNING, NOW)
+    assert (asked.state, asked.cancel.requested_at) == (State.RUNNING, NOW)
 
 
 def test_cancel_finds_no_job_that_is_deleted_at_that_moment(
@@ -153,7 +155,7 @@ def test_a_live_job_that_was_found_and_has_run_on_since_is_cancelled(
     claimed(store, stored(store, job), now=NOW + LEASE)
 
     assert control.cancel_found(job, LIVE, by="ada")
-    assert stored(store, job).cancel_requested_at == NOW
+    assert stored(store, job).cancel.requested_at == NOW
 
 
 @pytest.mark.parametrize("state", [State.QUEUED, State.RUNNING])
@@ -164,7 +166,7 @@ def test_a_later_job_under_the_key_of_one_that_was_found_is_not_cancelled(
     table.put(replace(job, created_at=NOW + SECOND))
 
     assert not control.cancel_found(job, LIVE, by="ada")
-    assert (stored(store, job).state, stored(store, job).cancel_requested_at) == (state, None)
+    assert (stored(store, job).state, stored(store, job).cancel.requested_at) == (state, None)
 
 
 def test_a_job_that_was_found_and_has_ended_or_is_gone_is_not_cancelled(store: JobStore, control: Control) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import NOW, SECOND, a_job
+from tests.support.builders import NOW, SECOND, a_job, with_changes
 from tests.support.in_memory_jobs import InMemoryJobs
 from tidemill.application.job_filter import JobFilter
 from tidemill.domain.errors import NotAllowedNowError, SignalRefusedError, WriteRefusedError
@@ -132,7 +132,7 @@ def test_a_job_that_another_redrove_meanwhile_cannot_be_redriven() -> None:
         ChangingJobs(DEAD, JOB).control().redrive("t", "j")
 
 
-@pytest.mark.parametrize("job", [None, replace(DEAD, expires_at=NOW), replace(DEAD, tenant="another")])
+@pytest.mark.parametrize("job", [None, with_changes(DEAD, expires_at=NOW), replace(DEAD, tenant="another")])
 def test_a_job_that_is_missing_expired_or_of_another_tenant_is_not_found(job: Job | None) -> None:
     jobs = InMemoryJobs(*([job] if job else []))
     control = jobs.control()

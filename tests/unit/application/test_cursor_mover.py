@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 
 import pytest
 
+from tests.support.builders import with_changes
 from tests.support.in_memory_flows import InMemoryFlows, nodes
 from tidemill.application.cursor_mover import CursorMover
 from tidemill.application.flow_nodes import NodeDocuments
@@ -169,7 +170,7 @@ def test_the_end_of_the_flow_follows_its_last_nodes(  # noqa: PLR0917 - a table
     ended(flows, states)
     for _ in range(additions):
         flows.additions.append('{"nodes": [], "types": {}}')
-    flows.documents[flows.flow.id] = replace(flows.flow, additions=additions)
+    flows.documents[flows.flow.id] = with_changes(flows.flow, additions=additions)
 
     assert due(flows, LAST, cursor, by) is verdict
     present = flows.moved.get(LAST)
@@ -195,7 +196,7 @@ def test_many_parents_are_read_in_parts_and_no_further_than_the_first_that_is_al
 def test_an_addition_does_not_concern_the_parents_of_a_node() -> None:
     flows = a_child(ALIVE, DONE, DONE)
     flows.additions.append('{"nodes": [], "types": {}}')
-    flows.documents[flows.flow.id] = replace(flows.flow, additions=1)
+    flows.documents[flows.flow.id] = with_changes(flows.flow, additions=1)
 
     assert due(flows, CHILD, Cursor(), {1}) is WAIT
     assert (flows.calls["documents"], flows.calls["move"]) == (0, 0)

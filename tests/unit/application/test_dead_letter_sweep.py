@@ -19,6 +19,7 @@ from tests.support.builders import (
     letter_for,
     reference_to,
     stored,
+    with_changes,
 )
 from tests.support.in_memory_dlq import Letters
 from tests.support.job_tables import Table
@@ -27,7 +28,6 @@ from tidemill.application.dead_letter_sweep import NUDGE_LIMIT, Swept, sweep
 from tidemill.application.ports import JobStore, ReceivedDeadLetter, Refusal
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import Job
-from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore
 
@@ -65,7 +65,7 @@ def test_messages_of_dead_jobs_stay(swept: Sweep, store: JobStore) -> None:
 
 def test_messages_without_a_live_or_dead_job_are_deleted(swept: Sweep, store: JobStore, table: Table) -> None:
     succeeded = brought_to(store, State.SUCCEEDED)
-    expired = replace(brought_to(store, State.DEAD), expires_at=NOW.replace(microsecond=0))
+    expired = with_changes(brought_to(store, State.DEAD), expires_at=NOW.replace(microsecond=0))
     table.put(expired)
     box = Letters(None, reference_to(a_job()), letter_for(succeeded), letter_for(expired), None)
 
@@ -92,7 +92,7 @@ def test_a_live_job_whose_message_sqs_moved_is_dispatched_again(
     assert swept(box) == Swept(nudged=1)
 
     nudged = stored(store, stranded)
-    assert (nudged.generation, nudged.nudged_at) == (stranded.generation, clock.now)
+    assert (nudged.generation, nudged.nudges.last_at) == (stranded.generation, clock.now)
     assert (box.waiting, box.hidden) == ([], [])
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import A_BURST, NOW, SECOND, a_job, a_job_type
+from tests.support.builders import A_BURST, NOW, SECOND, a_job, a_job_type, with_changes
 from tidemill.application.checked_submission import check, hash_of, new_job
 from tidemill.application.debounce_placement import DebouncePlacement
 from tidemill.application.debouncing import Debouncer
@@ -25,7 +25,7 @@ BURST = replace(A_BURST, until=NOW + timedelta(hours=1), sent_for=DUE, last="")
 #: The job of an earlier submission, which has not begun.
 LAST = a_job(id="last", tenant="t", state=State.SCHEDULED, due=DUE, run_at=DUE, burst=BURST, payload='{"n":1}')
 #: What a submission asks for a moment later.
-JOB = replace(LAST, id="new", due=DUE + SECOND, run_at=DUE + SECOND, payload='{"n":2}')
+JOB = with_changes(LAST, id="new", due=DUE + SECOND, run_at=DUE + SECOND, payload='{"n":2}')
 
 
 class Store:
@@ -65,15 +65,15 @@ class Store:
         return joined
 
     def put_away(self, job: Job, *, now: datetime | None = None) -> Job:
-        self.put.append(job.payload)
-        return replace(job, payload=None, payload_at=f"at-{len(self.put)}")
+        self.put.append(job.payload.text)
+        return with_changes(job, payload=None, payload_at=f"at-{len(self.put)}")
 
     def delete(self, tenant: str, job_id: str, location: str | None) -> None:
         assert tenant == "t"
         self.deleted.append(location)
 
     def delete_later(self, job: Job) -> None:
-        self.later.append(job.payload_at)
+        self.later.append(job.payload.location)
 
 
 def accepted(store: Store, job: Job) -> Any:
@@ -112,7 +112,7 @@ def test_a_submission_that_moves_the_job_keeps_its_payload() -> None:
 
     ((joined, how),) = store.joined
     assert (answer.job, answer.replayed) == (joined, True)
-    assert (joined.id, joined.due, joined.payload) == ("last", DUE + SECOND, '{"n":1}')
+    assert (joined.id, joined.due, joined.payload.text) == ("last", DUE + SECOND, '{"n":1}')
     assert how == {"by": "new", "now": NOW, "replaces": False}
     assert (store.put, store.begun) == ([], [])
 
@@ -130,13 +130,13 @@ def test_a_submission_that_replaces_the_payload_is_written_in_any_case(due: date
     accepted(store, replacing(replace(JOB, due=due, run_at=due)))
 
     ((joined, how),) = store.joined
-    assert (joined.payload_at, how["replaces"], store.put, store.deleted) == ("at-1", True, ['{"n":2}'], [])
+    assert (joined.payload.location, how["replaces"], store.put, store.deleted) == ("at-1", True, ['{"n":2}'], [])
 
 
 def test_a_replacement_that_is_the_same_is_written_too() -> None:
     store = Store()
     store.put_away = lambda job, **_: job  # type: ignore[method-assign]
-    accepted(store, replacing(replace(JOB, due=DUE, run_at=DUE, payload=LAST.payload)))
+    accepted(store, replacing(with_changes(JOB, due=DUE, run_at=DUE, payload=LAST.payload.text)))
     assert len(store.joined) == 1
 
 
@@ -145,7 +145,7 @@ def test_a_replacement_that_is_the_same_is_written_too() -> None:
 def test_a_submission_that_loses_looks_again_and_deletes_only_its_own_payload(
     refusal: Exception, replaces: bool
 ) -> None:
-    apart = replace(LAST, payload=None, payload_at="at-0")
+    apart = with_changes(LAST, payload=None, payload_at="at-0")
     store = Store(apart, refusal)
 
     accepted(store, replacing(JOB) if replaces else JOB)
@@ -155,10 +155,10 @@ def test_a_submission_that_loses_looks_again_and_deletes_only_its_own_payload(
 
 
 def test_a_submission_that_loses_to_a_replacement_leaves_the_replaced_payload_to_publish() -> None:
-    store = Store(replace(LAST, payload=None, payload_at="at-0"))
+    store = Store(with_changes(LAST, payload=None, payload_at="at-0"))
 
     def lose(*_: Any, **__: Any) -> Job:
-        store.last = replace(LAST, payload=None, payload_at="at-9")
+        store.last = with_changes(LAST, payload=None, payload_at="at-9")
         raise WriteRefusedError("join", None)
 
     with pytest.MonkeyPatch.context() as patch:

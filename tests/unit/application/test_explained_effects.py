@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import A_BURST, AN_UNDO, NOW, TENANT, a_job
+from tests.support.builders import A_BURST, AN_UNDO, NOW, TENANT, a_job, with_changes
 from tidemill.application.explain import explain
 from tidemill.application.explanation import Facts, Reason
 from tidemill.application.job_ids import follow_up_id
@@ -58,7 +58,7 @@ UNDONE = Undone(job_id="u", at=NOW, by="ada")
 def test_an_ended_job_says_what_it_has_left(
     state: State, ended: str, changes: dict[str, Any], sentences: list[str]
 ) -> None:
-    job = replace(EVENT, state=state, finished_at=NOW, **changes)
+    job = with_changes(EVENT, state=state, finished_at=NOW, **changes)
 
     answer = explain(Facts(job=job, now=LATER))
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tests.support.builders import NOW, SECOND, a_job, reference_to
+from tests.support.builders import NOW, SECOND, a_job, reference_to, with_changes
 from tests.support.configurations import configured, paused
 from tests.support.single_job import Clock
 from tidemill.application.first_messages import REST, FirstMessages
@@ -65,7 +65,7 @@ def test_the_message_of_a_next_run_has_its_generation(state: State) -> None:
 @pytest.mark.parametrize(
     "job",
     [
-        replace(JOB, group="parcels"),
+        with_changes(JOB, group="parcels"),
         replace(JOB, state=State.SCHEDULED, due=NOW + 1000 * SECOND),
         replace(JOB, due=NOW + SECOND),
         replace(JOB, state=State.WAITING, due=None),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import MILLISECOND, NOW, a_job
+from tests.support.builders import MILLISECOND, NOW, a_job, with_changes
 from tests.support.in_memory_flows import FLOW_ID, InMemoryFlows, a_fan_in, nodes
 from tidemill.application import flow_advance
 from tidemill.domain.flow_cursor import ALL_ENDED, Cursor
@@ -210,7 +210,7 @@ def test_a_flow_that_has_ended_starts_nothing(changes: Mapping[str, Any]) -> Non
     flows = InMemoryFlows(nodes(a=[], b=["a"]))
     flows.look_at_all()
     flows.end("a")
-    flows.documents[FLOW_ID] = replace(flows.flow, **changes)
+    flows.documents[FLOW_ID] = with_changes(flows.flow, **changes)
     assert (flows.advance("a"), list(flows.states())) == ([], ["a"])
 
 
@@ -233,7 +233,7 @@ def test_a_cancel_leaves_no_node_to_an_advance_that_comes_late(monkeypatch: pyte
     def cancel_then_insert(job: Job, **_: Any) -> Job:
         monkeypatch.setattr(flows, "insert_if_absent", insert)
         cancelled = Signal(name=CANCELLED, at=NOW, data="true")
-        flows.documents[FLOW_ID] = replace(flows.flow, signals=(cancelled,))
+        flows.documents[FLOW_ID] = with_changes(flows.flow, signals=(cancelled,))
         assert flows.look_at_all().final
         return insert(job)
 
@@ -248,7 +248,7 @@ def test_a_cancel_ends_what_was_blocked_and_what_is_dead() -> None:
     flows.look_at_all()
     flows.end("a", State.DEAD)
     flows.advance("a")
-    flows.documents[FLOW_ID] = replace(flows.flow, signals=(Signal(name=CANCELLED, at=NOW, data="true"),))
+    flows.documents[FLOW_ID] = with_changes(flows.flow, signals=(Signal(name=CANCELLED, at=NOW, data="true"),))
     assert flows.look_at_all().final
     assert flows.states() == {"a": "cancelled", "b": "cancelled", "c": "cancelled"}
 

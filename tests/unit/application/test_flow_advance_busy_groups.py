@@ -25,7 +25,7 @@ class Busy(InMemoryFlows):
         self.tried = 0
 
     def insert_if_absent(self, job: Job, *, batch: Job | None = None) -> Job:
-        if job.group and job.group.startswith("busy"):
+        if job.group.key and job.group.key.startswith("busy"):
             self.tried += 1
             raise TransactionConflictError("others write the group")
         return super().insert_if_absent(job, batch=batch)

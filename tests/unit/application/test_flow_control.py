@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import NOW, TENANT, a_job, a_job_type
+from tests.support.builders import NOW, TENANT, a_job, a_job_type, with_changes
 from tests.support.in_memory_flows import FLOW_ID, InMemoryFlows
 from tests.support.in_memory_jobs import InMemoryJobs
 from tidemill.application import flows as use_cases
@@ -63,11 +63,11 @@ class Flows(InMemoryFlows):
 
     def signal(self, job: Job, *signal: Any, **_wakes: Any) -> Job:
         (given,) = signal
-        self.documents[job.id] = replace(job, signals=(*job.signals, given))
+        self.documents[job.id] = with_changes(job, signals=(*job.signals.received, given))
         return self.documents[job.id]
 
     def change(self, **changes: Any) -> None:
-        self.documents[FLOW_ID] = replace(self.flow, **changes)
+        self.documents[FLOW_ID] = with_changes(self.flow, **changes)
 
 
 def a_node(name: str, *after: str | Edge, **submission: Any) -> Node:
@@ -82,7 +82,7 @@ def test_added_nodes_follow_each_other_and_those_of_the_flow() -> None:
 
     assert flow == flows.flow
     assert flow is not None
-    assert flow.additions == 1
+    assert flow.flow_state.additions == 1
     assert [json.loads(each) for each in flows.additions] == [
         {
             "nodes": [
@@ -207,7 +207,7 @@ def test_all_nodes_of_a_flow_together_are_bounded(fits: bool, monkeypatch: pytes
     flows = Flows()
     for name in ("c", "d"):
         flows.control.add_nodes(TENANT, FLOW_ID, [a_node(name, payload={"text": "x" * 99})])
-    size = len(flows.flow.payload or "") + 2 * len(flows.additions[0])
+    size = len(flows.flow.payload.text or "") + 2 * len(flows.additions[0])
     monkeypatch.setattr(use_cases, "LARGEST_FLOW_BYTES", size if fits else size - 1)
     flows.change(additions=1)
     del flows.additions[1]
@@ -254,7 +254,7 @@ def test_only_a_flow_of_the_tenant_takes_nodes_or_a_cancel() -> None:
     for name in ("job", "none"):
         assert flows.control.add_nodes(TENANT, name, [a_node("c")]) is None
         assert flows.control.cancel(TENANT, name) is None
-    assert (flows.additions, flows.looks, flows.documents["job"].signals) == ([], 0, ())
+    assert (flows.additions, flows.looks, flows.documents["job"].signals.received) == ([], 0, ())
 
 
 def test_a_cancel_is_a_signal_that_lets_the_flow_look() -> None:
@@ -263,9 +263,9 @@ def test_a_cancel_is_a_signal_that_lets_the_flow_look() -> None:
     cancelled = flows.control.cancel(TENANT, FLOW_ID)
 
     assert cancelled == flows.flow
-    assert (flows.flow.signals, flows.looks) == (CANCEL, 1)
+    assert (flows.flow.signals.received, flows.looks) == (CANCEL, 1)
     assert flows.control.cancel(TENANT, FLOW_ID) == flows.flow, "it may be repeated"
-    assert (flows.flow.signals, flows.looks) == (CANCEL, 2)
+    assert (flows.flow.signals.received, flows.looks) == (CANCEL, 2)
 
 
 def test_a_flow_that_has_ended_takes_no_cancel() -> None:
@@ -280,7 +280,7 @@ def test_each_added_node_is_asked_for_once_however_often_the_write_is_tried() ->
     flows, asked = Flows(), list[tuple[str, str, str | None]]()
 
     def admit(job: Job) -> Job:
-        asked.append((job.tenant, job.type, job.group))
+        asked.append((job.tenant, job.type, job.group.key))
         return job
 
     flows.admits = (admit,)
@@ -295,7 +295,7 @@ def test_a_node_that_is_refused_adds_nothing_and_leaves_the_others_uncounted() -
     flows, counted = Flows(), list[Job]()
 
     def refuse(job: Job) -> Job:
-        if job.group:
+        if job.group.key:
             raise SubmissionPausedError("group", timedelta(minutes=1))
         return job
 
@@ -307,4 +307,4 @@ def test_a_node_that_is_refused_adds_nothing_and_leaves_the_others_uncounted() -
     with pytest.raises(SubmissionPausedError):
         flows.control.add_nodes(TENANT, FLOW_ID, [a_node("c"), a_node("d", group="g")])
 
-    assert (counted, flows.flow.additions) == ([], 0)
+    assert (counted, flows.flow.flow_state.additions) == ([], 0)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import NOW, SECOND, a_job
+from tests.support.builders import NOW, SECOND, a_job, with_changes
 from tests.support.in_memory_flows import InMemoryFlows, nodes
 from tests.support.one_at_a_time import OneAtATime
 from tidemill.application import flow_graphs
@@ -17,7 +17,6 @@ from tidemill.application.flow_graphs import FlowGraphs, FlowNodes, edges_of
 from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError
 from tidemill.domain.flows import Edge, OnFailure
 from tidemill.domain.job import Job
-from tidemill.domain.records import replace
 from tidemill.names import FLOW_TYPE
 
 
@@ -46,7 +45,7 @@ def test_the_graphs_that_were_used_last_are_kept(monkeypatch: pytest.MonkeyPatch
     store.loaded.clear()
     monkeypatch.setattr(flow_graphs, "_GRAPH_BYTES", 4 * size_bytes)
     graphs = FlowGraphs(store=store, payloads=store)
-    flows = {name: a_job(id=name, type=FLOW_TYPE, payload=store.flow.payload) for name in "12345"}
+    flows = {name: a_job(id=name, type=FLOW_TYPE, payload=store.flow.payload.text) for name in "12345"}
 
     for name in "12341512":
         graphs.of(flows[name])
@@ -98,7 +97,7 @@ def test_what_a_graph_takes_is_not_above_what_it_counts() -> None:
     flow = a_job(type=FLOW_TYPE, payload=json.dumps({"nodes": named, "types": {}}))
     tracemalloc.start()
     try:
-        known = FlowNodes().extended({0: flow.payload or ""})
+        known = FlowNodes().extended({0: flow.payload.text or ""})
         kept, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -141,13 +140,13 @@ def test_only_the_nodes_that_were_added_since_are_read() -> None:
     assert graphs.of(second) is known
     assert graphs.of(old) is known, "an older document of the flow may find nodes that were added later"
     assert store.loaded == [store.flow.id]
-    texts = [store.flow.payload or "", *store.additions]
+    texts = [store.flow.payload.text or "", *store.additions]
     assert known.size_bytes == sum(map(len, texts))
 
 
 def test_a_graph_whose_additions_cannot_be_read_in_full_is_read_again() -> None:
     store = Loads()
-    flow = replace(added_to(store, "c"), additions=3)
+    flow = with_changes(added_to(store, "c"), additions=3)
     graphs = FlowGraphs(store=store, payloads=store)
 
     with pytest.raises(StoreUnavailableError, match="2 additions to the flow flow are missing"):
@@ -161,7 +160,7 @@ def test_another_flow_has_a_graph_of_its_own(change: dict[str, Any]) -> None:
     store = Loads()
     graphs = FlowGraphs(store=store, payloads=store)
     graphs.of(store.flow)
-    graphs.of(replace(store.flow, **change))
+    graphs.of(with_changes(store.flow, **change))
     assert len(store.loaded) == 2
 
 

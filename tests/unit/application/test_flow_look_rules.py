@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import NOW, SECOND
+from tests.support.builders import NOW, SECOND, with_changes
 from tests.support.in_memory_flows import FLOW_ID, InMemoryFlows, a_fan_in, nodes
 from tidemill.application.flow_look import FlowLook, Looked
 from tidemill.application.ports import Unreadable, ignore_unreadable
@@ -138,7 +138,7 @@ def test_a_node_whose_document_is_gone_by_then_is_left_to_the_store(monkeypatch:
 
 def test_a_cancelled_flow_starts_nothing_and_looks_again() -> None:
     flows = InMemoryFlows(nodes(a=[], b=["a"]))
-    flows.documents[FLOW_ID] = replace(flows.flow, signals=(Signal(name=CANCELLED, at=NOW, data="true"),))
+    flows.documents[FLOW_ID] = with_changes(flows.flow, signals=(Signal(name=CANCELLED, at=NOW, data="true"),))
     looked = flows.look_at_all()
     assert (looked.again, looked.busy, looked.counts) == (True, False, {"failed": 2})
     assert flows.states() == {"a": "cancelled", "b": "cancelled"}

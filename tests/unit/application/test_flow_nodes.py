@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import NOW, SECOND, TENANT, an_error
+from tests.support.builders import NOW, SECOND, TENANT, an_error, with_changes
 from tests.support.in_memory_flows import FLOW_ID, InMemoryFlows, nodes
 from tidemill.application.flow_nodes import NodeDocuments, TooLargeError, waits_for
 from tidemill.application.ports import Unreadable, ignore_unreadable
@@ -18,14 +18,15 @@ from tidemill.domain.history import Why
 from tidemill.domain.job import Job
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
+from tidemill.dynamodb import document
 from tidemill.names import Lane
 
 
 def flow_of(*of_nodes: dict[str, Any], **types: Any) -> InMemoryFlows:
     """Nothing has been started yet."""
     flows = InMemoryFlows(of_nodes)
-    stored = json.loads(flows.flow.payload or "")
-    flows.documents[FLOW_ID] = replace(flows.flow, payload=json.dumps(stored | {"types": types}))
+    stored = json.loads(flows.flow.payload.text or "")
+    flows.documents[FLOW_ID] = with_changes(flows.flow, payload=json.dumps(stored | {"types": types}))
     return flows
 
 
@@ -39,9 +40,7 @@ def documents_of(flows: InMemoryFlows, *, after: timedelta = timedelta(0), **mos
         ({}, {}, {"lane": Lane.DEFAULT, "payload": "{}", "group": None, "tags": (), "useful_until": None}),
         ({}, {"lane": "bulk"}, {"lane": Lane.BULK}),
         ({"lane": "bulk"}, {"lane": "critical"}, {"lane": Lane.BULK}),
-        ({"payload": {"n": 1}}, {}, {"payload": '{"n":1}'}),
-        ({"tags": ["b", "a"]}, {}, {"tags": ("a", "b")}),
-        ({"group": "g"}, {}, {"group": "g", "blocks": False}),
+        ({"payload": {"n": 1}, "tags": ["b", "a"]}, {}, {"payload": '{"n":1}', "tags": ("a", "b")}),
         ({"group": "g"}, {"blocks": True}, {"group": "g", "blocks": True}),
         ({}, {"max_age_seconds": 60}, {"useful_until": NOW + 60 * SECOND}),
         ({"max_age_seconds": 30}, {"max_age_seconds": 60}, {"useful_until": NOW + 30 * SECOND}),
@@ -57,7 +56,7 @@ def test_a_node_starts_as_it_was_asked_for_and_as_its_type_was_then(
     started = documents_of(flows).carry_out(0, NodeVerdict.START)
 
     assert started is not None
-    assert {name: getattr(started, name) for name in job} == job
+    assert {name: document.value_of(started, name) for name in job} == job
     assert (started.type, started.state, started.flow) == ("test.node", State.QUEUED, FlowPlace(id=FLOW_ID, node="a"))
 
 
@@ -75,7 +74,7 @@ def test_no_document_of_a_node_expires_before_its_flow(after: timedelta, days: i
     started = documents_of(flows, after=after).carry_out(0, NodeVerdict.START)
 
     assert started is not None
-    assert started.retention == kept
+    assert started.lifetime.retention == kept
 
 
 @pytest.mark.parametrize(
@@ -90,9 +89,9 @@ def test_a_mark_is_a_document_that_no_worker_runs(said: NodeVerdict, mark: Mark,
 
     assert marked is not None
     assert (marked.flow, marked.state) == (FlowPlace(id=FLOW_ID, node="a", mark=mark), State.CANCELLED)
-    assert (marked.payload, marked.group, marked.blocks) == ("{}", None, False)
-    assert (marked.due, marked.run_at, marked.useful_until) == (None, None, None)
-    assert (marked.finished_at, marked.expires_at) == (NOW + SECOND, NOW + SECOND + timedelta(days=200))
+    assert (marked.payload.text, marked.group.key, marked.group.blocks) == ("{}", None, False)
+    assert (marked.due, marked.run_at, marked.lifetime.useful_until) == (None, None, None)
+    assert (marked.finished_at, marked.lifetime.expires_at) == (NOW + SECOND, NOW + SECOND + timedelta(days=200))
     assert [(each.at, each.state, str(each.cause)) for each in marked.history] == [
         (NOW + SECOND, State.CANCELLED, cause)
     ]
@@ -165,12 +164,13 @@ def test_the_contents_of_a_node_are_not_kept_in_memory() -> None:
     job = documents_of(flows).carry_out(0, NodeVerdict.START)
     assert job is not None
     heavy: dict[str, Any] = {"result": "{}", "checkpoint": "{}", "errors": (an_error(),), "history": job.history}
-    flows.documents[job.id] = replace(job, payload='{"n":1}', **heavy)
+    flows.documents[job.id] = with_changes(job, payload='{"n":1}', **heavy)
     documents = documents_of(flows)
 
     kept = documents.document(0)
 
-    assert kept == replace(job, payload=None, result=None, checkpoint=None, steps=(), history=(), errors=(), undo=None)
+    without: Any = dict.fromkeys(("payload", "result", "checkpoint", "undo"))
+    assert kept == with_changes(job, steps=(), history=(), errors=(), **without)
 
 
 class Partly(InMemoryFlows):
@@ -273,12 +273,12 @@ def test_the_cancel_of_a_flow_cancels_the_jobs_that_live_or_are_dead(changes: di
     flows = Cancels(nodes(a=[]))
     job = documents_of(flows).carry_out(0, NodeVerdict.START)
     assert job is not None
-    flows.documents[job.id] = replace(job, result="kept by the store", **changes)
+    flows.documents[job.id] = with_changes(job, result="kept by the store", **changes)
     documents = documents_of(flows, after=SECOND)
 
     documents.cancel([0])
 
-    whole = replace(job, result="kept by the store", **changes)
+    whole = with_changes(job, result="kept by the store", **changes)
     assert flows.cancelled == ([(whole, CANCEL | {"now": NOW + SECOND})] if cancelled else [])
     assert flows.inserted == ["a"]
 
@@ -294,8 +294,8 @@ def test_the_cancel_of_a_flow_leaves_a_document_for_a_node_without_a_job(blocked
     job = flows.node("a")
     assert job is not None
     assert (job.state, job.flow, job.finished_at) == (State.CANCELLED, FlowPlace(id=FLOW_ID, node="a"), NOW + SECOND)
-    assert job.cancel is not None
-    assert {"by": job.cancel.by, "reason": job.cancel.reason} == CANCEL
+    assert job.cancel.request is not None
+    assert {"by": job.cancel.request.by, "reason": job.cancel.request.reason} == CANCEL
     assert [each.cause for each in job.history] == [Why.CANCELLED]
     assert flows.cancelled == []
     assert not documents_of(flows).may_start(0)
@@ -380,7 +380,7 @@ def test_only_a_flow_that_is_alive_is_asked_to_look(
     if changes is None:
         flows.documents.pop(FLOW_ID)
     else:
-        flows.documents[FLOW_ID] = replace(flows.flow, **changes)
+        flows.documents[FLOW_ID] = with_changes(flows.flow, **changes)
 
     flows.parts.ask_to_look(TENANT, FLOW_ID)
 

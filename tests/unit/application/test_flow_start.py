@@ -63,7 +63,7 @@ def test_a_flow_keeps_each_node_as_it_was_asked_for(given: Node, stored: dict[st
     accepted = start_flow(Flow(nodes=[given]), jobs.submit(*TYPES), tenant="t", trace="pia")
 
     types = {"plain": {"lane": "default"}}
-    assert json.loads(accepted.job.payload or "") == {"nodes": [stored], "types": types}
+    assert json.loads(accepted.job.payload.text or "") == {"nodes": [stored], "types": types}
     assert (accepted.job.type, accepted.job.trace, accepted.replayed) == (FLOW_TYPE, "pia", False)
     assert jobs.writes == [("insert", accepted.job.id, None)]
 
@@ -74,7 +74,7 @@ def test_a_flow_keeps_its_edges_and_the_facts_of_its_types() -> None:
 
     job = start_flow(Flow(nodes=given, tags=("x",)), InMemoryJobs().submit(*TYPES), tenant="t", trace="pia").job
 
-    stored = json.loads(job.payload or "")
+    stored = json.loads(job.payload.text or "")
     assert stored["nodes"][3]["after"] == ["a", {"node": "b", "on_failure": "skip"}, "c"]
     assert stored["types"] == {
         "plain": {"lane": "default"},

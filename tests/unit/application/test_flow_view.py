@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import NOW, SECOND
+from tests.support.builders import NOW, SECOND, with_changes
 from tests.support.in_memory_flows import FLOW_ID, InMemoryFlows, nodes
 from tidemill.application import flow_view as flow_views
 from tidemill.application.flow_nodes import NodeDocuments
@@ -62,8 +62,8 @@ def test_a_flow_is_shown_without_its_nodes() -> None:
         "tags": ["x"],
     }
     assert flow_view(flow, 7) == shown
-    asked = replace(flow, signals=(Signal(name="cancelled", at=NOW + SECOND, data="true"),))
-    ended = replace(asked, finished_at=NOW + 2 * SECOND, expires_at=NOW + 3 * SECOND)
+    asked = with_changes(flow, signals=(Signal(name="cancelled", at=NOW + SECOND, data="true"),))
+    ended = with_changes(asked, finished_at=NOW + 2 * SECOND, expires_at=NOW + 3 * SECOND)
     assert flow_view(ended, 7) == shown | {
         "cancel_requested_at": "2045-03-04T05:06:08.891Z",
         "finished_at": "2045-03-04T05:06:09.891Z",

@@ -68,7 +68,7 @@ def test_it_stays_after_the_success(carry: Callable[..., Report], store: DynamoJ
     assert carry().ending is Ending.SUCCEEDED
 
     (follow_up,) = [job for job in store.overdue(before=NOW) if job.parent]
-    assert follow_up.payload_at in items(table, PAYLOAD_PREFIX)[0]["pk"]["S"]
+    assert follow_up.payload.location in items(table, PAYLOAD_PREFIX)[0]["pk"]["S"]
 
 
 def test_two_follow_ups_with_one_key_store_one_payload(carry: Callable[..., Report], table: Table) -> None:
@@ -129,7 +129,7 @@ def test_it_is_deleted_when_the_job_exists_already_and_the_answer_of_the_settle_
     assert carry(submitted, then=[shared, own]).ending is Ending.SUCCEEDED
     # The payload of the job which existed remains, and that of the other follow-up job.
     assert len(items(table, PAYLOAD_PREFIX)) == 2
-    assert all(str(job.payload_at) in str(items(table, PAYLOAD_PREFIX)) for job in store.overdue(before=NOW))
+    assert all(str(job.payload.location) in str(items(table, PAYLOAD_PREFIX)) for job in store.overdue(before=NOW))
 
 
 def test_a_follow_up_whose_key_belongs_to_another_body_fails_the_attempt(

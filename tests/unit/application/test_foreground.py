@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from tests.support.builders import A_WAIT, MILLISECOND, NOW, SECOND, a_job
+from tests.support.builders import A_WAIT, MILLISECOND, NOW, SECOND, a_job, with_changes
 from tests.support.configurations import configured, strained
 from tests.support.one_at_a_time import OneAtATime
 from tests.support.patience import PATIENCE_SECONDS
@@ -222,8 +222,8 @@ def test_under_strain_starts_in_time_are_reported_too(lane: Lane) -> None:
     [
         lambda job: replace(job, attempt=2),
         lambda job: replace(job, wait=A_WAIT),
-        lambda job: replace(job, ready_at=None),
-        lambda job: replace(job, claimed_at=None),
+        lambda job: with_changes(job, ready_at=None),
+        lambda job: with_changes(job, claimed_at=None),
     ],
     ids=["retry", "parked", "never ready", "never claimed"],
 )

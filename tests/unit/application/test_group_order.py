@@ -20,7 +20,7 @@ def _dead(group: str | None, sequence: int | None, *, seconds: float = 0, tenant
 def test_the_jobs_of_a_group_come_by_position_though_clocks_differ() -> None:
     died = [_dead("g", 3, seconds=0), _dead("g", 1, seconds=1), _dead("h", 7, seconds=1), _dead("g", 2, seconds=50)]
 
-    found = [(job.group, job.sequence) for job in in_group_order(died)]
+    found = [(job.group.key, job.group.sequence) for job in in_group_order(died)]
 
     assert [entry for entry in found if entry[0] == "g"] == [("g", 1), ("g", 2), ("g", 3)]
     assert sorted(found) == [("g", 1), ("g", 2), ("g", 3), ("h", 7)]

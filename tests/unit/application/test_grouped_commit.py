@@ -114,7 +114,7 @@ def test_first_attempts_are_claimed_together_each_with_its_own_token(
     jobs = _claim_all(commit, references)
 
     assert writes.claims == [_ids(references)]
-    assert [job.owner for job in jobs] == [f"of {reference.job_id}" for reference in references]
+    assert [job.lease.owner for job in jobs] == [f"of {reference.job_id}" for reference in references]
     assert store.claimed == []
 
 
@@ -213,7 +213,7 @@ def test_what_a_call_leaves_open_is_claimed_alone_with_the_same_token(
     jobs = _claim_all(commit, references)
 
     assert store.claimed == [left]
-    assert jobs[0].owner == f"of {left}"
+    assert jobs[0].lease.owner == f"of {left}"
     # It settles alone, too.
     _settle_all(commit, jobs, SETTLEMENTS[State.SUCCEEDED])
     assert store.settled == [left]

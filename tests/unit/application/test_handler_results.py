@@ -130,7 +130,7 @@ def _then(*submissions: Submission, job: Job = PARENT) -> Sequence[Job]:
 def test_follow_ups_are_jobs_of_the_same_tenant_in_their_order() -> None:
     first, second = _then(Submission(type="test.job", payload={"n": 1}), Submission(type="test.job", payload={"n": 2}))
 
-    assert (first.payload, second.payload) == ('{"n":1}', '{"n":2}')
+    assert (first.payload.text, second.payload.text) == ('{"n":1}', '{"n":2}')
     assert first.id != second.id
     assert {(job.tenant, job.parent) for job in (first, second)} == {(TENANT, "parent")}
 

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from tests.support.builders import MILLISECOND, NOW, SECOND, a_job
+from tests.support.builders import MILLISECOND, NOW, SECOND, a_job, with_changes
 from tidemill.application.job_ids import (
     RESERVED_KEYS,
     callback_id,
@@ -115,7 +115,7 @@ def test_a_period_begins_and_ends_for_all_at_the_same_time() -> None:
 
 @pytest.mark.parametrize("changed", [{"tenant": "u"}, {"id": "q"}, {"created_at": NOW + SECOND}])
 def test_another_job_has_other_follow_ups_and_nodes(changed: dict[str, object]) -> None:
-    other: Job = replace(PARENT, **changed)  # type: ignore[arg-type]  # the names are those of its fields
+    other: Job = with_changes(PARENT, **changed)
 
     assert follow_up_id(other, 0) != follow_up_id(PARENT, 0)
     assert node_job_id(other, "n") != node_job_id(PARENT, "n")

@@ -8,7 +8,8 @@ from tests.support.builders import A_BURST, NOW, SECOND, a_job
 from tidemill.application.job_story import story
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.holds import HoldCause
-from tidemill.domain.job import CRASHED, AttemptError, CancelRequest, DeathReason, Job, Redrive
+from tidemill.domain.job import CRASHED, AttemptError, DeathReason, Job, Redrive
+from tidemill.domain.job_parts import CancelRequest
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.undo import Undone

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import A_BURST, A_STEP, A_WAIT, AN_UNDO, NOW, SECOND, a_job, an_error
+from tests.support.builders import A_BURST, A_STEP, A_WAIT, AN_UNDO, NOW, SECOND, a_job, an_error, with_changes
 from tidemill.application.job_view import batch_view, operator_view, payload_of, record, summary, view
 from tidemill.domain.errors import MalformedDocumentError
 from tidemill.domain.flow_place import FlowPlace
 from tidemill.domain.history import Transition, Why
-from tidemill.domain.job import CancelRequest, DeathReason, Job, Redrive
+from tidemill.domain.job import DeathReason, Job, Redrive
+from tidemill.domain.job_parts import CancelRequest
 from tidemill.domain.records import replace
 from tidemill.domain.signals import Signal
 from tidemill.domain.states import State
@@ -135,7 +136,7 @@ def test_a_job_shows_every_member() -> None:
 
 
 def test_a_record_has_nothing_that_callers_and_handlers_wrote() -> None:
-    job = replace(FULL, signals=(Signal(name="paid", at=NOW, data="7"),))
+    job = with_changes(FULL, signals=(Signal(name="paid", at=NOW, data="7"),))
     shown = operator_view(job, payload=None)
     undo = {"type": "test.undo", "lane": "default", "tags": ["a"]}
 
@@ -146,7 +147,7 @@ def test_a_record_has_nothing_that_callers_and_handlers_wrote() -> None:
 
 @pytest.mark.parametrize(("by", "shown"), [("owner", "owner"), ("ada", "operator"), (None, None)])
 def test_the_owner_sees_whether_an_operator_cancelled_a_job(by: str | None, shown: str | None) -> None:
-    job = replace(FULL, cancel=CancelRequest(by=by) if by else None)
+    job = with_changes(FULL, cancel=CancelRequest(by=by) if by else None)
     assert view(job, payload=None)["cancelled_by"] == shown
 
 
@@ -211,7 +212,7 @@ def test_a_batch_shows_the_counts_of_the_look_or_of_its_last_run(
 
 
 def test_an_operator_sees_who_did_what_and_why() -> None:
-    job = replace(
+    job = with_changes(
         FULL,
         errors=(an_error(traceback="a line"), an_error(attempt=2)),
         redrives=(*FULL.redrives, Redrive(token="u", at=NOW, by="bob", death=DeathReason.HOPS, reason="repaired")),
@@ -244,7 +245,7 @@ def test_an_operator_sees_who_did_what_and_why() -> None:
 
 def test_a_reason_that_is_not_given_is_null() -> None:
     undone = Undone(job_id="v", at=NOW, by="ada", reason="")
-    job = replace(FULL, cancel=CancelRequest(by="cleo", reason=""), undone=undone)
+    job = with_changes(FULL, cancel=CancelRequest(by="cleo", reason=""), undone=undone)
 
     for each, by in ((job, "cleo"), (a_job(), None)):
         shown = operator_view(each, payload=None)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from tests.support.builders import MILLISECOND, NOW, SECOND, a_job
+from tests.support.builders import MILLISECOND, NOW, SECOND, a_job, with_changes
 from tests.support.one_breaker import CLOSED, POLICY, Item
 from tidemill.application.breakers import CACHED_FOR, Breakers
 from tidemill.domain.breaker import HEARD_WITHIN, BreakerState
@@ -27,7 +27,7 @@ class Fleet:
     def call(self, worker: int, tenant: str = "t", *, fails: bool = False) -> bool:
         """Whether the call was admitted."""
         breakers = self.workers[worker]
-        job = replace(a_job(tenant=tenant), owner=f"{worker} {self.now}")
+        job = with_changes(a_job(tenant=tenant), owner=f"{worker} {self.now}")
         admitted = breakers.admits(POLICY, job)
         if admitted and fails:
             breakers.failed(POLICY, job, call=str(len(self.item.counted)), error="Boom: x")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from tests.support.builders import MILLISECOND, NOW, SECOND, TENANT, a_job, a_job_type, types_of
+from tests.support.builders import MILLISECOND, NOW, SECOND, TENANT, a_job, a_job_type, types_of, with_changes
 from tests.support.migrations import add_unit
 from tests.support.single_job import Clock
 from tidemill.application.job_filter import JobFilter
@@ -68,9 +68,9 @@ class Stored(Inline):
         self._error = error
 
     def put_away(self, job: Job, *, now: datetime | None = None) -> Job:
-        assert job.payload_at is None
+        assert job.payload.location is None
         self.times.append(now)
-        return replace(job, payload_at="new")
+        return with_changes(job, payload_at="new")
 
     def load(self, job: Job) -> str:
         if self._error:
@@ -152,7 +152,7 @@ def test_a_payload_is_rewritten_and_the_one_before_is_deleted() -> None:
 
     ((read, stored),) = table.rewritten
     assert read is job
-    assert stored == replace(job, payload='{"unit":"m","n":1}', payload_at="new")
+    assert stored == with_changes(job, payload='{"unit":"m","n":1}', payload_at="new")
     assert ran.payloads.times == [NOW]
     assert ran.payloads.deleted == [(TENANT, job.id, "old")]
     assert ran.progress == Progress(
@@ -189,7 +189,7 @@ def test_a_payload_that_python_takes_for_equal_and_json_does_not_is_rewritten(be
     ran = Migrating(table, change=lambda payload: payload | {"n": after})
 
     assert (ran.progress.rewritten, ran.failed) == (1, [])
-    assert [new.payload for _, new in table.rewritten] == [f'{{"unit":"m","n":{json.dumps(after)}}}']
+    assert [new.payload.text for _, new in table.rewritten] == [f'{{"unit":"m","n":{json.dumps(after)}}}']
 
 
 @pytest.mark.parametrize("mark", Mark)

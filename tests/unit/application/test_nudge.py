@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import MILLISECOND, NOW, SECOND, a_job
+from tests.support.builders import MILLISECOND, NOW, SECOND, a_job, with_changes
 from tests.support.single_job import Clock
 from tidemill.application.nudge import Nudge, Nudger, no_delay
 from tidemill.domain.errors import WriteRefusedError
-from tidemill.domain.job import CancelRequest, Job
-from tidemill.domain.records import replace
+from tidemill.domain.job import Job
+from tidemill.domain.job_parts import CancelRequest
 from tidemill.domain.states import State
 from tidemill.names import Lane
 
@@ -161,7 +161,7 @@ def test_a_job_that_was_asked_to_end_and_that_no_worker_gets_is_cancelled() -> N
     store, asked = Store(), CancelRequest(by="ada", reason="a typo")
     job = a_job(state=State.RETRYING, nudges=6, due=NOW - WEEK, cancel_requested_at=NOW - WEEK, cancel=asked)
 
-    assert _nudger(store).nudge(replace(job, nudges=5)) is Nudge.NUDGED
+    assert _nudger(store).nudge(with_changes(job, nudges=5)) is Nudge.NUDGED
     assert _nudger(store).nudge(job) is Nudge.NUDGED
     assert [write[0] for write in store.writes] == ["nudge", "cancel"]
     assert store.writes[1] == ("cancel", job.id, NOW, "ada", "a typo", True)

@@ -178,7 +178,7 @@ def test_a_failure_of_one_work_does_not_stop_the_others(world: World) -> None:
     world.owe(GROUP)
     world.owe(replace(GROUP, name="letters"))
 
-    assert [job.group for job in world.run_pending().advanced] == ["letters"]
+    assert [job.group.key for job in world.run_pending().advanced] == ["letters"]
     assert list(world.owed.stored) == [GROUP]
 
 

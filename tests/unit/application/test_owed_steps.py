@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import MILLISECOND, NOW, TENANT, a_job
+from tests.support.builders import MILLISECOND, NOW, TENANT, a_job, with_changes
 from tests.unit.application.test_owed import MINUTE, World
 from tidemill.application.owed import Kind, Owed, OwedResult, Work
 from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError
@@ -102,7 +102,7 @@ def test_a_group_advances_for_a_job_of_it_that_has_ended_or_waits(
 def test_the_message_of_a_job_that_is_about_to_be_deleted_is_not_sent_again(left: timedelta, resent: bool) -> None:
     world = World()
     work = world.job(State.DEAD)
-    job: Job = replace(world.store.jobs[work.name], expires_at=NOW + left)
+    job: Job = with_changes(world.store.jobs[work.name], expires_at=NOW + left)
     world.store.jobs[work.name] = job
     world.owe(work)
 

@@ -19,6 +19,7 @@ from tests.support.builders import (
     fresh_token,
     stored,
     types_of,
+    with_changes,
 )
 from tests.support.in_memory_owed_work import InMemoryOwedWork
 from tests.support.settling import RUNNING as RUN
@@ -67,7 +68,7 @@ class Files(Inline):
         location = f"file/{next(self._numbers)}"
         during, self.during = self.during, _nothing
         during()
-        return replace(job, payload=None, payload_at=location)
+        return with_changes(job, payload=None, payload_at=location)
 
     def load(self, job: Job) -> str:
         return "{}"
@@ -177,15 +178,15 @@ def _settled_with_a_follow_up_that_existed(world: World) -> str:
     settling = Settling([TWO])
     _give(settling, world)
     settling.settle(MADE)
-    return str(TWO.payload_at)
+    return str(TWO.payload.location)
 
 
 def _settled_otherwise(world: World) -> str:
-    ended = replace(RUN, last_owner="mine", state=State.DEAD)
+    ended = with_changes(RUN, last_owner="mine", state=State.DEAD)
     settling = Settling(WriteRefusedError("settle", None), current=ended)
     _give(settling, world)
     settling.settle(replace(MADE, follow_ups=[TWO]))
-    return str(TWO.payload_at)
+    return str(TWO.payload.location)
 
 
 def _give(settling: Settling, world: World) -> None:
@@ -301,5 +302,5 @@ def test_a_deletion_that_cannot_be_owed_raises_why_it_failed(world: World) -> No
 
 def test_all_else_is_as_without_it(world: World) -> None:
     job = a_job()
-    assert world.payloads.put_away(job, now=NOW).payload_at == "file/0"
+    assert world.payloads.put_away(job, now=NOW).payload.location == "file/0"
     assert (world.payloads.load(job), world.payloads.stays_inline(job)) == ("{}", True)

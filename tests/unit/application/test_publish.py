@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from tests.support.builders import A_WAIT, NOW, SECOND, TENANT, a_job, reference_to
+from tests.support.builders import A_WAIT, NOW, SECOND, TENANT, a_job, reference_to, with_changes
 from tests.support.configurations import configured, paused
 from tests.support.publish_world import World
 from tidemill.application.owed import Kind, Work
@@ -142,7 +142,7 @@ def test_a_group_advances_when_the_dead_job_that_blocks_it_is_deleted(
 def test_a_change_of_an_ended_job_does_not_advance_its_group(world: World) -> None:
     dead = a_job(group="parcels", state=State.DEAD, due=None)
 
-    world.publish(Change("1", dead, replace(dead, nudges=1)))
+    world.publish(Change("1", dead, with_changes(dead, nudges=1)))
 
     assert world.groups.calls == []
 
@@ -166,7 +166,7 @@ def test_the_payload_of_a_deleted_job_is_deleted(world: World, after: Job | None
 
     world.publish(Change("1", gone, after))
 
-    assert world.payloads.deleted == [(gone.tenant, gone.id, gone.payload_at)]
+    assert world.payloads.deleted == [(gone.tenant, gone.id, gone.payload.location)]
 
 
 @pytest.mark.parametrize("state", [State.QUEUED, State.CANCELLED])
@@ -266,7 +266,7 @@ def test_a_failing_group_does_not_fail_others_of_its_batch(world: World) -> None
 
     published = world.publish(_end("1", group="bad"), Change("2", None, JOBS[0]), _end("3", group="good"))
 
-    assert [job.group for job in published.advanced] == ["good"]
+    assert [job.group.key for job in published.advanced] == ["good"]
     assert _bodies(published) == [reference_to(JOBS[0])]
     assert [work.name for work in world.owed.stored] == ["bad"]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.builders import NOW, SECOND, a_job, reference_to
+from tests.support.builders import NOW, SECOND, a_job, reference_to, with_changes
 from tests.support.publish_world import World
 from tidemill.domain.changes import Change
 from tidemill.domain.errors import (
@@ -48,9 +48,9 @@ def test_without_the_answer_of_the_store_each_new_job_gets_its_message(world: Wo
         Change("1", None, a_job(group="parcels")),
         Change("1", None, a_job(due=NOW + 5 * SECOND)),
         Change("1", RUNNING, replace(AGAIN, due=NOW + 5 * SECOND)),
-        Change("1", RUNNING, replace(AGAIN, group="parcels")),
-        Change("1", RUNNING, replace(JOBS[0], state=State.RETRYING, nudged_at=NOW)),
-        Change("1", JOBS[0], replace(JOBS[0], nudged_at=NOW)),
+        Change("1", RUNNING, with_changes(AGAIN, group="parcels")),
+        Change("1", RUNNING, with_changes(JOBS[0], state=State.RETRYING, nudged_at=NOW)),
+        Change("1", JOBS[0], with_changes(JOBS[0], nudged_at=NOW)),
         Change("1", replace(JOBS[0], state=State.SCHEDULED), JOBS[0]),
     ],
     ids=["other lane", "group", "delayed", "backoff", "run of a group", "lost run", "nudge", "wake"],

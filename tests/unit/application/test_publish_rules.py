@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import A_WAIT, NOW, SECOND, TENANT, a_job, reference_to
+from tests.support.builders import A_WAIT, NOW, SECOND, TENANT, a_job, reference_to, with_changes
 from tests.support.configurations import configured, paused
 from tests.support.publish_world import World
 from tidemill.application.owed import Kind, Work
@@ -117,7 +117,7 @@ def test_a_job_that_could_not_be_parked_is_tried_again_only_if_nothing_but_its_t
     def refuse_once(job: Any, wait: Any, *, now: Any) -> Any:
         if not world.groups.parks:
             world.groups.parks.append((job, wait))
-            raise WriteRefusedError("park", replace(JOB, **change))
+            raise WriteRefusedError("park", with_changes(JOB, **change))
         return park(job, wait, now=now)
 
     world.groups.park = refuse_once  # type: ignore[method-assign]  # for once

@@ -13,6 +13,7 @@ from tests.support.builders import (
     claimed,
     fresh_token,
     stored,
+    with_changes,
 )
 from tests.support.job_tables import Table
 from tests.support.single_job import Clock
@@ -125,8 +126,8 @@ def without_needed(store: Read, *jobs: Job) -> tuple[list[Job], list[Job]]:
     [
         NODE,
         replace(NODE, flow=None, batch="flow"),
-        replace(NODE, flow=None, superseded_by="flow"),
-        replace(NODE, flow=None, undone=Undone(job_id="flow", at=NOW, by="ada", reason="")),
+        with_changes(NODE, flow=None, superseded_by="flow"),
+        with_changes(NODE, flow=None, undone=Undone(job_id="flow", at=NOW, by="ada", reason="")),
     ],
 )
 def test_a_job_is_kept_while_one_that_needs_it_is_live_or_dead(job: Job, state: State) -> None:
@@ -137,7 +138,7 @@ def test_a_job_is_kept_while_one_that_needs_it_is_live_or_dead(job: Job, state: 
 
 def test_a_job_is_purged_if_what_needed_it_is_gone_or_has_expired() -> None:
     assert without_needed(Read(), NODE) == ([NODE], [])
-    assert without_needed(Read(replace(FLOW, state=State.DEAD, expires_at=NOW)), NODE) == ([NODE], [])
+    assert without_needed(Read(with_changes(FLOW, state=State.DEAD, expires_at=NOW)), NODE) == ([NODE], [])
 
 
 def test_a_job_is_kept_while_only_a_newer_version_can_read_what_may_need_it() -> None:
@@ -146,7 +147,7 @@ def test_a_job_is_kept_while_only_a_newer_version_can_read_what_may_need_it() ->
 
 @pytest.mark.parametrize(("until", "needed"), [(NOW, False), (NOW + SECOND, True)])
 def test_a_unique_job_is_kept_until_its_period_ends(until: datetime, *, needed: bool) -> None:
-    job = replace(NODE, flow=None, unique_until=until)
+    job = with_changes(NODE, flow=None, unique_until=until)
 
     assert without_needed(Read(), job) == (([], [job]) if needed else ([job], []))
 
@@ -158,7 +159,7 @@ UNDO = a_job(id="undo", state=State.SUCCEEDED, undoes="ended")
 def test_an_undo_is_kept_while_a_correction_of_the_undone_job_is_live_or_dead(state: State) -> None:
     needed = not state.terminal or state is State.DEAD
     # The correction is still to look at the undo when the retention of the undone job is over.
-    undone = replace(NODE, flow=None, superseded_by="flow", expires_at=NOW)
+    undone = with_changes(NODE, flow=None, superseded_by="flow", expires_at=NOW)
     store = Read(undone, replace(FLOW, state=state))
 
     assert without_needed(store, UNDO) == (([], [UNDO]) if needed else ([UNDO], []))

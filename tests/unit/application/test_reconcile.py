@@ -22,6 +22,7 @@ from tests.support.builders import (
     reference_to,
     stored,
     types_of,
+    with_changes,
 )
 from tests.support.faulty_client import FaultyClient
 from tests.support.in_memory_dlq import Letters
@@ -37,7 +38,6 @@ from tidemill.application.run import Run
 from tidemill.application.table_pass import TablePasses
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import DeathReason, Job
-from tidemill.domain.records import replace
 from tidemill.domain.repair_actions import RepairAction
 from tidemill.domain.states import State
 from tidemill.domain.waiting import LONGEST_PARKED
@@ -133,7 +133,7 @@ def test_a_run_counts_every_kind_of_overdue_job(
         {(RepairAction.NUDGED, Lane.DEFAULT): 4, (RepairAction.WOKEN, Lane.DEFAULT): 2}
     )
     assert stored(store, jobs[State.PARKED]).state is State.QUEUED
-    assert stored(store, jobs[State.QUEUED]).nudges == 1
+    assert stored(store, jobs[State.QUEUED]).nudges.count == 1
     assert stored(store, jobs[State.RUNNING]).state is State.RETRYING
     assert stored(store, jobs[State.SCHEDULED]).state is State.QUEUED
     untouched = (State.WAITING, State.SUCCEEDED, State.DEAD, State.CANCELLED)
@@ -200,7 +200,7 @@ def test_orphaned_payloads_are_discarded_once_they_are_a_day_old(
     large = '"' + "x" * 5_000 + '"'
     used = payloads.put_away(a_job(payload=large, state=State.WAITING, due=None))
     table.put(used)
-    replaced = payloads.put_away(replace(used, payload=large, payload_at=None))
+    replaced = payloads.put_away(with_changes(used, payload=large, payload_at=None))
     ownerless = payloads.put_away(a_job(payload=large))
     clock.now = NOW + ORPHANED_AFTER - MILLISECOND
     assert run(reconciler, passes).count(RepairAction.DISCARDED) == 0
@@ -255,7 +255,7 @@ def test_a_job_whose_repair_dynamodb_refuses_is_reported_and_does_not_block_othe
     reconciled = Reconciler(store=store, clock=clock, limit=LIMIT).run(passes, time_left=lambda: INVOCATION)
 
     assert [item.key for item in reconciled.unreadable] == [f"{refused.tenant}#{refused.id}"]
-    assert stored(store, lost).nudges == 1
+    assert stored(store, lost).nudges.count == 1
     assert reconciled.progress is not None
     assert reconciled.progress.completed
 
@@ -285,7 +285,7 @@ def test_a_group_whose_next_job_is_unreadable_is_reported_and_not_retried(
     reconciled = run(reconciler, passes)
 
     assert reconciled.actions == Counter()
-    assert [item.key for item in reconciled.unreadable] == [f"the group {waiting.group} of {waiting.tenant}"]
+    assert [item.key for item in reconciled.unreadable] == [f"the group {waiting.group.key} of {waiting.tenant}"]
 
 
 def test_a_dead_letter_message_whose_job_is_unreadable_stays(

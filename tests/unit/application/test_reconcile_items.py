@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.support.builders import NOW, SECOND, TENANT, a_job
+from tests.support.builders import NOW, SECOND, TENANT, a_job, with_changes
 from tidemill.application.dead_letter_sweep import Swept
 from tidemill.application.nudge import MOST_NUDGES, UNDELIVERABLE_AFTER
 from tidemill.application.pass_state import first_pass
@@ -34,7 +34,7 @@ ORPHAN: Final = PayloadItem(
     tenant=TENANT, job_id="owner", location="item/1", stored_at=NOW - ORPHANED_AFTER, item_key="!payload#1"
 )
 LATE: Final = a_job(id="late", lane=Lane.BULK, due=NOW - LIMIT)
-GIVEN_UP: Final = replace(LATE, nudges=MOST_NUDGES, due=NOW - UNDELIVERABLE_AFTER - timedelta(days=9))
+GIVEN_UP: Final = with_changes(LATE, nudges=MOST_NUDGES, due=NOW - UNDELIVERABLE_AFTER - timedelta(days=9))
 
 
 @dataclass
@@ -279,7 +279,7 @@ def test_the_overdue_jobs_are_those_that_are_late_by_the_limit() -> None:
     class Store(World):
         def overdue(self, *, before: datetime, unreadable: Any, spend: Any) -> list[Job]:
             asked.append((before, unreadable, spend))
-            return [LATE, replace(LATE, nudged_at=NOW)]
+            return [LATE, with_changes(LATE, nudged_at=NOW)]
 
     reconciler = Reconciler(store=Store(), clock=lambda: NOW, limit=LIMIT)  # type: ignore[arg-type]
     unreadable, spend = (lambda *_details: None), (lambda _units: None)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import MILLISECOND, NOW, SECOND, TENANT, a_job
+from tests.support.builders import MILLISECOND, NOW, SECOND, TENANT, a_job, with_changes
 from tidemill.application.pace import Pace
 from tidemill.application.ports import OpenGroup, UnreadableItem
 from tidemill.application.recover import (
@@ -25,7 +25,6 @@ from tidemill.domain.errors import MalformedDocumentError, WriteRefusedError
 from tidemill.domain.flow_place import FlowPlace, Mark
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import Job
-from tidemill.domain.records import replace
 from tidemill.domain.signals import Signal
 from tidemill.domain.states import State
 from tidemill.domain.whole_cancels import CANCELLED
@@ -241,7 +240,7 @@ def test_the_pages_are_read_to_the_end_and_each_is_paid_for_before_the_next() ->
 
 def test_a_missing_node_of_a_flow_that_is_alive_after_the_restore_may_run_again() -> None:
     flows = {name: a_job(id=name, type=FLOW_TYPE, state=state) for name, state in _FLOWS.items()}
-    flows["cancelled"] = replace(flows["cancelled"], signals=(Signal(name=CANCELLED, at=NOW, data=""),))
+    flows["cancelled"] = with_changes(flows["cancelled"], signals=(Signal(name=CANCELLED, at=NOW, data=""),))
     names = [*_FLOWS, "gone"]
     nodes = [a_job(id=f"of {name}", flow=FlowPlace(id=name, node="n"), state=State.SUCCEEDED) for name in names]
     marked = a_job(id="marked", flow=FlowPlace(id="waits", node="m", mark=Mark.SKIPPED), state=State.CANCELLED)

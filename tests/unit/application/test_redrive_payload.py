@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import RETENTION, SECOND, brought_to, fresh_token, stored
+from tests.support.builders import RETENTION, SECOND, brought_to, fresh_token, stored, with_changes
 from tests.support.job_tables import Table
 from tests.support.single_job import Clock
 from tidemill.application.ports import JobStore
@@ -13,7 +13,6 @@ from tidemill.application.redrive import Redriver
 from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError
 from tidemill.domain.history import Why
 from tidemill.domain.job import Job
-from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.payloads import DynamoPayloads
 from tidemill.in_memory.single_job import Inline
@@ -52,7 +51,7 @@ def test_the_job_runs_with_the_other_payload_and_says_so(
 
     job = stored(store, dead)
     assert (payloads.load(job), job.state, job.attempt) == (payload, State.QUEUED, 0)
-    assert (job.payload is None, job.payload_at is not None) == (payload == LONG, payload == LONG)
+    assert (job.payload.text is None, job.payload.location is not None) == (payload == LONG, payload == LONG)
     assert (job.redrives[-1].edited, job.redrives[-1].by, job.history[-1].cause) == (True, "ada", Why.EDITED)
     # A replay of the submission has the old body, and must find this job.
     assert (job.id, job.body_hash) == (dead.id, dead.body_hash)
@@ -65,15 +64,15 @@ def test_a_short_payload_replaces_a_long_one(redriver: Redriver, store: JobStore
 
     redriver.redrive_with(again, SHORT, payloads, by="ada")
 
-    assert (stored(store, again).payload, stored(store, again).payload_at) == (SHORT, None)
+    assert (stored(store, again).payload.text, stored(store, again).payload.location) == (SHORT, None)
 
 
 def test_an_ordinary_redrive_keeps_the_payload(redriver: Redriver, store: JobStore) -> None:
     dead = brought_to(store, State.DEAD)
 
-    assert redriver.redrive(replace(dead, payload=SHORT), by="ada")
+    assert redriver.redrive(with_changes(dead, payload=SHORT), by="ada")
 
-    assert (stored(store, dead).payload, stored(store, dead).redrives[-1].edited) == (dead.payload, False)
+    assert (stored(store, dead).payload.text, stored(store, dead).redrives[-1].edited) == (dead.payload.text, False)
 
 
 @pytest.mark.parametrize("late", [True, False])
@@ -90,7 +89,7 @@ def test_a_refused_redrive_leaves_no_payload_behind(
 
     keys = [item["pk"]["S"] for item in table.client.scan(TableName=table.name)["Items"]]
     assert not [key for key in keys if key.startswith("!payload")]
-    assert stored(store, dead).payload == dead.payload
+    assert stored(store, dead).payload.text == dead.payload.text
 
 
 @pytest.mark.parametrize("applied", [True, False])
@@ -110,7 +109,7 @@ def test_a_redrive_that_meets_another_transaction_keeps_its_payload_if_the_docum
     with pytest.raises(TransactionConflictError):
         redriver.redrive_with(dead, LONG, payloads, by="ada")
 
-    location = stored(store, dead).payload_at
+    location = stored(store, dead).payload.location
     assert (location is not None, len(deleted)) == (applied, 0 if applied else 1)
 
 

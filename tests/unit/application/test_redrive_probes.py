@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import NOW, SECOND, SETTLEMENTS, a_job, brought_to, claimed, stored
+from tests.support.builders import NOW, SECOND, SETTLEMENTS, a_job, brought_to, claimed, stored, with_changes
 from tests.support.single_job import Clock
 from tidemill.application import redrive_probes as module
 from tidemill.application.ports import JobStore
 from tidemill.application.redrive_probes import Cause, Probe, Probes, ProbeVerdict, verdict_of
 from tidemill.domain.job import AttemptError, DeathReason, Job
-from tidemill.domain.records import replace
 from tidemill.domain.states import State
 
 _TIMEOUT = timedelta(seconds=10)
@@ -69,7 +68,7 @@ def test_the_number_of_probes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def _redriven(job: Job, **changes: Any) -> Job:
-    return replace(job, **{"state": State.RUNNING, "generation": 2, "finished_at": None, **changes})
+    return with_changes(job, **{"state": State.RUNNING, "generation": 2, "finished_at": None, **changes})
 
 
 @pytest.mark.parametrize(

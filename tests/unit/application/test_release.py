@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.support.builders import A_WAIT, NOW, SECOND, a_job
+from tests.support.builders import A_WAIT, NOW, SECOND, a_job, with_changes
 from tests.support.single_job import Clock
 from tidemill.application.ports import LimitSlot, Unreadable, ignore_unreadable
 from tidemill.application.release import LISTED_AT_LEAST, Releaser
@@ -257,7 +257,7 @@ def test_the_slot_of_a_job_that_will_not_come_goes_to_the_next(
 ) -> None:
     first, second = parked(), parked(created_at=NOW + SECOND)
     world.shown = [first, second]
-    world.refusals = [WriteRefusedError(Write.UNPARK, None if changes is None else replace(first, **changes))]
+    world.refusals = [WriteRefusedError(Write.UNPARK, None if changes is None else with_changes(first, **changes))]
 
     released = world.releaser.release(LINE)
 

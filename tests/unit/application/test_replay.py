@@ -183,13 +183,13 @@ def test_an_event_makes_one_job_of_the_consumer_in_the_bulk_lane(
         "mail",
         Lane.BULK,
     )
-    assert (job.payload, job.group, job.blocks) == (
+    assert (job.payload.text, job.group.key, job.group.blocks) == (
         json.dumps(DATA, separators=(",", ":")),
         job_group,
         group is not None,
     )
-    assert (job.retention, job.tags, job.parent, job.hops) == (timedelta(days=3), (tag,), "event", 3)
-    assert (job.trace, job.useful_until) == ("token", None)
+    assert (job.lifetime.retention, job.tags, job.parent, job.hops) == (timedelta(days=3), (tag,), "event", 3)
+    assert (job.trace, job.lifetime.useful_until) == ("token", None)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import A_SIGNAL, A_WAIT, NOW, SECOND, a_job, types_of
+from tests.support.builders import A_SIGNAL, A_WAIT, NOW, SECOND, a_job, types_of, with_changes
 from tests.support.settling import RUNNING, World
 from tests.support.single_job import Clock, tools
 from tidemill.application.attempt_report import Ending
@@ -119,7 +119,7 @@ def test_an_outage_that_lasts_is_left_to_the_lease() -> None:
     ("releases", "seconds"), [(0, 0.5), (1, 1), (5, 16), (6, LONGEST_RELEASE_SECONDS / 2), (7, 30)]
 )
 def test_a_run_whose_conflicts_last_is_given_back_for_a_time_that_doubles(releases: int, seconds: float) -> None:
-    world = World(DOWN, *[CONFLICT] * (SETTLE_TRIES - 1), job=replace(RUNNING, releases=releases))
+    world = World(DOWN, *[CONFLICT] * (SETTLE_TRIES - 1), job=with_changes(RUNNING, releases=releases))
     report = world.settle(Succeeded())
     assert (report.ending, report.error, report.job, report.job_is_terminal) == (
         Ending.RELEASED,
@@ -131,20 +131,20 @@ def test_a_run_whose_conflicts_last_is_given_back_for_a_time_that_doubles(releas
 
 
 def test_conflicts_that_never_end_count_as_a_failure_of_the_job() -> None:
-    world = World(*[CONFLICT] * SETTLE_TRIES, (), job=replace(RUNNING, releases=MOST_RELEASES))
+    world = World(*[CONFLICT] * SETTLE_TRIES, (), job=with_changes(RUNNING, releases=MOST_RELEASES))
     report = world.settle(Succeeded())
     assert (report.ending, report.error, world.released) == (Ending.RETRYING, "TransactionConflictError: busy", [])
 
 
 def test_a_run_that_was_taken_over_is_not_given_back() -> None:
     world = World(*[CONFLICT] * SETTLE_TRIES)
-    world.release_error = WriteRefusedError("release", replace(RUNNING, owner="other", due=LATER))
+    world.release_error = WriteRefusedError("release", with_changes(RUNNING, owner="other", due=LATER))
     report = world.settle(Succeeded())
     assert (report.ending, report.verdict, report.put_back_until) == (Ending.FENCED, ClaimVerdict.LEASED, LATER)
 
 
-RELEASED = replace(RUNNING, state=State.RETRYING, owner=None, last_owner=RUNNING.owner, releases=1)
-ENDED = replace(RUNNING, state=State.SUCCEEDED, owner=None, last_owner=RUNNING.owner)
+RELEASED = with_changes(RUNNING, state=State.RETRYING, owner=None, last_owner=RUNNING.lease.owner, releases=1)
+ENDED = with_changes(RUNNING, state=State.SUCCEEDED, owner=None, last_owner=RUNNING.lease.owner)
 
 
 def test_a_run_whose_success_was_written_without_an_answer_has_not_timed_out() -> None:
@@ -213,12 +213,12 @@ def test_a_success_whose_answer_cannot_be_read_has_not_failed() -> None:
     ("current", "verdict", "until"),
     [
         (None, ClaimVerdict.GONE, None),
-        (replace(RUNNING, state=State.SUCCEEDED, owner=None), ClaimVerdict.DUPLICATE, None),
-        (replace(RUNNING, owner="other", generation=5), ClaimVerdict.STALE, None),
-        (replace(RUNNING, owner="other", due=LATER), ClaimVerdict.LEASED, LATER),
-        (replace(RUNNING, owner="other", due=None), ClaimVerdict.LEASED, NOW + AHEAD_DELAY),
-        (replace(RUNNING, owner=None, state=State.QUEUED, due=LATER), ClaimVerdict.EARLY, LATER),
-        (replace(RUNNING, owner="other", generation=3, due=LATER), ClaimVerdict.AHEAD, NOW + AHEAD_DELAY),
+        (with_changes(RUNNING, state=State.SUCCEEDED, owner=None), ClaimVerdict.DUPLICATE, None),
+        (with_changes(RUNNING, owner="other", generation=5), ClaimVerdict.STALE, None),
+        (with_changes(RUNNING, owner="other", due=LATER), ClaimVerdict.LEASED, LATER),
+        (with_changes(RUNNING, owner="other", due=None), ClaimVerdict.LEASED, NOW + AHEAD_DELAY),
+        (with_changes(RUNNING, owner=None, state=State.QUEUED, due=LATER), ClaimVerdict.EARLY, LATER),
+        (with_changes(RUNNING, owner="other", generation=3, due=LATER), ClaimVerdict.AHEAD, NOW + AHEAD_DELAY),
     ],
 )
 def test_a_run_that_no_longer_holds_its_job_leaves_the_message_to_the_document(
@@ -257,7 +257,7 @@ FLOW = replace(RUNNING, type=FLOW_TYPE)
 def test_what_has_come_during_the_run_takes_the_place_of_its_outcome(
     job: Job, outcome: Outcome, change: dict[str, Any], ending: Ending
 ) -> None:
-    world = World(WriteRefusedError("settle", replace(job, **change)), (), job=job)
+    world = World(WriteRefusedError("settle", with_changes(job, **change)), (), job=job)
     report = world.settle(outcome)
     assert report.ending is ending
     if ending is Ending.AWAITING:
@@ -280,7 +280,7 @@ def test_what_has_come_during_the_run_takes_the_place_of_its_outcome(
     ],
 )
 def test_a_refused_outcome_is_not_replaced_without_a_cause(outcome: Outcome, change: dict[str, Any]) -> None:
-    world = World(WriteRefusedError("settle", replace(RUNNING, **change)))
+    world = World(WriteRefusedError("settle", with_changes(RUNNING, **change)))
     assert world.settle(outcome).ending is Ending.FENCED
     assert len(world.written) == 1
 
@@ -302,7 +302,12 @@ def test_a_follow_up_that_existed_is_not_reported_and_its_new_payload_goes() -> 
         (MADE, {"last_owner": "mine", "state": State.DEAD}, [], ["one", "two"]),
         (MADE, {"last_owner": "mine", "state": State.RUNNING, "owner": "other"}, [], ["one", "two"]),
         (MADE, {"last_owner": "mine", "state": State.SUCCEEDED}, [ONE, TWO], []),
-        (MADE, {"last_owner": "mine", "state": State.SUCCEEDED}, [ONE, replace(TWO, payload_at="file/0")], ["two"]),
+        (
+            MADE,
+            {"last_owner": "mine", "state": State.SUCCEEDED},
+            [ONE, with_changes(TWO, payload_at="file/0")],
+            ["two"],
+        ),
         (MADE, {"last_owner": "other", "state": State.DEAD}, [], []),
         (DIES, {"last_owner": "mine", "state": State.DEAD}, [ONE], []),
         (DIES, {"last_owner": "mine", "state": State.DEAD}, [], ["one"]),
@@ -321,7 +326,7 @@ def test_the_payloads_of_follow_ups_go_only_if_the_run_has_ended_and_they_do_not
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world = World(WriteRefusedError("settle", None))
-    documents = {job.id: job for job in (replace(RUNNING, **current), *existing)}
+    documents = {job.id: job for job in (with_changes(RUNNING, **current), *existing)}
     monkeypatch.setattr(world.store, "get", lambda _tenant, job_id: documents.get(job_id))
     assert world.settle(outcome).ending is Ending.FENCED
     assert world.payloads.deleted == deleted
@@ -329,13 +334,13 @@ def test_the_payloads_of_follow_ups_go_only_if_the_run_has_ended_and_they_do_not
 
 @pytest.mark.parametrize("changed", [State.QUEUED, State.RUNNING, State.CANCELLED])
 def test_a_death_keeps_the_payloads_of_its_follow_ups_though_the_job_goes_on(changed: State) -> None:
-    world = World((), current=replace(RUNNING, last_owner="mine", state=changed))
+    world = World((), current=with_changes(RUNNING, last_owner="mine", state=changed))
     assert world.settle(DIES).follow_ups == (ONE,)
     assert world.payloads.deleted == []
 
 
 def test_a_success_keeps_the_payloads_of_its_follow_ups() -> None:
-    world = World((), current=replace(RUNNING, last_owner="mine", state=State.DEAD))
+    world = World((), current=with_changes(RUNNING, last_owner="mine", state=State.DEAD))
     world.settle(MADE)
     assert world.payloads.deleted == []
 

@@ -5,7 +5,7 @@ from typing import cast
 
 import pytest
 
-from tests.support.builders import MILLISECOND, NOW, a_job, a_job_type, types_of
+from tests.support.builders import MILLISECOND, NOW, a_job, a_job_type, types_of, with_changes
 from tests.support.configurations import configured, strained
 from tidemill.application.foreground import Governor
 from tidemill.application.shed_submissions import shed_or_defer
@@ -114,10 +114,10 @@ def test_under_strain_a_deferrable_type_is_accepted_for_later(draw: float, minut
 @pytest.mark.parametrize(
     "bounded",
     [
-        replace(LATER, deadline=NOW + 20 * MINUTE),
-        replace(LATER, useful_until=NOW + 20 * MINUTE),
-        replace(LATER, supersedes="key"),
-        replace(LATER, group="user-7"),
+        with_changes(LATER, deadline=NOW + 20 * MINUTE),
+        with_changes(LATER, useful_until=NOW + 20 * MINUTE),
+        with_changes(LATER, supersedes="key"),
+        with_changes(LATER, group="user-7"),
         replace(LATER, state=State.SCHEDULED, due=NOW + 6 * MINUTE, run_at=NOW + 6 * MINUTE),
     ],
 )

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import NOW, SECOND, a_job
+from tests.support.builders import NOW, SECOND, a_job, with_changes
 from tests.support.in_memory_jobs import InMemoryJobs
 from tidemill.application.checkpoints import checkpoints
 from tidemill.application.job_filter import JobFilter
@@ -26,7 +26,7 @@ from tidemill.names import BATCH_TYPE
 
 WAIT = Awaited(cause=Cause.SIGNAL, name="approval", since=NOW, until=NOW + SECOND)
 JOB = a_job(tenant="t", id="j")
-WAITING = replace(JOB, state=State.PARKED, awaited=WAIT, wait=WAIT.wait, due=WAIT.until)
+WAITING = with_changes(JOB, state=State.PARKED, awaited=WAIT, wait=WAIT.wait, due=WAIT.until)
 GOT = Signal(name="approval", at=NOW, data='{"by":"ada"}')
 
 
@@ -36,7 +36,7 @@ GOT = Signal(name="approval", at=NOW, data='{"by":"ada"}')
         (WAITING, "approval", True),
         (WAITING, "other", False),
         (replace(JOB, state=State.RUNNING), "approval", False),
-        (replace(JOB, signals=(replace(GOT, used=True),)), "approval", False),
+        (with_changes(JOB, signals=(replace(GOT, used=True),)), "approval", False),
     ],
 )
 def test_a_signal_is_kept_and_wakes_the_job_that_waits_for_it(job: Job, name: str, wakes: bool) -> None:
@@ -50,7 +50,7 @@ def test_a_signal_is_kept_and_wakes_the_job_that_waits_for_it(job: Job, name: st
 
 @pytest.mark.parametrize("state", [State.QUEUED, State.SUCCEEDED])
 def test_the_same_signal_again_changes_nothing(state: State) -> None:
-    jobs = InMemoryJobs(replace(JOB, state=state, signals=(GOT,)))
+    jobs = InMemoryJobs(with_changes(JOB, state=state, signals=(GOT,)))
     assert jobs.control().signal("t", "j", "approval", {"by": "ada"}) == jobs.get("t", "j")
     assert jobs.writes == []
 
@@ -69,7 +69,7 @@ def test_the_same_signal_again_changes_nothing(state: State) -> None:
     ],
 )
 def test_a_signal_that_the_job_cannot_keep_is_refused(changes: dict[str, Any], text: str) -> None:
-    jobs = InMemoryJobs(replace(JOB, **changes))
+    jobs = InMemoryJobs(with_changes(JOB, **changes))
 
     with pytest.raises(SignalRefusedError) as refused:
         jobs.control().signal("t", "j", "approval", 1)
@@ -92,7 +92,7 @@ def test_a_job_that_changes_at_that_moment_is_looked_at_again() -> None:
 
 
 def test_a_signal_to_a_job_that_does_not_exist_is_refused() -> None:
-    jobs = InMemoryJobs(replace(JOB, expires_at=NOW))
+    jobs = InMemoryJobs(with_changes(JOB, expires_at=NOW))
     for name in ("j", "none"):
         assert jobs.control().signal("t", name, "approval", 1) is None
 

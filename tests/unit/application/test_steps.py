@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from tests.support.builders import NOW, SECOND, a_job
+from tests.support.builders import NOW, SECOND, a_job, with_changes
 from tidemill import Cancelled, Continue, Done, GiveUp, Snooze, WaitFor
 from tidemill.application.steps import Steps
 from tidemill.domain.errors import (
@@ -41,7 +41,7 @@ class Store:
         if self.error:
             raise self.error
         self.written.append(step)
-        return replace(job, steps=(*job.steps, step), cancel_requested_at=NOW if self.cancel else None)
+        return with_changes(job, steps=(*job.steps.recorded, step), cancel_requested_at=NOW if self.cancel else None)
 
 
 def nothing() -> None:
@@ -82,9 +82,9 @@ def test_a_recorded_step_returns_its_result_and_does_not_run_and_a_new_one_runs_
 
     step = Step(name="ship", at=NOW, attempt=2, result="[1,2]", version="v")
     assert run.store.written == [step]
-    assert [job.steps for job in run.left] == [(OLD, step)]
+    assert [job.steps.recorded for job in run.left] == [(OLD, step)]
     run.take("mail")
-    assert [step.name for step in run.left[-1].steps] == ["charge", "ship", "mail"]
+    assert [step.name for step in run.left[-1].steps.recorded] == ["charge", "ship", "mail"]
     run.steps.end(Done())
 
 

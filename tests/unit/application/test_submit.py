@@ -20,6 +20,7 @@ from tests.support.builders import (
     fresh_token,
     stored,
     types_of,
+    with_changes,
 )
 from tests.support.job_tables import Table
 from tests.support.single_job import Clock, Inline
@@ -78,7 +79,7 @@ def test_a_submission_becomes_a_queued_job(post: Post, store: JobStore) -> None:
     assert job == stored(store, job)
     assert (job.tenant, job.id, job.type, job.lane) == (TENANT, "first", "test.job", Lane.DEFAULT)
     assert (job.state, job.generation, job.attempt, job.due, job.created_at) == (State.QUEUED, 1, 0, NOW, NOW)
-    assert job.payload == '{"n":1,"\\u00fc":null}'
+    assert job.payload.text == '{"n":1,"\\u00fc":null}'
 
 
 def test_without_a_key_each_submission_makes_a_job(post: Post) -> None:
@@ -122,7 +123,7 @@ def test_the_same_key_with_another_body_is_refused_and_changes_nothing(post: Pos
 
 def test_a_key_is_free_again_when_its_job_has_expired(post: Post, store: JobStore, table: Table, clock: Clock) -> None:
     first = post({"n": 1}, key="key").job
-    table.put(replace(first, state=State.SUCCEEDED, due=None, expires_at=NOW.replace(microsecond=0) + RETENTION))
+    table.put(with_changes(first, state=State.SUCCEEDED, due=None, expires_at=NOW.replace(microsecond=0) + RETENTION))
     clock.now += RETENTION + timedelta(seconds=1)
 
     again = post({"n": 2}, key="key")
@@ -164,7 +165,7 @@ def test_a_payload_that_is_nested_too_deep_is_refused(post: Post) -> None:
 
 def test_a_payload_that_is_too_large_is_refused(post: Post) -> None:
     fitting = "x" * (LARGEST_BODY_BYTES - len('{"a":""}'))
-    assert len(post({"a": fitting}).job.payload or "") == LARGEST_BODY_BYTES
+    assert len(post({"a": fitting}).job.payload.text or "") == LARGEST_BODY_BYTES
 
     with pytest.raises(PayloadTooLargeError) as refused:
         post({"a": fitting + "x"})
@@ -190,10 +191,10 @@ def test_a_job_holds_the_options_of_its_submission(post: Post, store: JobStore) 
     job = post(job_type="test.blocking", **asked).job
 
     assert job == stored(store, job)
-    assert (job.lane, job.run_at, job.due, job.deadline) == (Lane.BULK, NOW + HOUR, NOW + HOUR, NOW + 2 * HOUR)
-    assert (job.state, job.group, job.blocks, job.retention) == (State.SCHEDULED, "g", True, DAY)
+    assert (job.lane, job.run_at, job.due, job.lifetime.deadline) == (Lane.BULK, NOW + HOUR, NOW + HOUR, NOW + 2 * HOUR)
+    assert (job.state, job.group.key, job.group.blocks, job.lifetime.retention) == (State.SCHEDULED, "g", True, DAY)
     assert job.tags == ("a", "b")
-    assert not post(job_type="test.blocking").job.blocks
+    assert not post(job_type="test.blocking").job.group.blocks
 
 
 @pytest.mark.parametrize(
@@ -221,7 +222,7 @@ def test_a_time_between_two_milliseconds_is_rounded(post: Post, store: JobStore)
     job = post(run_at=NOW + HOUR + microsecond, deadline=NOW + 2 * HOUR + microsecond).job
 
     assert job == stored(store, job)
-    assert (job.run_at, job.deadline) == (NOW + HOUR + MILLISECOND, NOW + 2 * HOUR)
+    assert (job.run_at, job.lifetime.deadline) == (NOW + HOUR + MILLISECOND, NOW + 2 * HOUR)
 
 
 @pytest.mark.parametrize(
@@ -251,7 +252,7 @@ def test_the_age_counts_from_the_time_at_which_the_job_may_begin(
 
     job = submit(Submission(type="test.job", payload={"n": 1}, **asked), tenant=TENANT, trace="trace").job
 
-    assert job.useful_until == useful_until
+    assert job.lifetime.useful_until == useful_until
     assert job == stored(store, job)
 
 
@@ -274,7 +275,7 @@ def test_a_run_at_slightly_in_the_past_queues_the_job_at_once(post: Post) -> Non
 def test_a_group_name_may_hold_any_characters(post: Post, store: JobStore, group: str) -> None:
     job = post(group=group, tenant='"' * 512).job
 
-    assert stored(store, job).group == group
+    assert stored(store, job).group.key == group
 
 
 def test_the_decoded_json_of_a_payload_is_checked(store: JobStore, clock: Clock) -> None:
@@ -312,7 +313,7 @@ def test_a_late_replay_with_another_body_is_refused(post: Post, clock: Clock) ->
 
 def test_a_late_replay_of_an_expired_job_is_refused(post: Post, table: Table, clock: Clock) -> None:
     job = post(run_at=NOW + HOUR, key="key").job
-    table.put(replace(job, state=State.SUCCEEDED, due=None, expires_at=NOW + RETENTION))
+    table.put(with_changes(job, state=State.SUCCEEDED, due=None, expires_at=NOW + RETENTION))
     clock.now += RETENTION + SECOND
 
     with pytest.raises(InvalidPayloadError):
@@ -377,8 +378,8 @@ def test_a_unique_job_is_kept_until_its_period_ends(post: Post, store: JobStore)
     running = claimed(store, job)
     store.settle(running, SETTLEMENTS[State.SUCCEEDED], now=NOW)
 
-    assert job.unique_until is not None
-    assert NOW < job.unique_until <= NOW + timedelta(days=1)
-    kept_until = stored(store, job).expires_at
+    assert job.lifetime.unique_until is not None
+    assert NOW < job.lifetime.unique_until <= NOW + timedelta(days=1)
+    kept_until = stored(store, job).lifetime.expires_at
     assert kept_until is not None
-    assert kept_until >= job.unique_until
+    assert kept_until >= job.lifetime.unique_until

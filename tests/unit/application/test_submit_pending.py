@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import NOW, SECOND, TENANT, a_job, a_job_type, types_of
+from tests.support.builders import NOW, SECOND, TENANT, a_job, a_job_type, types_of, with_changes
 from tests.support.in_memory_jobs import InMemoryJobs
 from tidemill.application import submit_features
 from tidemill.application.job_ids import submitted_job_id
@@ -59,10 +59,10 @@ class Jobs(InMemoryJobs):
         return self._kept(job)
 
     def put_away(self, job: Job, **_now: Any) -> Job:
-        return replace(job, payload=None, payload_at="apart") if self.apart else job
+        return with_changes(job, payload=None, payload_at="apart") if self.apart else job
 
     def stays_inline(self, job: Job) -> bool:
-        return not self.apart and job.payload is not None
+        return not self.apart and job.payload.text is not None
 
     def delete(self, tenant: str, job_id: str, location: str | None) -> None:
         self.deleted.append(location)
@@ -70,7 +70,7 @@ class Jobs(InMemoryJobs):
             raise StoreUnavailableError(f"{tenant}, {job_id}")
 
     def delete_later(self, job: Job) -> None:
-        self.later.append(job.payload_at)
+        self.later.append(job.payload.location)
 
 
 def submit_to(jobs: Jobs, **changes: Any) -> Submit:
@@ -90,7 +90,7 @@ def a_submission(**asked: Any) -> Submission:
 
 def made_by(submission: Submission, **changes: Any) -> Job:
     """The job of an earlier submission."""
-    return replace(submit_to(Jobs()).prepare(submission, tenant=TENANT, trace="earlier"), **changes)
+    return with_changes(submit_to(Jobs()).prepare(submission, tenant=TENANT, trace="earlier"), **changes)
 
 
 KEYED = a_submission(key="k")
@@ -174,10 +174,10 @@ def test_what_is_not_accepted_now_finds_the_job_of_an_earlier_submission(
         return submit_to(Jobs(*jobs), admit=refusing(error))(asked, tenant=TENANT, trace="t")
 
     assert again(first) == Accepted(job=first, replayed=True)
-    for earlier in ([], [replace(first, tenant="other")], [replace(first, expires_at=NOW)]):
+    for earlier in ([], [replace(first, tenant="other")], [with_changes(first, expires_at=NOW)]):
         with pytest.raises(type(error)):
             again(*earlier)
-    assert again(replace(first, expires_at=NOW + SECOND)).replayed
+    assert again(with_changes(first, expires_at=NOW + SECOND)).replayed
     with pytest.raises(KeyReusedError if submission.key else type(error)):
         again(first, payload={"n": 2})
 
@@ -199,7 +199,7 @@ def test_a_submission_whose_times_have_passed_finds_the_job_of_the_first() -> No
     assert late(submission, tenant=TENANT, trace="t") == Accepted(job=first, replayed=True)
     with pytest.raises(KeyReusedError):
         late(replace(submission, payload={"n": 2}), tenant=TENANT, trace="t")
-    for gone in (Jobs(), Jobs(replace(first, expires_at=NOW))):
+    for gone in (Jobs(), Jobs(with_changes(first, expires_at=NOW))):
         with pytest.raises(InvalidPayloadError):
             submit_to(gone, clock=lambda: NOW + MINUTE)(submission, tenant=TENANT, trace="t")
     jobs.reads.clear()
@@ -256,12 +256,12 @@ def test_what_supersedes_or_debounces_gets_the_job_and_gives_the_answer(part: st
 
 BATCH = a_job(id="b", type=BATCH_TYPE, state=State.PARKED)
 JOINING = a_submission(key="k", batch="b")
-CLOSED_BATCH = replace(BATCH, signals=(Signal(name=CLOSED, at=NOW, data="null"),))
+CLOSED_BATCH = with_changes(BATCH, signals=(Signal(name=CLOSED, at=NOW, data="null"),))
 
 
 @pytest.mark.parametrize("expires", [None, NOW + SECOND])
 def test_a_job_joins_an_open_batch_with_its_write(expires: Any) -> None:
-    jobs = Jobs(replace(BATCH, expires_at=expires))
+    jobs = Jobs(with_changes(BATCH, expires_at=expires))
     accepted = submit_to(jobs)(JOINING, tenant=TENANT, trace="t")
     assert (accepted.replayed, accepted.job.batch, jobs.writes) == (False, "b", [("insert", accepted.job.id, "b")])
 
@@ -272,7 +272,7 @@ def test_a_job_joins_an_open_batch_with_its_write(expires: Any) -> None:
         (None, InvalidPayloadError, "you have no batch with this id"),
         (replace(BATCH, tenant="other"), InvalidPayloadError, "you have no batch with this id"),
         (replace(BATCH, type="test.job"), InvalidPayloadError, "you have no batch with this id"),
-        (replace(BATCH, expires_at=NOW), InvalidPayloadError, "you have no batch with this id"),
+        (with_changes(BATCH, expires_at=NOW), InvalidPayloadError, "you have no batch with this id"),
         (CLOSED_BATCH, BatchRefusedError, "the batch b is closed"),
         (replace(BATCH, state=State.CANCELLED), BatchRefusedError, "the batch b is cancelled"),
         (replace(BATCH, created_at=NOW - timedelta(days=400)), BatchRefusedError, "the batch b is closed"),

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import MILLISECOND, NOW, SECOND, TENANT, a_job, a_job_type, types_of
+from tests.support.builders import MILLISECOND, NOW, SECOND, TENANT, a_job, a_job_type, types_of, with_changes
 from tests.support.in_memory_jobs import InMemoryJobs
 from tidemill.application import submit_features
 from tidemill.application.checked_submission import body_hash_of, hash_of
@@ -64,7 +64,7 @@ def prepared(submission: Submission, *, tenant: str = TENANT, job_id: str | None
 def the_job(**changes: Any) -> Job:
     """Return the job of a submission that gives nothing but its type."""
     least = a_job(id="new", trace="t", body_hash=body_hash_of(Submission(type="test.job")))
-    return replace(least, **changes)
+    return with_changes(least, **changes)
 
 
 def test_a_submission_of_nothing_but_its_type_is_due_at_once() -> None:
@@ -123,7 +123,7 @@ def test_each_member_of_a_submission_has_its_place_in_the_document(
 def test_only_a_job_that_makes_up_for_a_pause_does_not_expire_during_it(
     tags: list[str], expires: datetime | None
 ) -> None:
-    assert prepared(Submission(type="test.aged", tags=tags), tenant=SCHEDULE_TENANT).useful_until == expires
+    assert prepared(Submission(type="test.aged", tags=tags), tenant=SCHEDULE_TENANT).lifetime.useful_until == expires
 
 
 @pytest.mark.parametrize(
@@ -143,9 +143,9 @@ def test_a_unique_job_is_the_answer_to_every_submission_in_its_period(
 
     assert job.id == unique_job_id(TENANT, type_name, unique, hash_of({"n": 1}), now=NOW)
     assert job.body_hash == other.body_hash == hash_of({"unique": job.id})
-    assert job.unique_until is not None
-    assert NOW < job.unique_until <= NOW + unique.period
-    assert prepared(Submission(type="test.job")).unique_until is None
+    assert job.lifetime.unique_until is not None
+    assert NOW < job.lifetime.unique_until <= NOW + unique.period
+    assert prepared(Submission(type="test.job")).lifetime.unique_until is None
 
 
 def test_a_debounced_job_is_due_when_its_burst_is_quiet() -> None:
@@ -258,4 +258,4 @@ def test_a_follow_up_may_not_be_written_in_ways_of_its_own(asked: dict[str, Any]
 
 def test_the_times_of_a_document_are_in_utc() -> None:
     job = prepared(Submission(type="test.job", run_at=(NOW + MINUTE).astimezone(EAST), deadline=NOW + HOUR))
-    assert {each.tzinfo for each in (job.run_at, job.deadline, job.due) if each} == {UTC}
+    assert {each.tzinfo for each in (job.run_at, job.lifetime.deadline, job.due) if each} == {UTC}

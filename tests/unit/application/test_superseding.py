@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import A_STEP, AN_UNDO, MILLISECOND, NOW, TENANT, a_job, an_undo_of
+from tests.support.builders import A_STEP, AN_UNDO, MILLISECOND, NOW, TENANT, a_job, an_undo_of, with_changes
 from tests.support.one_job import Dropped
 from tidemill.application.job_ids import keyed_job_id, submitted_job_id
 from tidemill.application.new_jobs import Accepted
@@ -62,7 +62,7 @@ def superseder(store: Jobs, payloads: Inline | None = None) -> Superseder:
 EARLIER = a_job(id="earlier", undo=AN_UNDO)
 DONE = replace(EARLIER, state=State.SUCCEEDED)
 UNDO, ENTRY = an_undo_of(DONE, id="undo")
-UNDONE = replace(DONE, undone=ENTRY)
+UNDONE = with_changes(DONE, undone=ENTRY)
 CORRECTION = a_job(id="correction", supersedes="earlier")
 
 
@@ -80,10 +80,10 @@ CORRECTION = a_job(id="correction", supersedes="earlier")
             False,
         ),
         (replace(EARLIER, state=State.RUNNING), None, True),
-        (replace(EARLIER, state=State.RUNNING, undo=None), None, True),
+        (with_changes(EARLIER, state=State.RUNNING, undo=None), None, True),
         (DONE, None, True),
         (UNDONE, replace(UNDO, state=State.SUCCEEDED), False),
-        (replace(UNDONE, undo=None), replace(UNDO, state=State.SUCCEEDED), False),
+        (with_changes(UNDONE, undo=None), replace(UNDO, state=State.SUCCEEDED), False),
         (UNDONE, replace(UNDO, state=State.CANCELLED), True),
         (UNDONE, replace(UNDO, state=State.EXPIRED), True),
     ],
@@ -96,33 +96,37 @@ def test_a_correction_waits_for_an_undo_only_if_the_earlier_job_may_have_an_effe
 
     accepted = superseder(store).accept(CORRECTION)
 
-    expected = replace(CORRECTION, supersedes="earlier", after_undo=undo_id(earlier) if waits else None)
+    expected = with_changes(CORRECTION, supersedes="earlier", after_undo=undo_id(earlier) if waits else None)
     assert accepted == Accepted(job=expected, replayed=False)
     assert store.writes == [("supersede", "earlier", "correction")]
 
 
 LATER = a_job(id="later")
-CORRECTED = replace(EARLIER, superseded_by="later")
+CORRECTED = with_changes(EARLIER, superseded_by="later")
 
 
 @pytest.mark.parametrize(
     ("job", "others", "refusal"),
     [
-        (replace(CORRECTION, supersedes="none"), [], "you have no job with the key or id none"),
-        (replace(CORRECTION, supersedes=None), [], "you have no job with the key or id ,"),
+        (with_changes(CORRECTION, supersedes="none"), [], "you have no job with the key or id none"),
+        (with_changes(CORRECTION, supersedes=None), [], "you have no job with the key or id ,"),
         (
-            replace(CORRECTION, supersedes="x" * (LONGEST_ID + 1)),
+            with_changes(CORRECTION, supersedes="x" * (LONGEST_ID + 1)),
             [a_job(id="x" * (LONGEST_ID + 1))],
             "you have no job with the key",
         ),
-        (replace(CORRECTION, supersedes="old"), [a_job(id="old", expires_at=NOW)], "you have no job with the key"),
+        (with_changes(CORRECTION, supersedes="old"), [a_job(id="old", expires_at=NOW)], "you have no job with the key"),
         (CORRECTION, [CORRECTED, LATER], "job later supersedes job earlier already"),
         (CORRECTION, [CORRECTED, replace(LATER, state=State.DEAD)], "job later supersedes job earlier already"),
-        (CORRECTION, [replace(CORRECTED, undone=ENTRY)], "job later superseded job earlier and has been deleted"),
+        (CORRECTION, [with_changes(CORRECTED, undone=ENTRY)], "job later superseded job earlier and has been deleted"),
         (CORRECTION, [replace(CORRECTED, state=State.CANCELLED)], "job later superseded job earlier and has been"),
-        (CORRECTION, [replace(EARLIER, group="a")], "is of the group a; the job that supersedes it must be, too"),
-        (replace(CORRECTION, group="b"), [replace(EARLIER, group="a")], "is of the group a; the job that supersedes"),
-        (CORRECTION, [replace(EARLIER, undoes="first")], "undoes job first, so it cannot be superseded"),
+        (CORRECTION, [with_changes(EARLIER, group="a")], "is of the group a; the job that supersedes it must be, too"),
+        (
+            with_changes(CORRECTION, group="b"),
+            [with_changes(EARLIER, group="a")],
+            "is of the group a; the job that supersedes",
+        ),
+        (CORRECTION, [with_changes(EARLIER, undoes="first")], "undoes job first, so it cannot be superseded"),
         *[
             (CORRECTION, [replace(EARLIER, type=whole)], f"job earlier is a {whole}, whose jobs have the effects")
             for whole in (BATCH_TYPE, FLOW_TYPE, EVENT_TYPE)
@@ -135,7 +139,7 @@ CORRECTED = replace(EARLIER, superseded_by="later")
         *[
             (
                 CORRECTION,
-                [replace(EARLIER, steps=(A_STEP, replace(A_STEP, name="ship")), state=state)],
+                [with_changes(EARLIER, steps=(A_STEP, replace(A_STEP, name="ship")), state=state)],
                 f"job earlier is {state} and recorded the steps charge, ship, which nothing undoes",
             )
             for state in State
@@ -143,20 +147,24 @@ CORRECTED = replace(EARLIER, superseded_by="later")
         ],
         (
             CORRECTION,
-            [replace(EARLIER, dropped_steps=("ship",), steps=(A_STEP,))],
+            [with_changes(EARLIER, dropped_steps=("ship",), steps=(A_STEP,))],
             "job earlier recorded the steps ship, charge, some with a payload that a redrive replaced, which nothing",
         ),
         (
             CORRECTION,
-            [replace(DONE, dropped_steps=("ship",))],
+            [with_changes(DONE, dropped_steps=("ship",))],
             "job earlier recorded the steps ship, some with a payload that a redrive replaced, which nothing undoes",
         ),
-        (CORRECTION, [replace(EARLIER, supersedes="first")], "job earlier is queued, and supersedes job first itself"),
+        (
+            CORRECTION,
+            [with_changes(EARLIER, supersedes="first")],
+            "job earlier is queued, and supersedes job first itself",
+        ),
         (CORRECTION, [UNDONE], "job earlier was undone by job undo, which has been deleted"),
         (CORRECTION, [UNDONE, UNDO], "job earlier is undone by job undo, which is queued"),
         (CORRECTION, [UNDONE, replace(UNDO, state=State.DEAD)], "job earlier is undone by job undo, which is dead"),
-        (CORRECTION, [replace(DONE, undo=None)], "job earlier has succeeded and recorded no undo"),
-        (CORRECTION, [replace(UNDONE, undo=None), replace(UNDO, state=State.CANCELLED)], "and recorded no undo"),
+        (CORRECTION, [with_changes(DONE, undo=None)], "job earlier has succeeded and recorded no undo"),
+        (CORRECTION, [with_changes(UNDONE, undo=None), replace(UNDO, state=State.CANCELLED)], "and recorded no undo"),
     ],
 )
 def test_a_correction_that_cannot_come_about_is_refused_with_its_reason(
@@ -189,20 +197,20 @@ def test_a_job_cannot_supersede_itself() -> None:
         (
             CORRECTION,
             [
-                replace(UNDONE, superseded_by="later"),
+                with_changes(UNDONE, superseded_by="later"),
                 replace(LATER, state=State.EXPIRED),
                 replace(UNDO, state=State.SUCCEEDED),
             ],
         ),
         (CORRECTION, [replace(CORRECTED, state=State.RUNNING)]),
-        (replace(CORRECTION, group="a"), [replace(EARLIER, group="a")]),
-        (replace(CORRECTION, group="a"), [EARLIER]),
-        (CORRECTION, [replace(DONE, supersedes="first")]),
-        (replace(CORRECTION, supersedes="x" * LONGEST_ID), [a_job(id="x" * LONGEST_ID)]),
-        (CORRECTION, [replace(EARLIER, expires_at=NOW + MILLISECOND)]),
-        (replace(CORRECTION, supersedes="key"), [a_job(id=keyed_job_id(TENANT, "key"))]),
-        (replace(CORRECTION, supersedes="event/1"), [a_job(id=submitted_job_id(TENANT, "event/1"))]),
-        (replace(CORRECTION, supersedes="event/1"), [a_job(id=keyed_job_id(TENANT, "event/1"))]),
+        (with_changes(CORRECTION, group="a"), [with_changes(EARLIER, group="a")]),
+        (with_changes(CORRECTION, group="a"), [EARLIER]),
+        (CORRECTION, [with_changes(DONE, supersedes="first")]),
+        (with_changes(CORRECTION, supersedes="x" * LONGEST_ID), [a_job(id="x" * LONGEST_ID)]),
+        (CORRECTION, [with_changes(EARLIER, expires_at=NOW + MILLISECOND)]),
+        (with_changes(CORRECTION, supersedes="key"), [a_job(id=keyed_job_id(TENANT, "key"))]),
+        (with_changes(CORRECTION, supersedes="event/1"), [a_job(id=submitted_job_id(TENANT, "event/1"))]),
+        (with_changes(CORRECTION, supersedes="event/1"), [a_job(id=keyed_job_id(TENANT, "event/1"))]),
     ],
 )
 def test_a_correction_of_a_job_with_this_key_or_id_is_accepted(job: Job, others: list[Job]) -> None:
@@ -210,7 +218,7 @@ def test_a_correction_of_a_job_with_this_key_or_id_is_accepted(job: Job, others:
 
     accepted = superseder(store).accept(job)
 
-    assert accepted.job.supersedes == others[0].id
+    assert accepted.job.correction.supersedes == others[0].id
     assert store.writes == [("supersede", others[0].id, "correction")]
 
 
@@ -219,8 +227,8 @@ def test_a_key_is_found_before_an_id_and_the_key_of_a_caller_before_that_of_an_e
     jobs = [own, of_event, a_job(id="event/1")]
 
     for position, expected in enumerate(jobs):
-        accepted = superseder(Jobs(*jobs[position:])).accept(replace(CORRECTION, supersedes="event/1"))
-        assert accepted.job.supersedes == expected.id
+        accepted = superseder(Jobs(*jobs[position:])).accept(with_changes(CORRECTION, supersedes="event/1"))
+        assert accepted.job.correction.supersedes == expected.id
 
 
 def test_a_correction_is_tried_again_when_the_earlier_job_has_changed_meanwhile() -> None:
@@ -250,7 +258,7 @@ def test_a_write_that_finds_the_job_of_another_submission_is_a_replay(change: di
     class Earlier(Jobs):
         def supersede(self, earlier: Job, job: Job) -> Job:
             del earlier
-            return replace(job, payload_at="elsewhere", **change)
+            return with_changes(job, payload_at="elsewhere", **change)
 
     payloads = Dropped()
 
@@ -260,24 +268,24 @@ def test_a_write_that_finds_the_job_of_another_submission_is_a_replay(change: di
     assert payloads.deleted == ["correction"]
 
 
-CLAIMED = replace(CORRECTION, after_undo="undo", state=State.RUNNING)
-SEEN = replace(EARLIER, superseded_by="correction")
+CLAIMED = with_changes(CORRECTION, after_undo="undo", state=State.RUNNING)
+SEEN = with_changes(EARLIER, superseded_by="correction")
 CANCELLED = [("cancel", "earlier", NOW, "owner", "superseded by job correction")]
 
 
 @pytest.mark.parametrize(
     ("job", "others", "ready", "writes"),
     [
-        (replace(CLAIMED, after_undo=None), [], True, []),
+        (with_changes(CLAIMED, after_undo=None), [], True, []),
         (CLAIMED, [replace(SEEN, state=State.CANCELLED)], True, []),
         (CLAIMED, [replace(SEEN, state=State.EXPIRED)], True, []),
         (CLAIMED, [SEEN], True, CANCELLED),
         (CLAIMED, [replace(SEEN, state=State.DEAD)], True, CANCELLED),
-        (CLAIMED, [replace(UNDONE, superseded_by="correction"), UNDO], False, []),
-        (CLAIMED, [replace(UNDONE, superseded_by="correction"), replace(UNDO, state=State.SUCCEEDED)], True, []),
+        (CLAIMED, [with_changes(UNDONE, superseded_by="correction"), UNDO], False, []),
+        (CLAIMED, [with_changes(UNDONE, superseded_by="correction"), replace(UNDO, state=State.SUCCEEDED)], True, []),
         # Its document was deleted, or is that of another job.
         (CLAIMED, [replace(UNDO, state=State.SUCCEEDED)], True, []),
-        (CLAIMED, [replace(SEEN, expires_at=NOW), replace(UNDO, state=State.SUCCEEDED)], True, []),
+        (CLAIMED, [with_changes(SEEN, expires_at=NOW), replace(UNDO, state=State.SUCCEEDED)], True, []),
         (CLAIMED, [EARLIER, replace(UNDO, state=State.SUCCEEDED)], True, []),
         (CLAIMED, [UNDO], False, []),
         (CLAIMED, [replace(UNDO, state=State.RUNNING)], False, []),
@@ -299,23 +307,32 @@ def test_a_correction_waits_for_a_run_that_was_only_asked_to_end() -> None:
 
 @pytest.mark.parametrize("undone", [None, replace(ENTRY, job_id="an earlier undo")])
 def test_the_claim_of_a_correction_undoes_a_success_in_its_own_turn_of_the_group(undone: Undone | None) -> None:
-    done = replace(DONE, superseded_by="correction", undone=undone, group="a")
+    done = with_changes(DONE, superseded_by="correction", undone=undone, group="a")
     store = Jobs(done)
 
     assert not superseder(store).ready(CLAIMED)
 
     [(_, name, job, entry)] = store.writes
-    assert (name, job.id, job.undoes, job.group, job.created_at) == ("earlier", undo_id(done), "earlier", None, NOW)
+    assert (name, job.id, job.correction.undoes, job.group.key, job.created_at) == (
+        "earlier",
+        undo_id(done),
+        "earlier",
+        None,
+        NOW,
+    )
     assert entry == Undone(job_id=job.id, at=NOW, by="owner", reason="superseded by job correction")
 
 
 @pytest.mark.parametrize(
     ("others", "reason"),
     [
-        ([replace(DONE, undo=None, superseded_by="correction")], "job earlier, which it supersedes, recorded no undo"),
+        (
+            [with_changes(DONE, undo=None, superseded_by="correction")],
+            "job earlier, which it supersedes, recorded no undo",
+        ),
         *[
             (
-                [replace(SEEN, state=state, steps=(A_STEP,))],
+                [with_changes(SEEN, state=state, steps=(A_STEP,))],
                 f"job earlier, which it supersedes, is {ended} and recorded the steps charge; undo what they did",
             )
             for state, ended in (
@@ -325,7 +342,7 @@ def test_the_claim_of_a_correction_undoes_a_success_in_its_own_turn_of_the_group
             )
         ],
         (
-            [replace(SEEN, state=State.SUCCEEDED, undo=AN_UNDO, dropped_steps=("book",))],
+            [with_changes(SEEN, state=State.SUCCEEDED, undo=AN_UNDO, dropped_steps=("book",))],
             "job earlier, which it supersedes, is succeeded and recorded the steps book; undo what they did",
         ),
         ([], "job earlier, which it supersedes, or its undo has been deleted"),
@@ -348,6 +365,6 @@ def test_a_claim_looks_five_times_at_an_earlier_job_that_others_change(refusals:
 
 def test_the_payload_of_an_undo_that_was_refused_is_deleted() -> None:
     payloads = Dropped()
-    done = replace(DONE, superseded_by="correction")
+    done = with_changes(DONE, superseded_by="correction")
     assert not superseder(Jobs(done, refusals=1), payloads).ready(CLAIMED)
     assert payloads.deleted == [undo_id(done)]

@@ -5,15 +5,16 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import AN_UNDO, NOW, TENANT, a_job, an_undo_of
+from tests.support.builders import AN_UNDO, NOW, TENANT, a_job, an_undo_of, with_changes
 from tests.support.one_job import Dropped
 from tidemill.application.new_jobs import Accepted
 from tidemill.application.undo import Undoer, undo_id, undo_job
 from tidemill.domain.errors import SubmissionPausedError, UndoRefusedError, WriteRefusedError
 from tidemill.domain.job import Job
+from tidemill.domain.job_parts import GroupPlace, Lifetime, StoredPayload
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
-from tidemill.domain.undo import Undone
+from tidemill.domain.undo import Correction, Undone
 from tidemill.in_memory.single_job import Inline
 
 
@@ -42,7 +43,7 @@ def undoer(store: Jobs, payloads: Inline | None = None) -> Undoer:
 
 DONE = a_job(id="done", state=State.SUCCEEDED, undo=AN_UNDO, group="a", trace="of the request")
 UNDO, ENTRY = an_undo_of(DONE, id="undo")
-UNDONE = replace(DONE, undone=ENTRY)
+UNDONE = with_changes(DONE, undone=ENTRY)
 
 
 @pytest.mark.parametrize("max_age", [None, timedelta(minutes=5)])
@@ -59,7 +60,7 @@ def test_the_undo_is_a_job_of_the_tenant_as_the_handler_recorded_it(
         id=undo_id(DONE),
         type=AN_UNDO.type,
         lane=AN_UNDO.lane,
-        payload=AN_UNDO.payload,
+        payload=StoredPayload(text=AN_UNDO.payload),
         body_hash=job.body_hash,
         trace="of the request",
         state=State.QUEUED,
@@ -67,15 +68,13 @@ def test_the_undo_is_a_job_of_the_tenant_as_the_handler_recorded_it(
         attempt=0,
         created_at=later,
         due=later,
-        useful_until=later + max_age if max_age else None,
-        group=group,
-        blocks=blocks,
-        retention=retention,
+        lifetime=Lifetime(useful_until=later + max_age if max_age else None, retention=retention),
+        group=GroupPlace(key=group, blocks=blocks),
         tags=AN_UNDO.tags,
-        undoes="done",
+        correction=Correction(undoes="done"),
     )
     assert job == expected
-    assert not undo_job(DONE, replace(AN_UNDO, blocks=False), now=later, group=group).blocks
+    assert not undo_job(DONE, replace(AN_UNDO, blocks=False), now=later, group=group).group.blocks
     assert job.body_hash != undo_job(replace(DONE, id="other"), AN_UNDO, now=later, group=None).body_hash
 
 
@@ -86,7 +85,7 @@ def test_the_undo_is_a_job_of_the_tenant_as_the_handler_recorded_it(
         replace(DONE, id="other"),
         replace(DONE, created_at=NOW + timedelta(seconds=1)),
         UNDONE,
-        replace(DONE, undone=replace(ENTRY, job_id="another")),
+        with_changes(DONE, undone=replace(ENTRY, job_id="another")),
     ],
 )
 def test_each_undo_of_each_job_has_an_id_of_its_own(other: Job) -> None:
@@ -100,9 +99,9 @@ def test_each_undo_of_each_job_has_an_id_of_its_own(other: Job) -> None:
         [DONE],
         [UNDONE, replace(UNDO, state=State.CANCELLED)],
         [UNDONE, replace(UNDO, state=State.EXPIRED)],
-        [replace(DONE, superseded_by="later")],
-        [replace(DONE, superseded_by="later"), a_job(id="later", state=State.CANCELLED)],
-        [replace(DONE, superseded_by="later"), a_job(id="later", state=State.EXPIRED)],
+        [with_changes(DONE, superseded_by="later")],
+        [with_changes(DONE, superseded_by="later"), a_job(id="later", state=State.CANCELLED)],
+        [with_changes(DONE, superseded_by="later"), a_job(id="later", state=State.EXPIRED)],
     ],
 )
 def test_a_success_without_an_undo_that_has_an_effect_is_undone_behind_its_group(jobs: list[Job]) -> None:
@@ -124,7 +123,7 @@ def test_an_undo_names_the_owner_unless_another_is_given() -> None:
 @pytest.mark.parametrize("state", sorted(set(State) - {State.CANCELLED, State.EXPIRED}))
 @pytest.mark.parametrize("more", [{}, {"superseded_by": "later"}, {"undo": None}])
 def test_a_second_undo_gets_the_job_of_the_first(state: State, more: dict[str, Any]) -> None:
-    store = Jobs(replace(UNDONE, **more), replace(UNDO, state=state), a_job(id="later"))
+    store = Jobs(with_changes(UNDONE, **more), replace(UNDO, state=state), a_job(id="later"))
     assert undoer(store)(TENANT, "done") == Accepted(job=replace(UNDO, state=state), replayed=True)
     assert store.writes == []
 
@@ -133,11 +132,17 @@ def test_a_second_undo_gets_the_job_of_the_first(state: State, more: dict[str, A
     ("jobs", "refusal"),
     [
         *[([replace(DONE, state=state)], f"the job is {state}; only") for state in State if state != "succeeded"],
-        ([replace(DONE, undo=None)], "the job has recorded no undo"),
-        ([replace(DONE, undoes="first")], "the job undoes job first itself, so it cannot be undone"),
+        ([with_changes(DONE, undo=None)], "the job has recorded no undo"),
+        ([with_changes(DONE, undoes="first")], "the job undoes job first itself, so it cannot be undone"),
         ([UNDONE], "the job was undone by job undo, which has been deleted since"),
-        ([replace(DONE, superseded_by="later"), a_job(id="later")], "job later, which is queued, supersedes the job"),
-        ([replace(DONE, superseded_by="later"), a_job(id="later", state=State.DEAD)], "job later, which is dead, "),
+        (
+            [with_changes(DONE, superseded_by="later"), a_job(id="later")],
+            "job later, which is queued, supersedes the job",
+        ),
+        (
+            [with_changes(DONE, superseded_by="later"), a_job(id="later", state=State.DEAD)],
+            "job later, which is dead, ",
+        ),
     ],
 )
 def test_a_job_that_cannot_be_undone_is_refused_with_its_reason(jobs: list[Job], refusal: str) -> None:

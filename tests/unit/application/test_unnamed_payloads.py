@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from tests.support.builders import AN_UNDO, NOW, SECOND, SETTLEMENTS, TENANT, a_job, claimed, stored
+from tests.support.builders import AN_UNDO, NOW, SECOND, SETTLEMENTS, TENANT, a_job, claimed, stored, with_changes
 from tidemill.application.superseding import Superseder
 from tidemill.application.undo import Undoer
 from tidemill.application.unnamed_payloads import delete_unnamed
@@ -44,17 +44,17 @@ class RecordedPayloads:
         self.stored.append(location)
         during, self.during = self.during, _nothing
         during()
-        return replace(job, payload=None, payload_at=location)
+        return with_changes(job, payload=None, payload_at=location)
 
     def load(self, job: Job) -> str:
-        return str(job.payload)
+        return str(job.payload.text)
 
     def delete(self, tenant: str, job_id: str, location: str | None) -> None:
         del tenant, job_id
         self.deleted.append(location)
 
     def delete_later(self, job: Job) -> None:
-        self.later.append(job.payload_at)
+        self.later.append(job.payload.location)
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_the_payload_of_the_correction_stays(
 
     accepted = superseder.accept(a_job(supersedes=earlier.id))
 
-    assert stored(store, accepted.job).payload_at == "file/0"
+    assert stored(store, accepted.job).payload.location == "file/0"
     assert payloads.deleted == []
 
 
@@ -112,7 +112,7 @@ def test_the_payload_of_the_same_correction_submitted_at_once_goes(
     accepted = superseder.accept(correction)
 
     assert (accepted.replayed, accepted.job.trace) == (True, "another")
-    assert (accepted.job.payload_at, payloads.deleted) == ("file/1", ["file/0"])
+    assert (accepted.job.payload.location, payloads.deleted) == ("file/1", ["file/0"])
 
 
 def test_the_payload_of_a_refused_correction_goes(
@@ -149,7 +149,7 @@ def test_the_payload_of_a_second_undo_at_once_goes(store: DynamoJobStore, payloa
 
     assert accepted
     assert accepted.replayed
-    assert (accepted.job.payload_at, payloads.deleted) == ("file/1", ["file/0"])
+    assert (accepted.job.payload.location, payloads.deleted) == ("file/1", ["file/0"])
 
 
 def _conflict(*_arguments: object, **_named: object) -> Job:
@@ -195,7 +195,7 @@ def test_a_correction_may_run_at_once_if_another_delivery_has_undone_the_effect_
 
     def undo_it() -> None:
         assert not superseder.ready(correction)
-        undo = store.get(TENANT, correction.after_undo or "")
+        undo = store.get(TENANT, correction.correction.after_undo or "")
         assert undo
         running = claimed(store, undo, now=undo.created_at)
         store.settle(running, SETTLEMENTS[State.SUCCEEDED], now=undo.created_at)

@@ -40,7 +40,7 @@ class ManyJobs:
 def _installation(pages: int) -> Installation:
     pace = Pace(1e9, clock=lambda: NOW, pause=lambda _: None)
     search = JobSearch(ManyJobs(pages), pace)
-    payloads = SimpleNamespace(load=lambda job: job.payload)
+    payloads = SimpleNamespace(load=lambda job: job.payload.text)
     return cast("Installation", SimpleNamespace(search=lambda _: search, payloads=payloads))
 
 

@@ -71,16 +71,16 @@ def test_jobs_of_a_group_are_written_one_after_another_in_their_order() -> None:
     most = Counter[str | None]()
 
     def write(job: Job) -> bool:
-        at_work[job.group] += 1
-        most[job.group] = max(most[job.group], at_work[job.group])
+        at_work[job.group.key] += 1
+        most[job.group.key] = max(most[job.group.key], at_work[job.group.key])
         written.append(job)
-        at_work[job.group] -= 1
+        at_work[job.group.key] -= 1
         return True
 
     mixed = [job for jobs in zip(*groups, strict=True) for job in jobs]
     ParallelWrites(write, verb="Redrove").run(mixed)
 
-    assert [[job for job in written if job.group == group[0].group] for group in groups] == groups
+    assert [[job for job in written if job.group.key == group[0].group.key] for group in groups] == groups
     assert set(most.values()) == {1}
 
 

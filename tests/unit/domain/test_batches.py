@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import NOW, SECOND, a_job
+from tests.support.builders import NOW, SECOND, a_job, with_changes
 from tidemill.domain import batches
 from tidemill.domain.batches import (
     CALLBACKS,
@@ -116,7 +116,7 @@ def test_a_look_names_the_members_that_have_ended_for_good_since() -> None:
 def test_while_a_page_takes_members_the_end_of_a_job_whose_key_is_soon_free_is_not_noted(
     kept: timedelta, noted: bool, closed: bool
 ) -> None:
-    job = replace(IN_EACH_STATE["cancelled"], id="a", expires_at=NOW + kept)
+    job = with_changes(IN_EACH_STATE["cancelled"], id="a", expires_at=NOW + kept)
     look = Look(at=NOW, pages=[Page(number=0, members=frozenset({"a"}), closed=closed)], jobs={"a": job})
 
     expected = {State.CANCELLED: frozenset({"a"})} if noted or closed else {}

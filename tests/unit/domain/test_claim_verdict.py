@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.builders import NOW, SECOND, a_job, reference_to
+from tests.support.builders import NOW, SECOND, a_job, reference_to, with_changes
 from tidemill.domain.claim_verdict import ClaimVerdict, judge
 from tidemill.domain.dead_letters import DeadLetterAction, dead_letter_action
 from tidemill.domain.job import Job
@@ -10,8 +10,8 @@ from tidemill.domain.records import replace
 from tidemill.domain.states import State
 
 JOB = a_job(generation=5)
-RUNNING = replace(JOB, state=State.RUNNING, owner="another")
-DEAD = replace(JOB, state=State.DEAD, expires_at=NOW + SECOND)
+RUNNING = with_changes(JOB, state=State.RUNNING, owner="another")
+DEAD = with_changes(JOB, state=State.DEAD, expires_at=NOW + SECOND)
 SUCCEEDED = replace(DEAD, state=State.SUCCEEDED)
 
 
@@ -52,7 +52,7 @@ def test_a_message_is_acknowledged_only_when_its_document_no_longer_needs_it() -
         (replace(JOB, state=State.WAITING), DeadLetterAction.OUTDATED),
         (replace(JOB, state=State.PARKED), DeadLetterAction.OUTDATED),
         (SUCCEEDED, DeadLetterAction.OUTDATED),
-        (replace(DEAD, expires_at=NOW), DeadLetterAction.OUTDATED),
+        (with_changes(DEAD, expires_at=NOW), DeadLetterAction.OUTDATED),
         (replace(DEAD, generation=6), DeadLetterAction.OUTDATED),
         (replace(JOB, generation=6), DeadLetterAction.OUTDATED),
         (replace(JOB, generation=4), DeadLetterAction.OUTDATED),

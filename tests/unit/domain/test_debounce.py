@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import A_BURST, A_SIGNAL, MILLISECOND, NOW, SECOND, a_job
+from tests.support.builders import A_BURST, A_SIGNAL, MILLISECOND, NOW, SECOND, a_job, with_changes
 from tidemill.domain.burst import Burst
 from tidemill.domain.debounce import joined_at, longest, moved, quiet_after, takes_submissions, useful_longer
 from tidemill.domain.holds import HoldCause
@@ -57,7 +57,7 @@ def test_a_submission_moves_the_job_on() -> None:
     later = moved(job, WHOLE + 40 * SECOND, now=NOW + 10 * SECOND)
 
     assert (later.due, later.run_at, later.state) == (WHOLE + 40 * SECOND, WHOLE + 40 * SECOND, State.QUEUED)
-    assert later.useful_until == WHOLE + 100 * SECOND
+    assert later.lifetime.useful_until == WHOLE + 100 * SECOND
     assert later.burst
     assert (later.burst.moves, later.burst.first_moved_at) == (1, NOW + 10 * SECOND)
 
@@ -208,9 +208,9 @@ def test_a_job_that_keeps_its_time_is_of_use_from_the_last_submission_on() -> No
     job = a_debounced_job(WHOLE, useful_until=WHOLE + age, state=State.PARKED)
     submission = a_debounced_job(now + 30 * SECOND, useful_until=now + 30 * SECOND + age)
 
-    assert useful_longer(job, submission, now=now).useful_until == now + age
+    assert useful_longer(job, submission, now=now).lifetime.useful_until == now + age
     # The submissions of a second agree.
-    assert useful_longer(job, submission, now=now - SECOND / 2).useful_until == now + age
+    assert useful_longer(job, submission, now=now - SECOND / 2).lifetime.useful_until == now + age
 
 
 def test_a_job_that_was_moved_is_of_use_from_its_new_time_on() -> None:
@@ -219,20 +219,20 @@ def test_a_job_that_was_moved_is_of_use_from_its_new_time_on() -> None:
     # A pause has held it back beyond its first age.
     job = moved(a_debounced_job(WHOLE + 30 * SECOND, useful_until=WHOLE), due, now=NOW)
 
-    assert useful_longer(job, submission, now=NOW).useful_until == due + age
+    assert useful_longer(job, submission, now=NOW).lifetime.useful_until == due + age
 
 
 def test_a_job_that_starts_at_once_is_of_use_from_the_submission_on() -> None:
     job = a_debounced_job(WHOLE, run_at=None, useful_until=WHOLE + SECOND)
     submission = a_debounced_job(WHOLE + MINUTE, useful_until=WHOLE + MINUTE + 5 * SECOND)
 
-    assert useful_longer(job, submission, now=WHOLE + MINUTE).useful_until == WHOLE + MINUTE + 5 * SECOND
+    assert useful_longer(job, submission, now=WHOLE + MINUTE).lifetime.useful_until == WHOLE + MINUTE + 5 * SECOND
     assert useful_longer(job, replace(submission, due=None), now=WHOLE + MINUTE) == job
 
 
 def test_a_job_never_expires_once_one_submission_has_no_age() -> None:
     ageless = a_debounced_job(WHOLE)
-    old = replace(ageless, useful_until=WHOLE)
+    old = with_changes(ageless, useful_until=WHOLE)
 
     assert useful_longer(ageless, old, now=WHOLE + SECOND) == ageless
     assert useful_longer(old, ageless, now=WHOLE + SECOND) == ageless

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.builders import MILLISECOND, NOW, SECOND, a_job, an_error, reference_to
+from tests.support.builders import MILLISECOND, NOW, SECOND, a_job, an_error, reference_to, with_changes
 from tidemill.domain.dispatch import (
     LONGEST_LANE_DELAY,
     Dispatch,
@@ -73,7 +73,7 @@ def test_a_dead_letter_message_of_an_undeliverable_job_names_no_error() -> None:
         (replace(QUEUED, due=NOW + MILLISECOND), False),
         (replace(RETRYING, due=NOW + SECOND), False),
         # A worker may claim it without a message.
-        (replace(QUEUED, group="g"), False),
+        (with_changes(QUEUED, group="g"), False),
         *((replace(QUEUED, state=state), False) for state in State if state not in {State.QUEUED, State.RETRYING}),
     ],
 )
@@ -87,7 +87,7 @@ def test_the_writer_of_a_job_may_send_the_message_that_is_due_at_once(job: Job, 
     [
         (RUNNING, RETRYING, True),
         (RUNNING, replace(RETRYING, due=NOW + SECOND), False),
-        (RUNNING, replace(RETRYING, group="g"), False),
+        (RUNNING, with_changes(RETRYING, group="g"), False),
         # The run was lost, or no run has ended.
         (RUNNING, replace(RETRYING, generation=1), False),
         (RETRYING, replace(RETRYING, generation=3), False),
@@ -103,7 +103,7 @@ def test_of_changes_only_the_end_of_a_run_may_be_sent_by_its_writer(before: Job,
     ("current", "begun"),
     [
         (QUEUED, False),
-        (replace(QUEUED, nudged_at=NOW), False),
+        (with_changes(QUEUED, nudged_at=NOW), False),
         (RUNNING, True),
         (replace(QUEUED, state=State.CANCELLED), True),
         (replace(QUEUED, generation=2), True),
@@ -121,9 +121,9 @@ def test_a_message_has_done_its_work_once_its_job_is_claimed_or_has_moved_on(cur
     [
         (RUNNING, RETRYING),
         (DEAD, replace(QUEUED, generation=2)),
-        (QUEUED, replace(QUEUED, nudged_at=NOW)),
-        (replace(QUEUED, nudged_at=NOW), replace(QUEUED, nudged_at=NOW + SECOND)),
-        (RUNNING, replace(RUNNING, state=State.RETRYING, nudged_at=NOW)),
+        (QUEUED, with_changes(QUEUED, nudged_at=NOW)),
+        (with_changes(QUEUED, nudged_at=NOW), with_changes(QUEUED, nudged_at=NOW + SECOND)),
+        (RUNNING, with_changes(RUNNING, state=State.RETRYING, nudged_at=NOW)),
         (RETRYING, replace(RETRYING, generation=3)),
         (replace(QUEUED, state=State.SCHEDULED), QUEUED),
         (replace(QUEUED, state=State.WAITING, due=None), QUEUED),
@@ -148,7 +148,7 @@ def test_a_change_that_requests_a_run_is_dispatched_at_its_generation(before: ob
         (None, replace(QUEUED, state=State.SCHEDULED)),
         (None, replace(QUEUED, state=State.WAITING, due=None)),
         (QUEUED, replace(QUEUED, state=State.CANCELLED, due=None)),
-        (RUNNING, replace(RUNNING, checkpoint="{}")),
+        (RUNNING, with_changes(RUNNING, checkpoint="{}")),
         (DEAD, None),
         (None, None),
     ],

@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import A_BURST, NOW, SECOND, a_job, an_error
+from tests.support.builders import A_BURST, NOW, SECOND, a_job, an_error, with_changes
 from tidemill.domain.ended_nodes import EndedNodes
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.holds import HoldCause, known_cause
 from tidemill.domain.job import CRASHED, DeathReason, Redrive
 from tidemill.domain.job_message import DeadLetter, FirstRun, Reference, reference_of, reference_to
-from tidemill.domain.records import replace
 from tidemill.domain.signals import Awaited, Signal
 from tidemill.domain.states import State
 from tidemill.domain.undo import Undo
@@ -94,8 +93,8 @@ def test_a_cause_that_only_another_version_knows_is_left_out() -> None:
 
 @pytest.mark.parametrize(("after", "over"), [(-1, False), (0, True), (1, True)])
 def test_the_retention_of_a_job_is_over_from_its_last_instant_on(after: int, over: bool) -> None:
-    assert a_job(expires_at=NOW).retention_over(NOW + after * timedelta(microseconds=1)) is over
-    assert not a_job().retention_over(NOW + after * SECOND)
+    assert a_job(expires_at=NOW).lifetime.over(NOW + after * timedelta(microseconds=1)) is over
+    assert not a_job().lifetime.over(NOW + after * SECOND)
 
 
 def test_the_end_of_a_run_is_known_by_its_owner() -> None:
@@ -109,13 +108,13 @@ def test_the_end_of_a_run_is_known_by_its_owner() -> None:
 def test_a_release_is_not_another_end_of_the_run() -> None:
     run = a_job(owner="one", releases=1)
     released = a_job(state=State.RETRYING, last_owner="one", releases=2)
-    settled = replace(released, releases=1)
+    settled = with_changes(released, releases=1)
 
     assert run.released_in(released)
     assert not run.settled_as(State.RETRYING, released)
     assert not run.released_in(settled)
     assert run.settled_as(State.RETRYING, settled)
-    assert not run.released_in(replace(released, last_owner="two"))
+    assert not run.released_in(with_changes(released, last_owner="two"))
 
 
 @pytest.mark.parametrize("state", list(State))
@@ -127,9 +126,17 @@ def test_only_a_run_that_was_asked_to_end_ends_by_itself(state: State) -> None:
 def test_a_job_that_was_just_submitted_has_no_past() -> None:
     job = a_job()
 
-    counted = (job.open_runs, job.hops, job.holds, job.releases, job.nudges, job.looks, job.additions)
+    counted = (
+        job.lease.open_runs,
+        job.hops,
+        job.holds.count,
+        job.lease.releases,
+        job.nudges.count,
+        job.flow_state.looks,
+        job.flow_state.additions,
+    )
     assert counted == (0, 0, 0, 0, 0, 0, 0)
-    assert (job.blocks, job.errors, job.redrives) == (False, (), ())
+    assert (job.group.blocks, job.errors, job.redrives) == (False, (), ())
 
 
 def test_what_is_rare_is_said_and_otherwise_left_out() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.builders import MILLISECOND, NOW, SECOND, a_job
+from tests.support.builders import MILLISECOND, NOW, SECOND, a_job, with_changes
 from tidemill.domain.dispatch import LONGEST_LANE_DELAY
 from tidemill.domain.errors import CancelRequestedError, PermanentJobError, RetryAfter, TidemillError
 from tidemill.domain.history import Why
@@ -146,7 +146,7 @@ def test_giving_up_kills_the_job_with_its_reason() -> None:
 
 
 def test_a_snooze_gives_the_attempt_back_and_counts_a_hop() -> None:
-    job = replace(_running(2), hops=4, holds=3)
+    job = with_changes(_running(2), hops=4, holds=3)
 
     assert settlement(job, Snoozed(after=5 * SECOND), POLICY, now=NOW, draw=0.5) == Settlement(
         state=State.QUEUED, cause=Why.SNOOZED, due=NOW + 5 * SECOND, attempt=1, hops=5
@@ -164,17 +164,17 @@ def test_a_continuation_goes_on_from_its_checkpoint_with_all_attempts_before_it(
 @pytest.mark.parametrize("outcome", [Snoozed(after=SECOND), Continued(checkpoint=None)])
 def test_a_run_that_goes_on_without_a_wait_ends_the_row_of_waits(outcome: Outcome) -> None:
     awaited = Awaited(cause=Cause.INPUT, name="page", since=NOW, until=NOW, times=3)
-    job = replace(_running(1), awaited=awaited)
+    job = with_changes(_running(1), awaited=awaited)
 
     written = settlement(job, outcome, POLICY, now=NOW, draw=0.5)
-    again = settlement(replace(job, awaited=replace(awaited, times=0)), outcome, POLICY, now=NOW, draw=0.5)
+    again = settlement(with_changes(job, awaited=replace(awaited, times=0)), outcome, POLICY, now=NOW, draw=0.5)
 
     assert written.awaited == replace(awaited, times=0)
     assert again.awaited is None  # It is so already.
 
 
 def test_a_job_that_is_held_back_keeps_its_attempts_and_its_hops() -> None:
-    job = replace(_running(3), holds=1, hold_cause=HoldCause.LIMIT)
+    job = with_changes(_running(3), holds=1, hold_cause=HoldCause.LIMIT)
 
     held = Held(until=NOW + SECOND, cause=HoldCause.LIMIT)
     assert settlement(job, held, POLICY, now=NOW, draw=0.5) == Settlement(
@@ -183,7 +183,7 @@ def test_a_job_that_is_held_back_keeps_its_attempts_and_its_hops() -> None:
 
 
 def test_holds_are_counted_anew_when_their_cause_changes() -> None:
-    job = replace(_running(3), holds=19, hold_cause=HoldCause.LIMIT)
+    job = with_changes(_running(3), holds=19, hold_cause=HoldCause.LIMIT)
 
     written = settlement(job, Held(until=NOW, cause=HoldCause.OUTAGE), POLICY, now=NOW, draw=0.5)
 
@@ -222,7 +222,7 @@ def test_an_exception_of_the_handler_is_an_outcome(error: Exception, outcome: Ou
 
 
 def test_a_run_that_is_allowed_begins() -> None:
-    job = replace(_running(3), hops=POLICY.max_hops, deadline=NOW)
+    job = with_changes(_running(3), hops=POLICY.max_hops, deadline=NOW)
 
     assert outcome_before_run(job, POLICY, now=NOW) is None
 
@@ -237,7 +237,7 @@ def test_a_run_that_is_allowed_begins() -> None:
     ],
 )
 def test_the_rules_that_refuse_a_run_apply_in_order(changes: Any, death: DeathReason) -> None:
-    outcome = outcome_before_run(replace(_running(), **changes), POLICY, now=NOW)
+    outcome = outcome_before_run(with_changes(_running(), **changes), POLICY, now=NOW)
 
     assert isinstance(outcome, Failed)
     assert outcome.death is death
@@ -245,15 +245,15 @@ def test_the_rules_that_refuse_a_run_apply_in_order(changes: Any, death: DeathRe
 
 
 def test_a_job_that_is_too_old_expires_without_a_failure() -> None:
-    job = replace(_running(4), useful_until=NOW - MILLISECOND, hops=1_001)
+    job = with_changes(_running(4), useful_until=NOW - MILLISECOND, hops=1_001)
 
     assert outcome_before_run(job, POLICY, now=NOW) == Expired()
-    assert outcome_before_run(replace(_running(), useful_until=NOW), POLICY, now=NOW) is None
+    assert outcome_before_run(with_changes(_running(), useful_until=NOW), POLICY, now=NOW) is None
     assert _settled(Expired()) == Settlement(state=State.EXPIRED)
 
 
 def test_a_missed_deadline_is_a_death_also_for_a_job_that_is_too_old() -> None:
-    job = replace(_running(), useful_until=NOW - SECOND, deadline=NOW - SECOND)
+    job = with_changes(_running(), useful_until=NOW - SECOND, deadline=NOW - SECOND)
 
     outcome = outcome_before_run(job, POLICY, now=NOW)
 
@@ -262,20 +262,22 @@ def test_a_missed_deadline_is_a_death_also_for_a_job_that_is_too_old() -> None:
 
 
 def test_a_cancel_comes_before_every_other_end() -> None:
-    job = replace(_running(4), cancel_requested_at=NOW, deadline=NOW - SECOND, useful_until=NOW - SECOND, hops=2_000)
+    job = with_changes(
+        _running(4), cancel_requested_at=NOW, deadline=NOW - SECOND, useful_until=NOW - SECOND, hops=2_000
+    )
 
     assert outcome_before_run(job, POLICY, now=NOW) == Stopped()
 
 
 def test_an_attempt_beyond_the_last_means_that_earlier_ones_crashed() -> None:
-    outcome = outcome_before_run(replace(_running(4), open_runs=2), POLICY, now=NOW)
+    outcome = outcome_before_run(with_changes(_running(4), open_runs=2), POLICY, now=NOW)
 
     assert isinstance(outcome, Failed)
     assert outcome.message[:12] == "3 runs began"
 
 
 def test_an_attempt_beyond_the_last_after_reported_failures_means_that_the_type_allows_fewer_now() -> None:
-    outcome = outcome_before_run(replace(_running(6), open_runs=1), POLICY, now=NOW)
+    outcome = outcome_before_run(with_changes(_running(6), open_runs=1), POLICY, now=NOW)
 
     assert isinstance(outcome, Failed)
     assert (outcome.error_class, outcome.death) == ("NoAttemptLeft", DeathReason.EXHAUSTED)
@@ -290,8 +292,8 @@ def test_settle_refuses_to_write_a_state_that_the_table_does_not_allow(monkeypat
 
 
 def test_a_job_is_past_its_time_from_the_instant_at_which_it_expires() -> None:
-    job = replace(_running(), expires_at=NOW)
+    job = with_changes(_running(), expires_at=NOW)
 
-    assert job.retention_over(NOW)
-    assert not job.retention_over(NOW - SECOND)
-    assert not replace(job, expires_at=None).retention_over(NOW)
+    assert job.lifetime.over(NOW)
+    assert not job.lifetime.over(NOW - SECOND)
+    assert not with_changes(job, expires_at=None).lifetime.over(NOW)

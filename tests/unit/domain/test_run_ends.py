@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import MILLISECOND, NOW, SECOND, a_job, an_error
+from tests.support.builders import MILLISECOND, NOW, SECOND, a_job, an_error, with_changes
 from tidemill.domain.errors import MissingInput, PermanentJobError
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.holds import BOUNDED, HoldCause
@@ -121,7 +121,7 @@ def test_a_signal_that_has_come_while_the_job_ran_starts_it_again_at_once() -> N
     at_once = replace(WAITING, state=State.QUEUED, due=NOW, wait=None, signals_known=1)
 
     assert settled(RUNNING, awaits(arrived=came)) == at_once
-    assert settled(replace(RUNNING, signals=came), awaits()) == at_once
+    assert settled(with_changes(RUNNING, signals=came), awaits()) == at_once
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_any_other_signal_leaves_it_waiting(signals: tuple[Signal, ...]) -> None
 
 def test_a_run_that_waits_again_for_the_signal_that_it_has_seen_uses_it() -> None:
     seen = (a_signal(), a_signal("other"))
-    job = replace(RUNNING, signals=seen, awaited=waited_for())
+    job = with_changes(RUNNING, signals=seen, awaited=waited_for())
 
     written = settled(job, awaits())
 
@@ -146,7 +146,7 @@ def test_a_run_that_waits_again_for_the_signal_that_it_has_seen_uses_it() -> Non
 
 
 def test_a_run_that_had_waited_for_another_signal_takes_this_one_at_once() -> None:
-    job = replace(RUNNING, signals=(a_signal(),), awaited=waited_for("other"))
+    job = with_changes(RUNNING, signals=(a_signal(),), awaited=waited_for("other"))
 
     written = settled(job, awaits())
 
@@ -156,7 +156,7 @@ def test_a_run_that_had_waited_for_another_signal_takes_this_one_at_once() -> No
 @pytest.mark.parametrize(("times", "state"), [(0, State.PARKED), (2, State.PARKED), (3, State.DEAD)])
 def test_a_job_dies_after_the_most_waits_for_one_input_in_a_row(times: int, state: State) -> None:
     missing = outcome_of(MissingInput("rates", after=HOUR, most=3))
-    job = replace(RUNNING, awaited=waited_for("rates", Cause.INPUT, times) if times else None)
+    job = with_changes(RUNNING, awaited=waited_for("rates", Cause.INPUT, times) if times else None)
 
     written = settled(job, missing)
 
@@ -173,7 +173,7 @@ def test_a_job_dies_after_the_most_waits_for_one_input_in_a_row(times: int, stat
 
 
 def test_an_input_that_comes_in_time_saves_a_job_from_its_last_wait() -> None:
-    job = replace(RUNNING, awaited=waited_for("rates", Cause.INPUT, 3), attempt=1)
+    job = with_changes(RUNNING, awaited=waited_for("rates", Cause.INPUT, 3), attempt=1)
     missing = awaits(cause=Cause.INPUT, name="rates", most=3, arrived=(a_signal("rates"),))
 
     written = settled(job, missing)
@@ -184,7 +184,7 @@ def test_an_input_that_comes_in_time_saves_a_job_from_its_last_wait() -> None:
 
 
 def test_a_wait_without_a_bound_may_be_repeated() -> None:
-    job = replace(RUNNING, awaited=waited_for(times=99))
+    job = with_changes(RUNNING, awaited=waited_for(times=99))
 
     assert settled(job, awaits()).state is State.PARKED
 
@@ -192,7 +192,7 @@ def test_a_wait_without_a_bound_may_be_repeated() -> None:
 @pytest.mark.parametrize("cause", [Cause.LIMIT, Cause.PAUSE, Cause.TYPE, Cause.BREAKER])
 def test_a_parked_job_waits_in_its_line_and_is_held_by_its_cause(cause: Cause) -> None:
     wait = Wait(cause=cause, key="k", since=NOW)
-    job = replace(RUNNING, holds=1, hold_cause=HoldCause(cause))
+    job = with_changes(RUNNING, holds=1, hold_cause=HoldCause(cause))
 
     assert settled(job, Parked(wait)) == Settlement(
         state=State.PARKED,
@@ -208,10 +208,10 @@ def test_a_parked_job_waits_in_its_line_and_is_held_by_its_cause(cause: Cause) -
 @pytest.mark.parametrize("first", HoldCause)
 def test_only_the_count_of_a_bounded_cause_goes_on_after_a_hold_by_another(first: HoldCause) -> None:
     second = HoldCause.VERSION if first is HoldCause.OUTAGE else HoldCause.OUTAGE
-    job = replace(RUNNING, holds=3, hold_cause=first)
+    job = with_changes(RUNNING, holds=3, hold_cause=first)
 
     between = settled(job, Held(until=NOW, cause=second))
-    again = settled(replace(job, **held_as(between)), Held(until=NOW, cause=first))
+    again = settled(with_changes(job, **held_as(between)), Held(until=NOW, cause=first))
 
     assert (between.holds, between.hold_cause) == (1, second)
     assert (again.holds, again.other_holds) == (4 if first in BOUNDED else 1, ((second, 1),))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import NOW, SECOND, a_job
+from tests.support.builders import NOW, SECOND, a_job, with_changes
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import Job
 from tidemill.domain.records import replace
@@ -33,23 +33,23 @@ SIXTEEN = got(*(f"signal-{number}" for number in range(16)))
     [
         (PARKED, Answer.WAKES),
         (QUEUED, Answer.WAKES),
-        (replace(PARKED, awaited=replace(AWAITED, name="other")), Answer.KEPT),
+        (with_changes(PARKED, awaited=replace(AWAITED, name="other")), Answer.KEPT),
         # Wake has given it another time, or it was held back.
         (replace(PARKED, due=END + SECOND), Answer.KEPT),
-        (replace(QUEUED, holds=1, hold_cause=HoldCause.OUTAGE), Answer.KEPT),
+        (with_changes(QUEUED, holds=1, hold_cause=HoldCause.OUTAGE), Answer.KEPT),
         (a_job(), Answer.KEPT),
         (a_job(state=State.RUNNING), Answer.KEPT),
-        (replace(PARKED, signals=got("approval")), Answer.REPEATED),
-        (replace(PARKED, signals=got("approval", used=True)), Answer.REPEATED),
+        (with_changes(PARKED, signals=got("approval")), Answer.REPEATED),
+        (with_changes(PARKED, signals=got("approval", used=True)), Answer.REPEATED),
         (a_job(state=State.SUCCEEDED, signals=got("approval")), Answer.REPEATED),
-        (replace(PARKED, signals=got("approval", data="2")), Answer.OTHER_VALUE),
-        (replace(PARKED, signals=got("approval", data="2", used=True)), Answer.WAKES),
-        (replace(PARKED, signals=got("other", data="1")), Answer.WAKES),
+        (with_changes(PARKED, signals=got("approval", data="2")), Answer.OTHER_VALUE),
+        (with_changes(PARKED, signals=got("approval", data="2", used=True)), Answer.WAKES),
+        (with_changes(PARKED, signals=got("other", data="1")), Answer.WAKES),
         (a_job(state=State.SUCCEEDED, signals=got("approval", data="2")), Answer.ENDED),
         *((a_job(state=state), Answer.ENDED) for state in State if state.terminal),
         (a_job(signals=SIXTEEN[1:]), Answer.KEPT),
         (a_job(signals=SIXTEEN), Answer.TOO_MANY),
-        (replace(PARKED, signals=SIXTEEN), Answer.TOO_MANY),
+        (with_changes(PARKED, signals=SIXTEEN), Answer.TOO_MANY),
         (a_job(signals=(*SIXTEEN[1:], *got("approval", data="2"))), Answer.OTHER_VALUE),
     ],
 )
@@ -96,4 +96,4 @@ def test_only_a_dead_job_keeps_a_signal_for_its_redrive(state: State) -> None:
 def test_a_job_waits_for_a_signal_until_the_end_of_its_wait_and_for_nothing_else(
     base: Job, changes: dict[str, Any], *, waits: bool
 ) -> None:
-    assert waits_for_signal(replace(base, **changes)) is waits
+    assert waits_for_signal(with_changes(base, **changes)) is waits

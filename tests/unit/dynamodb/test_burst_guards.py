@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import A_BURST, NOW, a_job
+from tests.support.builders import A_BURST, NOW, a_job, with_changes
 from tidemill.domain.records import replace
 from tidemill.dynamodb import burst_writes
 from tidemill.dynamodb.indexes import NOT_LISTED
@@ -22,7 +22,7 @@ def test_no_name_leads_to_a_job_without_a_burst() -> None:
 @pytest.mark.parametrize("changes", [{"due": None}, {"burst": None}], ids=str)
 @pytest.mark.parametrize("before", [True, False])
 def test_no_submission_joins_a_job_without_a_burst_or_a_time(changes: dict[str, Any], *, before: bool) -> None:
-    lacking = replace(JOB, **changes)
+    lacking = with_changes(JOB, **changes)
     job, changed = (lacking, JOB) if before else (JOB, lacking)
 
     with pytest.raises(AssertionError, match=f"job {JOB.id} does not wait for a time"):

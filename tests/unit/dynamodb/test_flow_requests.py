@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import NOW, a_job
+from tests.support.builders import NOW, a_job, with_changes
 from tidemill.domain.flow_cursor import Cursor
-from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.flow_items import DynamoFlows
 
@@ -18,7 +17,7 @@ CALLS: dict[str, Callable[[DynamoFlows], object]] = {
     "later move": lambda flows: flows.move(FLOW, 0, Cursor(at=2, by=1, version="1")),
     "look": lambda flows: flows.look(FLOW, now=NOW),
     "first addition": lambda flows: flows.add(FLOW, "[]", now=NOW),
-    "later addition": lambda flows: flows.add(replace(FLOW, additions=2), "[]", now=NOW),
+    "later addition": lambda flows: flows.add(with_changes(FLOW, additions=2), "[]", now=NOW),
 }
 
 

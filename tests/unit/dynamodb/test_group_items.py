@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.builders import NOW, SECOND, a_job
+from tests.support.builders import NOW, SECOND, a_job, with_changes
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import Job
 from tidemill.domain.records import replace
@@ -27,7 +27,7 @@ def joined(order: Order, count: int) -> tuple[Order, list[Job]]:
 def test_the_first_job_of_an_idle_group_leads_it_and_those_of_the_same_transaction_wait(sequence: int) -> None:
     order, (first, second, third) = joined(Order(Head(tenant="t", group="g", sequence=sequence), None), 3)
 
-    assert [job.sequence for job in (first, second, third)] == [sequence + 1, sequence + 2, sequence + 3]
+    assert [job.group.sequence for job in (first, second, third)] == [sequence + 1, sequence + 2, sequence + 3]
     assert [(job.state, job.due) for job in (first, second, third)] == [
         (State.QUEUED, NOW),
         (State.WAITING, None),
@@ -41,7 +41,7 @@ def test_the_first_job_of_an_idle_group_leads_it_and_those_of_the_same_transacti
 def test_a_job_waits_behind_the_last_one_without_a_look_at_the_head() -> None:
     order, (job,) = joined(Order(None, Tail(tenant="t", group="g", sequence=4, version="1")), 1)
 
-    assert (job.sequence, job.state) == (5, State.WAITING)
+    assert (job.group.sequence, job.state) == (5, State.WAITING)
     assert order == Order(None, Tail(tenant="t", group="g", sequence=5, version="1"))
 
 
@@ -50,7 +50,7 @@ def test_the_first_job_behind_a_head_makes_the_tail() -> None:
 
     order, (job,) = joined(Order(head, None), 1)
 
-    assert (job.sequence, job.state) == (4, State.WAITING)
+    assert (job.group.sequence, job.state) == (4, State.WAITING)
     assert order == Order(head, Tail(tenant="t", group="g", sequence=4)), "both are written"
 
 
@@ -60,7 +60,8 @@ def test_a_head_leads_no_job_of_another_place() -> None:
 
     assert head.leads(job)
     assert not any(
-        head.leads(other) for other in (replace(job, id="b"), replace(job, sequence=4), replace(job, group="h"))
+        head.leads(other)
+        for other in (replace(job, id="b"), with_changes(job, sequence=4), with_changes(job, group="h"))
     )
 
 

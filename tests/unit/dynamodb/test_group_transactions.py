@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.support.builders import NOW, RETENTION, TENANT, a_job, an_undo_of
+from tests.support.builders import NOW, RETENTION, TENANT, a_job, an_undo_of, with_changes
 from tidemill.aws.attribute_values import seconds
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import Job
@@ -53,7 +53,7 @@ def test_jobs_of_one_transaction_get_positions_one_after_the_other_in_their_grou
 
     placed, entries = groups.enter(jobs)
 
-    assert [(job.group, job.sequence, str(job.state)) for job in placed] == [
+    assert [(job.group.key, job.group.sequence, str(job.state)) for job in placed] == [
         ("a", 1, "queued"),
         ("b", 1, "queued"),
         ("a", 2, "waiting"),
@@ -137,7 +137,7 @@ def test_an_undo_whose_answer_was_lost_gives_its_job_as_it_is_now() -> None:
     """The job may have ended meanwhile."""
     job, entry = an_undo_of(DONE)
     now = replace(job, state=State.SUCCEEDED, due=None)
-    client = Client(now, refusing=replace(DONE, undone=entry))
+    client = Client(now, refusing=with_changes(DONE, undone=entry))
 
     assert store(client).undo(DONE, job, entry) == now
     assert client.reads == [f"{job.tenant}#{job.id}"]
@@ -145,9 +145,9 @@ def test_an_undo_whose_answer_was_lost_gives_its_job_as_it_is_now() -> None:
 
 def test_an_undo_whose_job_is_gone_is_refused() -> None:
     job, entry = an_undo_of(DONE)
-    marked = replace(DONE, undone=entry)
+    marked = with_changes(DONE, undone=entry)
 
     with pytest.raises(WriteRefusedError) as refused:
         store(Client(refusing=marked)).undo(DONE, job, entry)
     assert refused.value.current
-    assert refused.value.current.undone == entry
+    assert refused.value.current.correction.undone == entry

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import A_STEP, NOW, RETENTION, SECOND, a_job
+from tests.support.builders import A_STEP, NOW, RETENTION, SECOND, a_job, with_changes
 from tidemill.aws.clients import Item
 from tidemill.domain.history import LEAST_KEPT_AFTER_FAILURE, Transition, Why
 from tidemill.domain.outcomes import Settlement
@@ -90,7 +90,7 @@ def entries_after(settlement: Settlement, **changes: Any) -> int:
     """How many entries a job has after its settle."""
     running = a_job(state=State.RUNNING, owner="t", attempt=1, history=tuple(ENTRIES[:30]))
     request = settle_requests.settle(
-        replace(running, **changes), settlement, now=NOW, retention=RETENTION, indexes=NOT_LISTED
+        with_changes(running, **changes), settlement, now=NOW, retention=RETENTION, indexes=NOT_LISTED
     )
     return len(transitions(request["ExpressionAttributeValues"][":new_history"]))
 

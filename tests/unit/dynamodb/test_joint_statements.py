@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import A_STEP, A_WAIT, LEASE, NOW, RETENTION, SETTLEMENTS, a_job, reference_to
+from tests.support.builders import A_STEP, A_WAIT, LEASE, NOW, RETENTION, SETTLEMENTS, a_job, reference_to, with_changes
 from tidemill.application.grouped_commit import FirstClaim
 from tidemill.application.ports import Settling
 from tidemill.domain.holds import HoldCause
@@ -53,7 +53,7 @@ def writes(client: Any, failures: list[str]) -> DynamoGroupedWrites:
 def test_a_success_removes_only_what_its_document_has(changes: dict[str, Any], removed: set[str]) -> None:
     """AWS does not say what the removal of a missing attribute does in PartiQL."""
     client, failures = Client(), list[str]()
-    job = replace(RUNNING, **changes)
+    job = with_changes(RUNNING, **changes)
 
     assert writes(client, failures).settle([Settling(job, SUCCESS, NOW)]) == [job]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import MILLISECOND, NOW, SECOND, TENANT, a_job
+from tests.support.builders import MILLISECOND, NOW, SECOND, TENANT, a_job, with_changes
 from tidemill.application.job_search import FoundPage
 from tidemill.application.ports import Unreadable, UnreadableItem
 from tidemill.application.replay import Replay
@@ -103,7 +103,7 @@ def test_a_page_reads_no_more_documents_than_it_lacks_jobs() -> None:
     """Four of the first ten have expired."""
     gone: dict[str, Any] = {"state": State.SUCCEEDED, "due": None, "expires_at": NOW - SECOND}
     found = jobs(30)
-    stage = Stage(*(replace(job, **gone) if number >= 26 else job for number, job in enumerate(found)))
+    stage = Stage(*(with_changes(job, **gone) if number >= 26 else job for number, job in enumerate(found)))
     client: Any = stage
     listing = DynamoListing(client, table="jobs", read=stage.read)
 

@@ -16,11 +16,13 @@ from tests.support.builders import (
     SECOND,
     a_job,
     an_error,
+    with_changes,
 )
 from tidemill.aws.attribute_values import milliseconds, number, seconds, text, whole_seconds
 from tidemill.aws.clients import Item
 from tidemill.domain.history import Transition, Why
-from tidemill.domain.job import CancelRequest, DeathReason, Redrive
+from tidemill.domain.job import DeathReason, Redrive
+from tidemill.domain.job_parts import CancelRequest
 from tidemill.domain.records import replace
 from tidemill.domain.signals import Awaited, Signal
 from tidemill.domain.states import State
@@ -33,18 +35,18 @@ INDEXES = Indexes(shards=1)
 AT = NOW + 10 * SECOND
 LATER = NOW + 1000 * SECOND
 QUEUED = a_job(generation=3, nudges=2, nudged_at=NOW)
-RETRYING = replace(QUEUED, state=State.RETRYING, nudges=0, nudged_at=None)
+RETRYING = with_changes(QUEUED, state=State.RETRYING, nudges=0, nudged_at=None)
 RUNNING = a_job(state=State.RUNNING, owner="t", attempt=2, open_runs=2, generation=3, claimed_at=NOW, due=NOW + LEASE)
 SCHEDULED = a_job(state=State.SCHEDULED, due=NOW, run_at=NOW)
 PARKED = a_job(state=State.PARKED, due=LATER, wait=A_WAIT, generation=3)
 AWAITED = Awaited(cause=Cause.SIGNAL, name="a", since=NOW, until=LATER)
 #: A pause has parked it while it was queued for the end of its wait.
-PAUSED = replace(PARKED, awaited=AWAITED, wait=replace(A_WAIT, not_before=LATER))
-SIGNALLED = replace(PAUSED, signals=(Signal(name="a", at=NOW, data="1"),))
-OTHERWISE = replace(PAUSED, signals=(Signal(name="a", at=NOW, data="1", used=True),))
+PAUSED = with_changes(PARKED, awaited=AWAITED, wait=replace(A_WAIT, not_before=LATER))
+SIGNALLED = with_changes(PAUSED, signals=(Signal(name="a", at=NOW, data="1"),))
+OTHERWISE = with_changes(PAUSED, signals=(Signal(name="a", at=NOW, data="1", used=True),))
 ALONE = replace(PARKED, wait=Wait(cause=Cause.SIGNAL, key="a", since=NOW))
 DEAD = a_job(state=State.DEAD, due=None, finished_at=NOW, errors=(an_error(),), generation=3, created_at=NOW - SECOND)
-CRASHED = replace(
+CRASHED = with_changes(
     DEAD,
     attempt=2,
     open_runs=1,
@@ -199,7 +201,7 @@ WRITES: dict[str, tuple[Request, dict[str, Item], set[str], bool]] = {
     "redrive with another payload": (
         partial(
             operator_writes.redrive,
-            replace(DEAD, payload='{"v":2}', steps=(A_STEP,), dropped_steps=("book", A_STEP.name)),
+            with_changes(DEAD, payload='{"v":2}', steps=(A_STEP,), dropped_steps=("book", A_STEP.name)),
             EDITED,
         ),
         {
@@ -214,7 +216,7 @@ WRITES: dict[str, tuple[Request, dict[str, Item], set[str], bool]] = {
         True,
     ),
     "redrive with a payload apart": (
-        partial(operator_writes.redrive, replace(DEAD, payload=None, payload_at="item/1"), EDITED),
+        partial(operator_writes.redrive, with_changes(DEAD, payload=None, payload_at="item/1"), EDITED),
         {
             "state": text("queued"),
             "attempt": number(0),
@@ -251,19 +253,19 @@ WRITES: dict[str, tuple[Request, dict[str, Item], set[str], bool]] = {
         True,
     ),
     "rewrite": (
-        partial(operator_writes.rewrite, QUEUED, replace(QUEUED, payload='{"v":2}')),
+        partial(operator_writes.rewrite, QUEUED, with_changes(QUEUED, payload='{"v":2}')),
         {"payload": text('{"v":2}')},
         set(),
         False,
     ),
     "rewrite apart": (
-        partial(operator_writes.rewrite, QUEUED, replace(QUEUED, payload=None, payload_at="item/1")),
+        partial(operator_writes.rewrite, QUEUED, with_changes(QUEUED, payload=None, payload_at="item/1")),
         {"payload_at": text("item/1")},
         {"payload"},
         False,
     ),
     "rewrite back": (
-        partial(operator_writes.rewrite, replace(QUEUED, payload=None, payload_at="item/1"), QUEUED),
+        partial(operator_writes.rewrite, with_changes(QUEUED, payload=None, payload_at="item/1"), QUEUED),
         {"payload": text("{}")},
         {"payload_at"},
         False,
@@ -391,7 +393,7 @@ def test_a_write_insists_on_the_job_that_was_read(name: str) -> None:
 @pytest.mark.parametrize("edited", [True, False])
 @pytest.mark.parametrize("state", [State.DEAD, State.RUNNING])
 def test_a_redrive_notes_an_earlier_request_to_cancel_which_it_removes(state: State, edited: bool) -> None:
-    job = replace(DEAD, state=state, cancel_requested_at=NOW)
+    job = with_changes(DEAD, state=state, cancel_requested_at=NOW)
 
     values = operator_writes.redrive(job, replace(REDRIVE, edited=edited))["ExpressionAttributeValues"]
 

@@ -23,11 +23,13 @@ from tests.support.builders import (
     a_job,
     an_undo_of,
     reference_to,
+    with_changes,
 )
 from tidemill.application.ports import Checkpoint
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.history import Transition, Why
-from tidemill.domain.job import CancelRequest, Job, Redrive
+from tidemill.domain.job import Job, Redrive
+from tidemill.domain.job_parts import CancelRequest
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import encode
@@ -38,14 +40,14 @@ LATER = NOW + timedelta(hours=1)
 QUEUED = a_job()
 SCHEDULED = a_job(state=State.SCHEDULED, due=LATER, run_at=LATER, burst=A_BURST)
 RUNNING = a_job(state=State.RUNNING, owner="t", attempt=1, open_runs=1, claimed_at=NOW, due=NOW + LEASE)
-RELEASED = replace(RUNNING, state=State.RETRYING, owner=None, last_owner="t", releases=1)
+RELEASED = with_changes(RUNNING, state=State.RETRYING, owner=None, last_owner="t", releases=1)
 PARKED = a_job(state=State.PARKED, wait=A_WAIT, due=LATER)
 DONE = a_job(state=State.SUCCEEDED, due=None, finished_at=NOW)
 DEAD = a_job(state=State.DEAD, due=None, finished_at=NOW)
 UNDO, UNDONE = an_undo_of(DONE)
 NEXT = a_job(created_at=LATER)
-APART = replace(QUEUED, payload=None, payload_at="item/1")
-EDITED = replace(QUEUED, payload='{"v":2}')
+APART = with_changes(QUEUED, payload=None, payload_at="item/1")
+EDITED = with_changes(QUEUED, payload='{"v":2}')
 JOINED = replace(SCHEDULED, burst=replace(A_BURST, last="mine"))
 REDRIVE = Redrive(token="mine", at=NOW, by="ada")
 A_RUN: dict[str, Any] = {"state": State.RUNNING, "owner": "u", "generation": 2, "attempt": 2, "due": LATER}
@@ -84,54 +86,57 @@ Call = Callable[[DynamoJobStore], object]
 
 #: The write, and the documents that it may leave behind.
 SUCCESSES: dict[str, tuple[Call, list[Job]]] = {
-    "insert": (lambda store: store.insert_if_absent(QUEUED), [QUEUED, replace(QUEUED, **A_RUN)]),
+    "insert": (lambda store: store.insert_if_absent(QUEUED), [QUEUED, with_changes(QUEUED, **A_RUN)]),
     "claim": (
         lambda store: store.claim(reference_to(QUEUED), token="t", now=NOW, lease_end=NOW + LEASE),
-        [replace(QUEUED, state=State.RUNNING, owner="t", due=NOW + LEASE)],
+        [with_changes(QUEUED, state=State.RUNNING, owner="t", due=NOW + LEASE)],
     ),
     "settle": (
         lambda store: store.settle(RUNNING, SETTLEMENTS[State.RETRYING], now=NOW),
         [
-            replace(RUNNING, state=State.RETRYING, last_owner="t"),
-            replace(RUNNING, last_owner="t", **A_RUN),
-            replace(QUEUED, state=State.CANCELLED, last_owner="t"),
+            with_changes(RUNNING, state=State.RETRYING, last_owner="t"),
+            with_changes(RUNNING, last_owner="t", **A_RUN),
+            with_changes(QUEUED, state=State.CANCELLED, last_owner="t"),
         ],
     ),
     "settle of a success": (
         lambda store: store.settle(RUNNING, SETTLEMENTS[State.SUCCEEDED], now=NOW),
-        [replace(DONE, last_owner="t")],
+        [with_changes(DONE, last_owner="t")],
     ),
     "settle of a death": (
         lambda store: store.settle(RUNNING, SETTLEMENTS[State.DEAD], now=NOW),
-        [replace(DEAD, last_owner="t")],
+        [with_changes(DEAD, last_owner="t")],
     ),
     "release": (
         lambda store: store.release(RUNNING, now=NOW, due=NOW),
-        [RELEASED, replace(RUNNING, last_owner="t", releases=1, **A_RUN)],
+        [RELEASED, with_changes(RUNNING, last_owner="t", releases=1, **A_RUN)],
     ),
     "unclaim": (
         lambda store: store.unclaim(reference_to(QUEUED), token="t", now=NOW),
-        [replace(QUEUED, state=State.RETRYING, last_owner="t"), replace(QUEUED, last_owner="t", **A_RUN)],
+        [with_changes(QUEUED, state=State.RETRYING, last_owner="t"), with_changes(QUEUED, last_owner="t", **A_RUN)],
     ),
     "checkpoint": (
         lambda store: store.checkpoint(RUNNING, Checkpoint(done=1), now=NOW),
-        [replace(RUNNING, checkpoint_at=at) for at in (NOW, LATER)],
+        [with_changes(RUNNING, checkpoint_at=at) for at in (NOW, LATER)],
     ),
-    "first step": (lambda store: store.record_step(RUNNING, A_STEP), [replace(RUNNING, steps=(A_STEP,))]),
+    "first step": (lambda store: store.record_step(RUNNING, A_STEP), [with_changes(RUNNING, steps=(A_STEP,))]),
     "second step": (
-        lambda store: store.record_step(replace(RUNNING, steps=(A_STEP,)), A_STEP),
-        [replace(RUNNING, steps=(A_STEP, A_STEP))],
+        lambda store: store.record_step(with_changes(RUNNING, steps=(A_STEP,)), A_STEP),
+        [with_changes(RUNNING, steps=(A_STEP, A_STEP))],
     ),
     "cancel": (
         lambda store: store.cancel(QUEUED, now=NOW),
         # Any job may have the key: nothing of it is left to do.
-        [replace(QUEUED, state=State.CANCELLED, due=None, **more) for more in ({}, A_LATER_JOB)],
+        [with_changes(QUEUED, state=State.CANCELLED, due=None, **more) for more in ({}, A_LATER_JOB)],
     ),
     "cancel as read": (
         lambda store: store.cancel(QUEUED, now=NOW, as_read=True),
         [replace(QUEUED, state=State.CANCELLED, due=None)],
     ),
-    "signal": (lambda store: store.signal(RUNNING, A_SIGNAL, wakes=False), [replace(RUNNING, signals=(A_SIGNAL,))]),
+    "signal": (
+        lambda store: store.signal(RUNNING, A_SIGNAL, wakes=False),
+        [with_changes(RUNNING, signals=(A_SIGNAL,))],
+    ),
     "redrive": (
         lambda store: store.redrive(DEAD, token="mine", now=NOW, by="ada"),
         [
@@ -139,30 +144,40 @@ SUCCESSES: dict[str, tuple[Call, list[Job]]] = {
             replace(DEAD, generation=3, redrives=(REDRIVE, replace(REDRIVE, token="another"))),
         ],
     ),
-    "undo": (lambda store: store.undo(DONE, UNDO, UNDONE), [replace(DONE, undone=UNDONE)]),
-    "supersede": (lambda store: store.supersede(DONE, NEXT), [replace(DONE, superseded_by=NEXT.id)]),
+    "undo": (lambda store: store.undo(DONE, UNDO, UNDONE), [with_changes(DONE, undone=UNDONE)]),
+    "supersede": (lambda store: store.supersede(DONE, NEXT), [with_changes(DONE, superseded_by=NEXT.id)]),
     "join": (
         lambda store: store.join_burst(SCHEDULED, JOINED, by="mine", now=NOW, replaces=False),
-        [JOINED, replace(JOINED, **A_RUN)],
+        [JOINED, with_changes(JOINED, **A_RUN)],
     ),
     "rewrite": (lambda store: store.rewrite(QUEUED, EDITED), [EDITED]),
     # Its location is unique, so a document that names it is of this call.
-    "rewrite apart": (lambda store: store.rewrite(QUEUED, APART), [APART, replace(APART, **A_RUN)]),
+    "rewrite apart": (lambda store: store.rewrite(QUEUED, APART), [APART, with_changes(APART, **A_RUN)]),
 }
 #: The same writes, and documents that others have left.
 REFUSALS: dict[str, tuple[Call, list[Job | None]]] = {
     "insert": (
         SUCCESSES["insert"][0],
-        [replace(QUEUED, **change) for change in ({"trace": "b"}, A_LATER_JOB, {"body_hash": "1" * 64})],
+        [with_changes(QUEUED, **change) for change in ({"trace": "b"}, A_LATER_JOB, {"body_hash": "1" * 64})],
     ),
     "claim": (
         SUCCESSES["claim"][0],
-        [None, replace(QUEUED, **A_RUN | {"generation": 1}), replace(QUEUED, generation=2), replace(QUEUED, due=None)],
+        [
+            None,
+            with_changes(QUEUED, **A_RUN | {"generation": 1}),
+            replace(QUEUED, generation=2),
+            replace(QUEUED, due=None),
+        ],
     ),
     **{
         name: (
             SUCCESSES[name][0],
-            [None, replace(RUNNING, **A_RUN), replace(RUNNING, last_owner="u", **A_RUN), replace(RUNNING, owner="u")],
+            [
+                None,
+                with_changes(RUNNING, **A_RUN),
+                with_changes(RUNNING, last_owner="u", **A_RUN),
+                with_changes(RUNNING, owner="u"),
+            ],
         )
         for name in ("settle", "release", "unclaim")
     },
@@ -170,38 +185,43 @@ REFUSALS: dict[str, tuple[Call, list[Job | None]]] = {
     **{
         f"{name} after another end": (
             SUCCESSES[name][0],
-            [replace(DONE, last_owner="t"), replace(DEAD, last_owner="t")],
+            [with_changes(DONE, last_owner="t"), with_changes(DEAD, last_owner="t")],
         )
         for name in ("settle", "release")
     },
     "settle after a release": (
         SUCCESSES["settle"][0],
-        [RELEASED, replace(RUNNING, last_owner="t", releases=1, **A_RUN)],
+        [RELEASED, with_changes(RUNNING, last_owner="t", releases=1, **A_RUN)],
     ),
     "release after a settle": (
         SUCCESSES["release"][0],
-        [replace(RELEASED, releases=0), replace(RUNNING, last_owner="t", **A_RUN)],
+        [with_changes(RELEASED, releases=0), with_changes(RUNNING, last_owner="t", **A_RUN)],
     ),
     "checkpoint": (
         SUCCESSES["checkpoint"][0],
-        [None, replace(RUNNING, **A_RUN), replace(RUNNING, last_owner="t", **A_RUN)],
+        [None, with_changes(RUNNING, **A_RUN), with_changes(RUNNING, last_owner="t", **A_RUN)],
     ),
     "first step": (
         SUCCESSES["first step"][0],
         # A run after it has read the step. It goes on from there, and this one must not.
-        [None, RUNNING, replace(RUNNING, steps=(A_STEP,), **A_RUN), replace(RUNNING, steps=(A_STEP, A_STEP))],
+        [None, RUNNING, with_changes(RUNNING, steps=(A_STEP,), **A_RUN), with_changes(RUNNING, steps=(A_STEP, A_STEP))],
     ),
-    "second step": (SUCCESSES["second step"][0], [replace(RUNNING, steps=(A_STEP,))]),
+    "second step": (SUCCESSES["second step"][0], [with_changes(RUNNING, steps=(A_STEP,))]),
     "cancel": (SUCCESSES["cancel"][0], [None, DONE, DEAD]),
     "cancel as read": (
         SUCCESSES["cancel as read"][0],
-        [None, replace(QUEUED, state=State.CANCELLED, due=None, **A_LATER_JOB), replace(QUEUED, **A_RUN)],
+        [None, with_changes(QUEUED, state=State.CANCELLED, due=None, **A_LATER_JOB), with_changes(QUEUED, **A_RUN)],
     ),
     "cancel of a run as read": (
         lambda store: store.cancel(RUNNING, now=NOW, as_read=True),
-        [None, replace(RUNNING, **A_RUN), replace(RUNNING, state=State.CANCELLED), replace(RUNNING, **A_LATER_JOB)],
+        [
+            None,
+            with_changes(RUNNING, **A_RUN),
+            replace(RUNNING, state=State.CANCELLED),
+            with_changes(RUNNING, **A_LATER_JOB),
+        ],
     ),
-    "signal": (SUCCESSES["signal"][0], [None, RUNNING, replace(RUNNING, signals=(replace(A_SIGNAL, name="b"),))]),
+    "signal": (SUCCESSES["signal"][0], [None, RUNNING, with_changes(RUNNING, signals=(replace(A_SIGNAL, name="b"),))]),
     "signal that wakes": (lambda store: store.signal(PARKED, A_SIGNAL, wakes=True), [None, PARKED]),
     "redrive": (
         SUCCESSES["redrive"][0],
@@ -212,24 +232,27 @@ REFUSALS: dict[str, tuple[Call, list[Job | None]]] = {
         [
             None,
             DONE,
-            replace(DONE, undone=UNDONE, **A_LATER_JOB),
-            replace(DONE, undone=replace(UNDONE, at=LATER)),
+            with_changes(DONE, undone=UNDONE, **A_LATER_JOB),
+            with_changes(DONE, undone=replace(UNDONE, at=LATER)),
         ],
     ),
     "supersede": (
         SUCCESSES["supersede"][0],
-        [None, DONE, replace(DONE, superseded_by="b"), replace(DONE, superseded_by=NEXT.id, **A_LATER_JOB)],
+        [None, DONE, with_changes(DONE, superseded_by="b"), with_changes(DONE, superseded_by=NEXT.id, **A_LATER_JOB)],
     ),
     "join": (SUCCESSES["join"][0], [None, SCHEDULED, replace(SCHEDULED, burst=replace(A_BURST, last="another"))]),
     "rewrite": (
         SUCCESSES["rewrite"][0],
-        [None, QUEUED, APART, replace(EDITED, generation=2), replace(EDITED, **A_LATER_JOB)],
+        [None, QUEUED, APART, replace(EDITED, generation=2), with_changes(EDITED, **A_LATER_JOB)],
     ),
     "rewrite apart": (
         SUCCESSES["rewrite apart"][0],
-        [None, QUEUED, replace(APART, payload_at="item/2"), replace(APART, **A_LATER_JOB)],
+        [None, QUEUED, with_changes(APART, payload_at="item/2"), with_changes(APART, **A_LATER_JOB)],
     ),
-    "forget": (lambda store: store.forget(DONE), [DONE, replace(DONE, generation=2), replace(DONE, **A_LATER_JOB)]),
+    "forget": (
+        lambda store: store.forget(DONE),
+        [DONE, replace(DONE, generation=2), with_changes(DONE, **A_LATER_JOB)],
+    ),
 }
 
 
@@ -292,7 +315,7 @@ def test_a_release_is_one_of_a_conflict_which_counts() -> None:
 def test_a_nudge_is_not_the_last_one() -> None:
     client = Grants()
 
-    store_over(client).nudge(replace(QUEUED, nudges=2), now=LATER, limit=SECOND)
+    store_over(client).nudge(with_changes(QUEUED, nudges=2), now=LATER, limit=SECOND)
 
     assert recorded(client.request) == [Why.NUDGED]
 
@@ -300,7 +323,7 @@ def test_a_nudge_is_not_the_last_one() -> None:
 def test_a_redrive_keeps_the_payload_and_the_steps_of_the_job() -> None:
     client = Grants()
 
-    store_over(client).redrive(replace(DEAD, payload="{}", steps=(A_STEP,)), token="t", now=NOW, by="ada")
+    store_over(client).redrive(with_changes(DEAD, payload="{}", steps=(A_STEP,)), token="t", now=NOW, by="ada")
 
     assert recorded(client.request) == [Why.REDRIVEN]
     assert {"#payload", "#steps"}.isdisjoint(client.request["ExpressionAttributeNames"])
@@ -317,7 +340,7 @@ def test_a_cancel_is_of_the_job_as_it_is_by_then() -> None:
 
 def test_a_run_that_began_before_a_cancel_is_asked_to_end_whichever_it_is() -> None:
     """Two calls: the job is at rest as it was read, and the document that refuses the first says otherwise."""
-    grants, began = Grants(), replace(QUEUED, **A_RUN)
+    grants, began = Grants(), with_changes(QUEUED, **A_RUN)
 
     class RefusesFirst:
         def update_item(self, **request: Any) -> Any:
@@ -343,7 +366,7 @@ def test_a_job_alone_is_inserted_with_one_put_and_one_of_a_group_is_redriven_in_
     store_over(alone).insert_if_absent(QUEUED)
     with pytest.raises(WriteRefusedError):
         # The table is empty, so the job is gone by the end.
-        store_over(together).redrive(replace(DEAD, group="g"), token="t", now=NOW, by="ada")
+        store_over(together).redrive(with_changes(DEAD, group="g"), token="t", now=NOW, by="ada")
 
     assert [name for name, _ in alone.calls] == ["put_item"]
     assert "transact_write_items" in [name for name, _ in together.calls]

@@ -14,6 +14,7 @@ from tests.support.builders import (
     fresh_token,
     reference_to,
     types_of,
+    with_changes,
 )
 from tests.support.faulty_client import FaultyClient
 from tests.support.in_memory_owed_work import owing
@@ -89,7 +90,7 @@ def test_a_job_that_succeeds_at_once_costs_one_write_unit_each_time_with_trace_t
     inside = [
         job
         for size in range(2, LARGEST_INLINE_BYTES + 1)
-        if payloads.put_away(job := replace(empty, payload="x" * size)).payload_at is None
+        if payloads.put_away(job := with_changes(empty, payload="x" * size)).payload.location is None
     ]
     job = inside[-1]
     sizes = []
@@ -106,7 +107,7 @@ def test_a_job_that_succeeds_at_once_costs_one_write_unit_each_time_with_trace_t
 
     assert len(sizes) == 3
     assert max(sizes) <= 1024
-    assert at_least <= len(job.payload or "") == len(inside) + 1
+    assert at_least <= len(job.payload.text or "") == len(inside) + 1
 
 
 def test_a_small_payload_is_stored_apart_exactly_where_that_saves_its_document_a_write_unit(

@@ -70,8 +70,8 @@ def test_a_payload_is_compressed_where_that_saves_write_units_or_a_file(
     client = Client()
     stored = payloads(client, largest_item_bytes=largest, compresses=compresses).put_away(a_job(payload=payload))
 
-    assert stored.payload is None
-    assert stored.payload_at == f"{kind}/1"
+    assert stored.payload.text is None
+    assert stored.payload.location == f"{kind}/1"
     assert (len(client.items), len(client.files)) == ((0, 1) if kind == "file" else (1, 0))
     if kind != "file":
         assert payloads(client).load(stored) == payload
@@ -89,7 +89,7 @@ def test_an_item_says_since_when_it_is_stored(now: datetime | None, stored_at: d
 
     assert item["stored_at"] == milliseconds(stored_at)
     assert found is not None
-    assert (found.tenant, found.job_id, found.location) == (TENANT, job.id, job.payload_at)
+    assert (found.tenant, found.job_id, found.location) == (TENANT, job.id, job.payload.location)
     assert (found.stored_at, found.item_key) == (stored_at, item["pk"]["S"])
 
 
@@ -114,5 +114,5 @@ def test_a_job_without_a_location_has_nothing_to_delete() -> None:
 
     store.delete(job.tenant, job.id, None)
     assert len(client.items) == 1
-    store.delete(job.tenant, job.id, job.payload_at)
+    store.delete(job.tenant, job.id, job.payload.location)
     assert client.items == {}

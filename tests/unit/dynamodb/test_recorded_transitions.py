@@ -17,11 +17,13 @@ from tests.support.builders import (
     SECOND,
     a_job,
     reference_to,
+    with_changes,
 )
 from tidemill.aws.attribute_values import milliseconds
 from tidemill.domain.history import Transition, Why
-from tidemill.domain.job import CancelRequest, DeathReason, Redrive
+from tidemill.domain.job import DeathReason, Redrive
 from tidemill.domain.job_message import FirstRun
+from tidemill.domain.job_parts import CancelRequest
 from tidemill.domain.records import replace
 from tidemill.domain.signals import Awaited
 from tidemill.domain.states import State
@@ -36,10 +38,10 @@ JOB = a_job()
 RUNNING = a_job(state=State.RUNNING, owner="t", attempt=2, open_runs=1, claimed_at=NOW, due=NOW + LEASE)
 DEAD = a_job(state=State.DEAD, due=None, finished_at=NOW, death=DeathReason.PERMANENT)
 PARKED = a_job(state=State.PARKED, wait=A_WAIT)
-ASKED_TO_END = replace(DEAD, cancel_requested_at=NOW + SECOND)
+ASKED_TO_END = with_changes(DEAD, cancel_requested_at=NOW + SECOND)
 FAR = AT + timedelta(hours=1)
 MOVING = a_job(state=State.SCHEDULED, due=FAR, run_at=FAR, burst=replace(A_BURST, sent_for=FAR))
-WAITING_FOR_NODES = replace(
+WAITING_FOR_NODES = with_changes(
     PARKED,
     wait=Wait(cause=Cause.SIGNAL, key="a", since=NOW),
     awaited=Awaited(cause=Cause.SIGNAL, name="a", since=NOW, until=NOW),
@@ -178,7 +180,7 @@ def test_only_a_job_without_a_claim_dies_of_its_last_nudge(job: Any, last: bool,
 @pytest.mark.parametrize(("cause", "releases"), [(Why.CONFLICT, 4), (Why.CONTINUED, None)])
 def test_a_run_that_is_released_does_not_count(cause: Why, releases: int | None) -> None:
     """Only conflicts are counted, since each of them makes the next pause longer."""
-    job = replace(RUNNING, attempt=2, open_runs=3, releases=3)
+    job = with_changes(RUNNING, attempt=2, open_runs=3, releases=3)
 
     values = job_writes.release(job, now=AT, due=FAR, cause=cause)["ExpressionAttributeValues"]
 

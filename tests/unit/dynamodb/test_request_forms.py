@@ -29,13 +29,15 @@ from tests.support.builders import (
     an_error,
     an_undo_of,
     reference_to,
+    with_changes,
 )
 from tidemill.application.ports import Checkpoint, LimitSlot
 from tidemill.domain.adaptive_limit import Adapted, Adaptive, ConcurrencyChange, RunSample, Trouble
 from tidemill.domain.flow_place import FlowPlace, Mark
 from tidemill.domain.history import Transition, Why
-from tidemill.domain.job import CancelRequest, Job, Redrive
+from tidemill.domain.job import Job, Redrive
 from tidemill.domain.job_message import FirstRun
+from tidemill.domain.job_parts import CancelRequest
 from tidemill.domain.limit_state import LimitState, Turn, reservation_name, run_name
 from tidemill.domain.limits import Limit, Rate
 from tidemill.domain.outcomes import Settlement
@@ -143,38 +145,38 @@ ONCE: Requests = {
     "checkpoint": partial(run_writes.checkpoint, RUNNING, Checkpoint(state="{}", done=1, total=2), now=NOW),
     "checkpoint of nothing": partial(run_writes.checkpoint, RUNNING, Checkpoint(), now=NOW),
     "first step": partial(run_writes.record_step, RUNNING, A_STEP),
-    "second step": partial(run_writes.record_step, replace(RUNNING, steps=(A_STEP,)), A_STEP),
+    "second step": partial(run_writes.record_step, with_changes(RUNNING, steps=(A_STEP,)), A_STEP),
     "insert of a node": partial(_insert_node, a_job(flow=FlowPlace(id="f", node="n", mark=Mark.BLOCKED))),
     "insert of a node that starts": partial(_insert_node, a_job(flow=FlowPlace(id="f", node="n", mark=Mark.SKIPPED))),
     "insert": partial(job_writes.insert, BATCH, indexes=Indexes(listed=True)),
     "wake": partial(operator_writes.wake, BATCH, now=NOW),
     "park": partial(operator_writes.park, BATCH, A_WAIT, now=NOW),
     "resend": partial(operator_writes.resend, BATCH, now=NOW),
-    "second resend": partial(operator_writes.resend, replace(BATCH, nudged_at=NOW), now=LATER),
+    "second resend": partial(operator_writes.resend, with_changes(BATCH, nudged_at=NOW), now=LATER),
     "redrive": partial(operator_writes.redrive, DEAD, REDRIVE),
     "redrive into a group": partial(operator_writes.redrive, DEAD, REDRIVE, state=State.WAITING, sequence=3),
     "redrive with another payload": partial(operator_writes.redrive, DEAD, replace(REDRIVE, edited=True)),
     "redrive with a payload apart": partial(
-        operator_writes.redrive, replace(DEAD, payload=None, payload_at="item/1"), replace(REDRIVE, edited=True)
+        operator_writes.redrive, with_changes(DEAD, payload=None, payload_at="item/1"), replace(REDRIVE, edited=True)
     ),
-    "rewrite": partial(operator_writes.rewrite, BATCH, replace(BATCH, payload='{"v":2}')),
-    "rewrite apart": partial(operator_writes.rewrite, BATCH, replace(BATCH, payload=None, payload_at="item/1")),
-    "rewrite back": partial(operator_writes.rewrite, replace(BATCH, payload=None, payload_at="item/1"), BATCH),
+    "rewrite": partial(operator_writes.rewrite, BATCH, with_changes(BATCH, payload='{"v":2}')),
+    "rewrite apart": partial(operator_writes.rewrite, BATCH, with_changes(BATCH, payload=None, payload_at="item/1")),
+    "rewrite back": partial(operator_writes.rewrite, with_changes(BATCH, payload=None, payload_at="item/1"), BATCH),
     "drain of a pause": partial(limit_item.mark_drain, Drain(line=Line.for_limit("a"), rate=RATE, ends_at=NOW)),
     "forget": partial(operator_writes.forget, DEAD),
     "undo": partial(undo_writes.mark_undone, DONE, UNDONE),
-    "undo of an undone job": partial(undo_writes.mark_undone, replace(DONE, undone=UNDONE), UNDONE),
-    "undo of a superseded job": partial(undo_writes.mark_undone, replace(DONE, superseded_by="b"), UNDONE),
+    "undo of an undone job": partial(undo_writes.mark_undone, with_changes(DONE, undone=UNDONE), UNDONE),
+    "undo of a superseded job": partial(undo_writes.mark_undone, with_changes(DONE, superseded_by="b"), UNDONE),
     "member of a batch": partial(batch_pages.join, a_job(id=new_job_id()), BATCH),
     "first of a burst": partial(burst_writes.lead_to, FIRST, after=None),
     "next burst": partial(burst_writes.lead_to, FIRST, after="a"),
     "signal": partial(signal_writes.keep, RUNNING, A_SIGNAL),
-    "second signal": partial(signal_writes.keep, replace(RUNNING, signals=(A_SIGNAL,)), A_SIGNAL),
+    "second signal": partial(signal_writes.keep, with_changes(RUNNING, signals=(A_SIGNAL,)), A_SIGNAL),
     "signal that wakes": partial(signal_writes.wakes, WAITS, A_SIGNAL),
     "look at a flow": partial(flow_writes.look, FLOW, now=NOW),
     "look at a flow that waits": partial(flow_writes.look, WAITS, now=NOW),
     "first nodes": partial(flow_writes.count_addition, FLOW, now=NOW),
-    "further nodes": partial(flow_writes.count_addition, replace(FLOW, additions=2), now=NOW),
+    "further nodes": partial(flow_writes.count_addition, with_changes(FLOW, additions=2), now=NOW),
     "turn": partial(
         group_items.take_turn, replace(BATCH, state=State.SCHEDULED, due=LATER, history=LONG), indexes=NOT_LISTED
     ),
@@ -214,7 +216,7 @@ def of_operators() -> Requests:
         **{
             f"nudge, {name}, {last}, {nudges}": partial(
                 operator_writes.nudge,
-                replace(jobs[name], nudges=nudges),
+                with_changes(jobs[name], nudges=nudges),
                 now=LATER,
                 limit=SECOND,
                 last=last,
@@ -226,7 +228,7 @@ def of_operators() -> Requests:
         **{
             f"supersede, {name}, {by}": partial(
                 undo_writes.mark_superseded,
-                replace(earlier[name], superseded_by=by),
+                with_changes(earlier[name], superseded_by=by),
                 a_job(created_at=LATER),
                 retention=RETENTION,
             )
@@ -240,16 +242,16 @@ def of_bursts() -> Requests:
         "nothing": FIRST,
         "another time": replace(FIRST, due=LATER, run_at=LATER),
         "a far time": replace(FIRST, due=LATER, run_at=LATER, state=State.SCHEDULED),
-        "a payload": replace(FIRST, payload='{"v":2}'),
-        "a payload apart": replace(FIRST, payload=None, payload_at="item/1"),
-        "a longer use": replace(FIRST, useful_until=LATER + SECOND),
+        "a payload": with_changes(FIRST, payload='{"v":2}'),
+        "a payload apart": with_changes(FIRST, payload=None, payload_at="item/1"),
+        "a longer use": with_changes(FIRST, useful_until=LATER + SECOND),
         "use without an end": FIRST,
     }
-    aged = replace(FIRST, useful_until=LATER)
+    aged = with_changes(FIRST, useful_until=LATER)
     return {
         f"join, {name}, {replaces}, {at}": partial(
             burst_writes.join,
-            replace(aged if "use" in name else FIRST, payload_at=at),
+            with_changes(aged if "use" in name else FIRST, payload_at=at),
             changed[name],
             by="b",
             now=NOW,
@@ -266,7 +268,7 @@ def of_runs() -> Requests:
         "undo": replace(SETTLEMENTS[State.SUCCEEDED], undo=AN_UNDO, signals_known=0, rests_on_look=True),
         "signals": replace(SETTLEMENTS[State.PARKED], signals_known=2, signals=(A_SIGNAL,), rests_on_look=True),
     }
-    jobs = {"": RUNNING, "long ": replace(RUNNING, history=LONG, steps=(A_STEP,), looks=2)}
+    jobs = {"": RUNNING, "long ": with_changes(RUNNING, history=LONG, steps=(A_STEP,), looks=2)}
     return {
         f"settle {kind}{name}": partial(
             settle_requests.settle, jobs[kind], settlements[name], now=NOW, retention=RETENTION, indexes=NOT_LISTED

@@ -6,19 +6,18 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import A_STEP, LEASE, NOW, SECOND, a_job, reference_to
+from tests.support.builders import A_STEP, LEASE, NOW, SECOND, a_job, reference_to, with_changes
 from tests.support.said_requests import said
 from tidemill.application.ports import Checkpoint
 from tidemill.aws.attribute_values import milliseconds
 from tidemill.domain.history import Transition, Why
-from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb import job_writes, run_writes
 from tidemill.dynamodb.document import SCHEMA_VERSION
 
 AT = NOW + 10 * SECOND
 JOB = a_job(generation=3)
-RUNNING = replace(JOB, state=State.RUNNING, owner="t", attempt=2, open_runs=2, releases=1, due=NOW + LEASE)
+RUNNING = with_changes(JOB, state=State.RUNNING, owner="t", attempt=2, open_runs=2, releases=1, due=NOW + LEASE)
 FENCE = "owner = t"
 LATER_THAN_BEFORE = f"(attribute_not_exists(checkpoint_at) OR checkpoint_at < {milliseconds(AT)['N']})"
 SCHEMA = f"schema <= {SCHEMA_VERSION}"
@@ -105,7 +104,7 @@ WRITES: dict[str, tuple[Write, set[str], set[str], list[str]]] = {
         [FENCE, "attribute_not_exists(steps)"],
     ),
     "second step": (
-        partial(run_writes.record_step, replace(RUNNING, steps=(A_STEP,)), A_STEP),
+        partial(run_writes.record_step, with_changes(RUNNING, steps=(A_STEP,)), A_STEP),
         {"steps = list_append(if_not_exists(steps"},
         set(),
         [FENCE, "size(steps) = 1"],

@@ -17,6 +17,7 @@ from tests.support.builders import (
     SETTLEMENTS,
     a_job,
     an_error,
+    with_changes,
 )
 from tidemill.aws.attribute_values import milliseconds, number, seconds, text
 from tidemill.aws.clients import Item
@@ -214,7 +215,7 @@ def test_only_an_end_that_a_cancel_would_not_change_is_written_over_a_request_to
         (replace(ALONE, signals_known=0), RUNNING, "attribute_not_exists(#signals)"),
         (replace(ALONE, signals_known=2), RUNNING, "size(#signals) = :signals_known"),
         (replace(ALONE, rests_on_look=True), RUNNING, "attribute_not_exists(#looks)"),
-        (replace(ALONE, rests_on_look=True), replace(RUNNING, looks=3), "#looks = :looks_known"),
+        (replace(ALONE, rests_on_look=True), with_changes(RUNNING, looks=3), "#looks = :looks_known"),
     ],
 )
 def test_an_outcome_is_written_only_if_nothing_came_on_which_it_rests(
@@ -225,7 +226,7 @@ def test_an_outcome_is_written_only_if_nothing_came_on_which_it_rests(
 
 def test_an_outcome_may_rest_on_signals_and_nodes_at_once() -> None:
     request = settle_requests.settle(
-        replace(RUNNING, looks=3),
+        with_changes(RUNNING, looks=3),
         replace(ALONE, signals_known=2, rests_on_look=True),
         now=AT,
         retention=RETENTION,
@@ -248,7 +249,7 @@ def test_an_outcome_may_rest_on_signals_and_nodes_at_once() -> None:
     ],
 )
 def test_the_steps_of_a_job_go_with_its_success(state: State, steps: tuple[()], removed: bool) -> None:
-    _, removes, _ = settled(SETTLEMENTS[state], replace(RUNNING, steps=steps))
+    _, removes, _ = settled(SETTLEMENTS[state], with_changes(RUNNING, steps=steps))
 
     assert ("steps" in removes) is removed
 
@@ -270,7 +271,7 @@ def test_the_steps_of_a_job_go_with_its_success(state: State, steps: tuple[()], 
 def test_a_document_is_kept_as_long_as_its_type_and_its_key_say(
     changes: dict[str, Any], state: State, kept_until: Any
 ) -> None:
-    sets, _, _ = settled(SETTLEMENTS[state], replace(RUNNING, **changes))
+    sets, _, _ = settled(SETTLEMENTS[state], with_changes(RUNNING, **changes))
 
     assert sets.get("expires_at") == (None if kept_until is None else seconds(kept_until))
     assert sets["finished_at"] == milliseconds(AT)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import A_WAIT, NOW, SECOND, TENANT, a_job
+from tests.support.builders import A_WAIT, NOW, SECOND, TENANT, a_job, with_changes
 from tidemill.application.job_filter import JobFilter
 from tidemill.application.owed import Kind, Work
 from tidemill.domain.job import Job
@@ -66,7 +66,7 @@ def reader(client: Any) -> JobReader:
     ids=["released", "without a wait", "in another line", "before a breaker"],
 )
 def test_a_job_that_has_left_its_line_is_not_in_it(changes: dict[str, Any]) -> None:
-    left = replace(PARKED, id="left", **changes)
+    left = with_changes(PARKED, id="left", **changes)
 
     assert reader(Client(PARKED, left)).parked(A_WAIT.line, most=5) == [PARKED]
 

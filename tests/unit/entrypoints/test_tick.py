@@ -52,7 +52,7 @@ def _jobs(mill: Mill) -> list[Job]:
 def test_a_call_submits_a_job_of_its_type_for_the_clock_s_own_tenant(mill: Mill) -> None:
     _tick()
     (job,) = _jobs(mill)
-    assert (job.type, job.tenant, job.state, job.payload) == ("test.noop", SCHEDULE_TENANT, State.QUEUED, "{}")
+    assert (job.type, job.tenant, job.state, job.payload.text) == ("test.noop", SCHEDULE_TENANT, State.QUEUED, "{}")
     assert job.trace == "request"
 
 
@@ -225,7 +225,10 @@ def test_the_job_that_makes_up_for_a_pause_does_not_grow_too_old_in_it(
     _pause(mill, "schedule=test.noop")
     _tick(_time(mill))
 
-    assert {tuple(job.tags): job.useful_until is None for job in _jobs(mill)} == {(): False, ("catch-up",): True}
+    assert {tuple(job.tags): job.lifetime.useful_until is None for job in _jobs(mill)} == {
+        (): False,
+        ("catch-up",): True,
+    }
 
 
 def test_a_type_without_catch_up_skips_the_times_of_a_pause(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import NOW, SECOND, a_job, reference_to
+from tests.support.builders import NOW, SECOND, a_job, reference_to, with_changes
 from tests.unit.telemetry.conftest import Said
 from tidemill.application.attempt_report import Ending, Report
 from tidemill.application.new_jobs import Accepted
@@ -109,7 +109,7 @@ def test_a_delay_that_the_caller_asked_for_adds_no_latency(said: Said) -> None:
 
 
 def test_a_job_without_ready_at_has_no_start_latency(said: Said) -> None:
-    assert "StartLatency" not in ended(said, a_success(job=replace(JOB, ready_at=None)))
+    assert "StartLatency" not in ended(said, a_success(job=with_changes(JOB, ready_at=None)))
 
 
 def test_a_success_after_failures_says_how_long_it_took_to_recover(said: Said) -> None:

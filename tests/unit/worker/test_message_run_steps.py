@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import MILLISECOND, NOW, SECOND, a_job
+from tests.support.builders import MILLISECOND, NOW, SECOND, a_job, with_changes
 from tests.support.single_job import Clock, tools
 from tidemill.application.attempt_context import AttemptHooks
 from tidemill.application.attempt_report import Ending, Report
@@ -150,7 +150,7 @@ def test_after_its_run_the_message_goes_on_to_the_next_job_of_the_group(monkeypa
         replace(ENDED, job_is_terminal=False),
         Report(ending=Ending.REFUSED, job=JOB),
         replace(ENDED, job=None),
-        replace(ENDED, job=replace(JOB, group=None)),
+        replace(ENDED, job=with_changes(JOB, group=None)),
     ],
     ids=["no report", "lives on", "nothing written", "no job", "no group"],
 )
