@@ -122,7 +122,7 @@ def test_a_redrive_with_another_payload_begins_from_the_start(
     job = store.redrive(with_changes(dead, payload='{"n":9}'), token="t", now=NOW, by="ada", edited=edited)
 
     given = [(A_STEP,), "[5000]", NOW, 5000, 6000, (A_SIGNAL,)]
-    assert [getattr(dead, name) for name in GIVEN_TO_PAYLOAD] == given
+    assert [document.value_of(dead, name) for name in GIVEN_TO_PAYLOAD] == given
     assert [document.value_of(job, name) for name in GIVEN_TO_PAYLOAD] == (
         [(), None, None, None, None, ()] if edited else given
     )
