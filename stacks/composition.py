@@ -12,8 +12,8 @@ import stacks.applications
 from stacks.app_stack import AppStack
 from stacks.application import Application
 from stacks.stages import STAGES
-from tidemill.cdk.asset import AppCode, build
 from tidemill.cdk.config import StageConfig
+from tidemill.cdk.functions.asset import AppCode, build
 from tidemill.cdk.pipeline import Pipeline
 from tidemill.cdk.settings import Settings, from_context
 

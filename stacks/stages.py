@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from tidemill.cdk.config import HOST_PYTHON, NEWEST_TESTED_PYTHON, Architecture, StageConfig
-from tidemill.cdk.lane_config import LaneConfig
+from tidemill.cdk.lanes.lane_config import LaneConfig
 from tidemill.names import Lane
 
 #: The packages with the job types of every stage.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from tidemill.local.alarms import State
-from tidemill.operator.alarm_states import Severity
+from tidemill.operator.status.alarm_states import Severity
 
 #: A line of `tidemill.local.alarm_watch.watch`: time, state, severity, name.
 _CHANGE: Final = re.compile(r"[\d:]{8} (\w+) +(\w+) +(\S+?):(?: |$)")

@@ -12,7 +12,7 @@ from tidemill import Submission
 from tidemill.client import Accepted, Batch
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
-from tidemill.dynamodb.batch_pages import PAGE_PREFIX
+from tidemill.dynamodb.batches.batch_pages import PAGE_PREFIX
 from tidemill.dynamodb.document import decode
 from tidemill.local.lifecycle import App
 

@@ -11,7 +11,7 @@ from tidemill.client import Flow, Node
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import decode
-from tidemill.dynamodb.flow_items import CURSOR_PREFIX
+from tidemill.dynamodb.flows.flow_items import CURSOR_PREFIX
 from tidemill.local.lifecycle import App
 
 _LAST: Final = "last"

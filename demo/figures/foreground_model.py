@@ -9,11 +9,11 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from demo.figures.strain_model import BEGINNING, CAPACITY, Call, Event, Model
+from tidemill.application.admission.foreground import Foreground, Governor
 from tidemill.application.configuration import nothing_set
-from tidemill.application.foreground import Foreground, Governor
-from tidemill.domain.governor import Governed, Starts, changed, window_is_over
+from tidemill.domain.admission.governor import Governed, Starts, changed, window_is_over
+from tidemill.domain.admission.strain import slowdown
 from tidemill.domain.records import replace
-from tidemill.domain.strain import slowdown
 from tidemill.names import Lane
 
 #: Calls a second of callers, who do not wait for each other and do not try again.

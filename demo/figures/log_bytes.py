@@ -11,12 +11,12 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from tidemill.application.attempt_report import Ending, Report
-from tidemill.application.new_jobs import Accepted
-from tidemill.application.publish import Published
-from tidemill.domain.dispatch import Dispatch
+from tidemill.application.attempt.attempt_report import Ending, Report
+from tidemill.application.dispatch.publish import Published
+from tidemill.application.submission.new_jobs import Accepted
+from tidemill.domain.dispatch.dispatch import Dispatch
+from tidemill.domain.dispatch.job_message import reference_to
 from tidemill.domain.job import AttemptError, Job
-from tidemill.domain.job_message import reference_to
 from tidemill.domain.job_parts import Lease, StoredPayload
 from tidemill.domain.records import replace
 from tidemill.domain.states import State

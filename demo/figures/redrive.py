@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from demo.figures.require import require
-from tidemill.domain.job_message import DeadLetter, Reference
+from tidemill.domain.dispatch.job_message import DeadLetter, Reference
 from tidemill.local.lifecycle import App, deployed
 from tidemill.local.wait import wait_until
 from tidemill.names import Lane, Output

@@ -14,8 +14,8 @@ from itertools import count
 from random import Random
 from typing import Final, NamedTuple
 
-from tidemill.domain.adaptive_limit import Adapted, Adaptive, RunSample, Trouble, change_after, changed
-from tidemill.domain.retry import RetryPolicy
+from tidemill.domain.attempt.retry import RetryPolicy
+from tidemill.domain.limits.adaptive_limit import Adapted, Adaptive, RunSample, Trouble, change_after, changed
 
 BEGINNING: Final = datetime(2026, 1, 1, tzinfo=UTC)
 #: The calls that the downstream serves at once at full speed, and the mean time of one.

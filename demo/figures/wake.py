@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from stacks.stages import STAGES
-from tidemill.application.wake import AT_ONCE, MOST_PER_SECOND, WAKE_RESERVE, Waker
+from tidemill.application.waiting.wake import AT_ONCE, MOST_PER_SECOND, WAKE_RESERVE, Waker
 from tidemill.aws import clients
 from tidemill.aws.attribute_values import milliseconds, text
 from tidemill.cdk.config import StageConfig

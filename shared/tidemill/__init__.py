@@ -3,12 +3,17 @@
 `tidemill.client` submits jobs from Python. `tidemill.testing` runs a job type in a test, without AWS.
 """
 
+from tidemill.application.attempt.run import Run
 from tidemill.application.job_types import JobType
-from tidemill.application.run import Run
-from tidemill.breaker import Breaker
-from tidemill.domain.adaptive_limit import Adaptive
-from tidemill.domain.downstream_errors import ErrorClass
-from tidemill.domain.effects import Add, TransactWrite
+from tidemill.declarations.breaker import Breaker
+from tidemill.declarations.event_sinks import event_sink
+from tidemill.declarations.event_sources import EventBridgeRecord, S3Record, SnsRecord, TableRecord, event_source
+from tidemill.declarations.events import Event, consumes, event_type
+from tidemill.declarations.job_type_decorator import job_type
+from tidemill.declarations.shared_limit import SharedLimit
+from tidemill.domain.attempt.effects import Add, TransactWrite
+from tidemill.domain.attempt.return_values import Cancelled, Continue, Done, GiveUp, Snooze, WaitFor
+from tidemill.domain.breakers.downstream_errors import ErrorClass
 from tidemill.domain.errors import (
     BatchHandlerError,
     BatchOutcomesError,
@@ -31,16 +36,11 @@ from tidemill.domain.errors import (
     UnknownJobTypeError,
     UnloadedJobTypeError,
 )
-from tidemill.domain.limits import Rate
-from tidemill.domain.return_values import Cancelled, Continue, Done, GiveUp, Snooze, WaitFor
-from tidemill.domain.submission import Submission, Unique
-from tidemill.event_sinks import event_sink
-from tidemill.event_sources import EventBridgeRecord, S3Record, SnsRecord, TableRecord, event_source
-from tidemill.events import Event, consumes, event_type
-from tidemill.job_type_decorator import job_type
+from tidemill.domain.limits.adaptive_limit import Adaptive
+from tidemill.domain.limits.limits import Rate
+from tidemill.domain.submission.submission import Submission, Unique
 from tidemill.names import EXPORTS_PREFIX, Lane
 from tidemill.settings import SettingError, setting
-from tidemill.shared_limit import SharedLimit
 
 __all__ = [
     "EXPORTS_PREFIX",

@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from tidemill.application.batches import cancel_batch, close_batch, open_batch
-from tidemill.application.events import publish
-from tidemill.application.flows import start_flow
+from tidemill.application.batches.batches import cancel_batch, close_batch, open_batch
+from tidemill.application.events.events import publish
+from tidemill.application.flows.flows import start_flow
 from tidemill.application.job_types import JobTypes
-from tidemill.application.new_jobs import Accepted
-from tidemill.application.submit_batch import Answer, submit_all
+from tidemill.application.submission.new_jobs import Accepted
+from tidemill.application.submission.submit_batch import Answer, submit_all
 from tidemill.aws import clients
 from tidemill.domain import option_values
-from tidemill.domain.batches import Batch
-from tidemill.domain.effects import TransactWrite
+from tidemill.domain.attempt.effects import TransactWrite
+from tidemill.domain.batches.batches import Batch
 from tidemill.domain.errors import (
     BatchRefusedError,
     Fault,
@@ -31,19 +31,19 @@ from tidemill.domain.errors import (
     TidemillError,
     UndoRefusedError,
 )
-from tidemill.domain.events import Event
-from tidemill.domain.flows import Edge, Flow, Node, OnFailure
+from tidemill.domain.events.events import Event
+from tidemill.domain.flows.flows import Edge, Flow, Node, OnFailure
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
-from tidemill.domain.submission import Submission, Unique
-from tidemill.domain.tenants import LONGEST_TENANT, is_tenant
+from tidemill.domain.submission.submission import Submission, Unique
+from tidemill.domain.submission.tenants import LONGEST_TENANT, is_tenant
+from tidemill.domain.submission.trace_context import from_traceparent, trace_of, traceparent_of
 from tidemill.domain.time_constants import EPOCH, JOB_RETENTION_DAYS
-from tidemill.domain.trace_context import from_traceparent, trace_of, traceparent_of
 from tidemill.dynamodb import job_writes
+from tidemill.dynamodb.batches.member_listing import has_members
 from tidemill.dynamodb.document import split_key
 from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.listing import Wanted
-from tidemill.dynamodb.member_listing import has_members
 from tidemill.dynamodb.payloads import Bucket
 from tidemill.dynamodb.transactions import own
 from tidemill.names import BATCH_PACKAGE, EVENT_PACKAGE, FLOW_PACKAGE, INDEX_SHARDS, Env, Lane

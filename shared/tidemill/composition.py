@@ -11,14 +11,14 @@ from datetime import timedelta
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
-from tidemill.application.breakers import Breakers
+from tidemill.application.breakers.breakers import Breakers
 from tidemill.application.configuration import CachedConfiguration
 from tidemill.application.job_types import JobTypes
-from tidemill.application.submit import Admit, Submit
+from tidemill.application.submission.submit import Admit, Submit
 from tidemill.aws import clients
-from tidemill.dynamodb.breaker_item import DynamoBreakers
-from tidemill.dynamodb.configuration_item import DynamoConfiguration
+from tidemill.dynamodb.breakers.breaker_item import DynamoBreakers
 from tidemill.dynamodb.indexes import Indexes
+from tidemill.dynamodb.operations.configuration_item import DynamoConfiguration
 from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
 from tidemill.names import PAYLOAD_ITEM_BYTES, Env, Lane
 from tidemill.parts import Parts
@@ -39,17 +39,17 @@ from tidemill.telemetry.outcome_log import (
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from tidemill.application.first_messages import FirstMessages
-    from tidemill.application.flows import FlowControl
-    from tidemill.application.foreground import Governor
-    from tidemill.application.health import HealthChecks
-    from tidemill.application.migration import Migrator
-    from tidemill.application.publish import Publisher
-    from tidemill.application.release import Releaser
-    from tidemill.application.wake import Waker
+    from tidemill.application.admission.foreground import Governor
+    from tidemill.application.dispatch.first_messages import FirstMessages
+    from tidemill.application.dispatch.publish import Publisher
+    from tidemill.application.flows.flows import FlowControl
+    from tidemill.application.operations.health import HealthChecks
+    from tidemill.application.operations.migration import Migrator
+    from tidemill.application.waiting.release import Releaser
+    from tidemill.application.waiting.wake import Waker
     from tidemill.aws.secret_keys import RotatingKey
-    from tidemill.dynamodb.archive_files import BucketArchive
-    from tidemill.dynamodb.joint_inserts import JointInserts
+    from tidemill.dynamodb.operations.archive_files import BucketArchive
+    from tidemill.dynamodb.submission.joint_inserts import JointInserts
     from tidemill.http.cursors import Cursors
 
 
@@ -123,7 +123,7 @@ class FunctionParts(Parts):
     @cached_property
     def api_submit(self) -> Submit:
         """For callers over HTTP."""
-        from tidemill.application.shed_submissions import shed_or_defer
+        from tidemill.application.admission.shed_submissions import shed_or_defer
 
         paused, over_quota = self.pause_admission, self.quota_admission
         shed = shed_or_defer(
@@ -134,15 +134,15 @@ class FunctionParts(Parts):
     @cached_property
     def pause_admission(self) -> Admit:
         """For what callers over HTTP submit in any way."""
-        from tidemill.application.paused_submissions import refuse_paused
+        from tidemill.application.admission.paused_submissions import refuse_paused
 
         return refuse_paused(self.configuration.current, clock.now)
 
     @cached_property
     def quota_admission(self) -> Admit:
         """Return the one quota admission of the execution environment, which holds its count."""
-        from tidemill.application.quota_admission import QuotaCounter, refuse_over_quota
-        from tidemill.dynamodb.quota_items import DynamoSubmissionCounts
+        from tidemill.application.admission.quota_admission import QuotaCounter, refuse_over_quota
+        from tidemill.dynamodb.admission.quota_items import DynamoSubmissionCounts
 
         counts = DynamoSubmissionCounts(self.client, table=self.table, new_token=ids.new_token)
         canary = os.environ.get(Env.CANARY)
@@ -150,14 +150,14 @@ class FunctionParts(Parts):
 
     @cached_property
     def insert_together(self) -> "JointInserts":
-        from tidemill.dynamodb.joint_inserts import JointInserts
+        from tidemill.dynamodb.submission.joint_inserts import JointInserts
 
         return JointInserts(self.client, table=self.table, indexes=self.indexes, failed=joint_insert_failed)
 
     @cached_property
     def health(self) -> "HealthChecks":
-        from tidemill.application.health import HealthChecks
-        from tidemill.dynamodb import canary_marks
+        from tidemill.application.operations.health import HealthChecks
+        from tidemill.dynamodb.operations import canary_marks
 
         return HealthChecks(
             canaries=lambda: canary_marks.submitted(self.client, table=self.table),
@@ -171,8 +171,8 @@ class FunctionParts(Parts):
         """None in a stage without a target."""
         if not os.environ.get(Env.FOREGROUND_TARGET):
             return None
-        from tidemill.application.foreground import Governor
-        from tidemill.dynamodb.strain_item import DynamoGovernor
+        from tidemill.application.admission.foreground import Governor
+        from tidemill.dynamodb.admission.strain_item import DynamoGovernor
 
         return Governor(
             DynamoGovernor(self.client, table=self.table),
@@ -188,7 +188,7 @@ class FunctionParts(Parts):
 
     @cached_property
     def archive_files(self) -> "BucketArchive":
-        from tidemill.dynamodb.archive_files import BucketArchive
+        from tidemill.dynamodb.operations.archive_files import BucketArchive
 
         return BucketArchive(clients.s3(), bucket=setting(Env.ARCHIVE_BUCKET))
 
@@ -214,14 +214,14 @@ class FunctionParts(Parts):
         """For callers over HTTP and workers; None where no lane of the function has them."""
         if not (of := self._first_message_lanes()):
             return None
-        from tidemill.application.first_messages import FirstMessages
+        from tidemill.application.dispatch.first_messages import FirstMessages
 
         hasty = SqsLanes(clients.sqs_hints(), self.lane_urls, epoch=self.epoch)
         return FirstMessages(hasty, of=of, clock=clock.now, configuration=self.configuration.current)
 
     @cached_property
     def publisher(self) -> "Publisher":
-        from tidemill.application import publisher_features
+        from tidemill.application.features import publisher_features
 
         return publisher_features.publisher(
             store=self.store,
@@ -247,7 +247,7 @@ class FunctionParts(Parts):
     @cached_property
     def releaser(self) -> "Releaser":
         """It imports the job types only if a line waits for one."""
-        from tidemill.application.release import Releaser
+        from tidemill.application.waiting.release import Releaser
 
         return Releaser(
             store=self.store,
@@ -260,7 +260,7 @@ class FunctionParts(Parts):
 
     @cached_property
     def waker(self) -> "Waker":
-        from tidemill.application.wake import Waker
+        from tidemill.application.waiting.wake import Waker
 
         return Waker(store=self.store, clock=clock.now, pause=time.sleep)
 
@@ -281,7 +281,7 @@ class FunctionParts(Parts):
 
     def migrator(self, *, rate: int, read_units: int) -> "Migrator":
         """For one run of a migration. `rate` is the most jobs per second, and `read_units` those of the scan."""
-        from tidemill.application.migration import Migrator
+        from tidemill.application.operations.migration import Migrator
 
         return Migrator(
             store=self.store,

@@ -10,13 +10,13 @@ import logging
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+from tidemill.application.admission.foreground import Foreground, Governor
 from tidemill.application.configuration import CachedConfiguration
-from tidemill.application.foreground import Foreground, Governor
 from tidemill.domain import option_values
-from tidemill.domain.governor import Governed
+from tidemill.domain.admission.governor import Governed
 from tidemill.domain.time_constants import LONGEST_SPAN
-from tidemill.dynamodb.configuration_item import DynamoConfiguration
-from tidemill.dynamodb.strain_item import DynamoGovernor
+from tidemill.dynamodb.admission.strain_item import DynamoGovernor
+from tidemill.dynamodb.operations.configuration_item import DynamoConfiguration
 from tidemill.system import clock
 
 if TYPE_CHECKING:

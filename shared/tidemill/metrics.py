@@ -87,7 +87,7 @@ class Metric(StrEnum):
     WRITES_THROTTLED = "WritesThrottled"
     #: Handlers that ran beyond the end of their batch, so that their worker ended its process.
     STRAY_THREADS = "StrayThreads"
-    #: Failed attempts by the kind of their error: `tidemill.domain.error_kinds`.
+    #: Failed attempts by the kind of their error: `tidemill.domain.attempt.error_kinds`.
     TRANSIENT_ERRORS = "ErrorsTransient"
     PERMANENT_ERRORS = "ErrorsPermanent"
     TIMEOUT_ERRORS = "ErrorsTimeout"

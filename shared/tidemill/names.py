@@ -138,7 +138,7 @@ APP: Final = "tidemill"
 JOB_KEY: Final = "pk"
 TTL_ATTRIBUTE: Final = "expires_at"
 STATE_ATTRIBUTE: Final = "state"
-#: States in which a job may need a message. `cdk/stream_settings.py` has the patterns of what publish gets.
+#: States in which a job may need a message. `cdk/events/stream_settings.py` has the patterns of what publish gets.
 DISPATCHED_STATES: Final = ("queued", "retrying", "dead")
 #: Only jobs of a group have it. The stream also sends publish their other ends, since the next job may start, and those
 #: that begin to wait, since the group may have become idle at that moment.

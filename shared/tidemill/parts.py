@@ -9,16 +9,16 @@ from datetime import timedelta
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
-from tidemill.application import submit_features
-from tidemill.application.debouncing import Debouncer
+from tidemill.application.corrections.superseding import Superseder
+from tidemill.application.debounce.debouncing import Debouncer
+from tidemill.application.dispatch.owing_payloads import OwingPayloads
+from tidemill.application.features import submit_features
 from tidemill.application.job_types import JobTypes
-from tidemill.application.owing_payloads import OwingPayloads
-from tidemill.application.submit import Admit, InsertOnce, Submit, admit_all, insert_directly
-from tidemill.application.superseding import Superseder
+from tidemill.application.submission.submit import Admit, InsertOnce, Submit, admit_all, insert_directly
 from tidemill.aws import clients
 from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.job_store import DynamoJobStore
-from tidemill.dynamodb.limits import DynamoLimits
+from tidemill.dynamodb.limits.limits import DynamoLimits
 from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
 from tidemill.names import PAYLOAD_ITEM_BYTES, Lane
 from tidemill.system import clock, ids, random_draw
@@ -28,25 +28,25 @@ if TYPE_CHECKING:
 
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from tidemill.application.batch_members import BatchMembers
-    from tidemill.application.control import Control
-    from tidemill.application.flow_advance import FlowAdvance
-    from tidemill.application.flow_graphs import FlowGraphs
-    from tidemill.application.flow_look import FlowLook
-    from tidemill.application.flow_nodes import FlowParts
-    from tidemill.application.flows import FlowControl
-    from tidemill.application.owed import OwedRunner
-    from tidemill.application.pace import Pace
-    from tidemill.application.reconcile import Reconciler
-    from tidemill.application.replay import Replayer
-    from tidemill.application.table_pass import TablePasses
-    from tidemill.application.undo import Undoer
-    from tidemill.dynamodb.batch_pages import DynamoBatchPages
-    from tidemill.dynamodb.flow_items import DynamoFlows
-    from tidemill.dynamodb.job_scan import DynamoJobScan
+    from tidemill.application.batches.batch_members import BatchMembers
+    from tidemill.application.control.control import Control
+    from tidemill.application.corrections.undo import Undoer
+    from tidemill.application.dispatch.owed import OwedRunner
+    from tidemill.application.events.replay import Replayer
+    from tidemill.application.flows.flow_advance import FlowAdvance
+    from tidemill.application.flows.flow_graphs import FlowGraphs
+    from tidemill.application.flows.flow_look import FlowLook
+    from tidemill.application.flows.flow_nodes import FlowParts
+    from tidemill.application.flows.flows import FlowControl
+    from tidemill.application.operations.reconcile import Reconciler
+    from tidemill.application.passes.pace import Pace
+    from tidemill.application.passes.table_pass import TablePasses
+    from tidemill.dynamodb.batches.batch_pages import DynamoBatchPages
+    from tidemill.dynamodb.batches.member_listing import MemberListing
+    from tidemill.dynamodb.dispatch.owed_items import DynamoOwedWork
+    from tidemill.dynamodb.flows.flow_items import DynamoFlows
     from tidemill.dynamodb.listing import DynamoListing
-    from tidemill.dynamodb.member_listing import MemberListing
-    from tidemill.dynamodb.owed_items import DynamoOwedWork
+    from tidemill.dynamodb.passes.job_scan import DynamoJobScan
     from tidemill.sqs.lanes import LaneUrls
 
 
@@ -112,7 +112,7 @@ class Parts:
 
     @cached_property
     def owed_work(self) -> "DynamoOwedWork":
-        from tidemill.dynamodb.owed_items import DynamoOwedWork
+        from tidemill.dynamodb.dispatch.owed_items import DynamoOwedWork
 
         return DynamoOwedWork(self.client, table=self.table)
 
@@ -123,13 +123,13 @@ class Parts:
 
     @cached_property
     def control(self) -> "Control":
-        from tidemill.application.control import Control
+        from tidemill.application.control.control import Control
 
         return Control(store=self.store, clock=clock.now, new_token=ids.new_token)
 
     @cached_property
     def undoer(self) -> "Undoer":
-        from tidemill.application.undo import Undoer
+        from tidemill.application.corrections.undo import Undoer
 
         return Undoer(store=self.inserting_store, payloads=self.payloads, clock=clock.now, find=self.control.find)
 
@@ -162,13 +162,13 @@ class Parts:
 
     @cached_property
     def batch_pages(self) -> "DynamoBatchPages":
-        from tidemill.dynamodb.batch_pages import DynamoBatchPages
+        from tidemill.dynamodb.batches.batch_pages import DynamoBatchPages
 
         return DynamoBatchPages(self.client, table=self.table)
 
     @cached_property
     def batch_members(self) -> "BatchMembers":
-        from tidemill.application.batch_members import BatchMembers
+        from tidemill.application.batches.batch_members import BatchMembers
 
         return BatchMembers(store=self.store, batches=self.batch_pages, clock=clock.now, new_token=ids.new_token)
 
@@ -180,19 +180,19 @@ class Parts:
 
     @cached_property
     def member_listing(self) -> "MemberListing":
-        from tidemill.dynamodb.member_listing import MemberListing
+        from tidemill.dynamodb.batches.member_listing import MemberListing
 
         return MemberListing(self.batch_pages, read=self.store.get_many)
 
     @cached_property
     def flow_items(self) -> "DynamoFlows":
-        from tidemill.dynamodb.flow_items import DynamoFlows
+        from tidemill.dynamodb.flows.flow_items import DynamoFlows
 
         return DynamoFlows(self.client, table=self.table)
 
     @cached_property
     def flow_graphs(self) -> "FlowGraphs":
-        from tidemill.application.flow_graphs import FlowGraphs
+        from tidemill.application.flows.flow_graphs import FlowGraphs
 
         return FlowGraphs(store=self.flow_items, payloads=self.payloads)
 
@@ -206,7 +206,7 @@ class Parts:
         return self._flow_parts(submit)
 
     def _flow_parts(self, submit: Submit) -> "FlowParts":
-        from tidemill.application.flow_nodes import FlowParts
+        from tidemill.application.flows.flow_nodes import FlowParts
 
         return FlowParts(
             flows=self.flow_items, jobs=self.inserting_store, submit=submit, graphs=self.flow_graphs, clock=clock.now
@@ -214,13 +214,13 @@ class Parts:
 
     @cached_property
     def flow_advance(self) -> "FlowAdvance":
-        from tidemill.application.flow_advance import FlowAdvance
+        from tidemill.application.flows.flow_advance import FlowAdvance
 
         return FlowAdvance(self.node_parts)
 
     @cached_property
     def owed_runner(self) -> "OwedRunner":
-        from tidemill.application.owed import OwedRunner
+        from tidemill.application.dispatch.owed import OwedRunner
 
         def ask(tenant: str, flow_id: str) -> None:
             self.flow_advance.ask_to_look(tenant, flow_id)
@@ -230,7 +230,7 @@ class Parts:
 
     @cached_property
     def flow_look(self) -> "FlowLook":
-        from tidemill.application.flow_look import FlowLook
+        from tidemill.application.flows.flow_look import FlowLook
 
         return FlowLook(self.node_parts)
 
@@ -244,27 +244,27 @@ class Parts:
         return self._flow_control(self._flow_parts(self.submit))
 
     def _flow_control(self, parts: "FlowParts", admits: "Sequence[Admit]" = ()) -> "FlowControl":
-        from tidemill.application.flows import FlowControl
+        from tidemill.application.flows.flows import FlowControl
 
         return FlowControl(self.control, parts, pause_below=random_draw.pause_below, admits=admits)
 
     @cached_property
     def job_scan(self) -> "DynamoJobScan":
-        from tidemill.dynamodb.job_scan import DynamoJobScan
+        from tidemill.dynamodb.passes.job_scan import DynamoJobScan
 
         return DynamoJobScan(self.client, table=self.table)
 
     def pace(self, per_second: float) -> "Pace":
         """A new one, which begins with no debt. For calls of any kind, or read units."""
-        from tidemill.application.pace import Pace
+        from tidemill.application.passes.pace import Pace
 
         return Pace(per_second, clock=clock.steady, pause=time.sleep)
 
     def table_passes(self, read_units: float) -> "TablePasses":
         """New ones. `read_units` are those that the passes may take per second."""
-        from tidemill.application.table_pass import TablePasses
-        from tidemill.dynamodb.passes import DynamoPasses
-        from tidemill.dynamodb.table_scan import DynamoTableScan
+        from tidemill.application.passes.table_pass import TablePasses
+        from tidemill.dynamodb.passes.passes import DynamoPasses
+        from tidemill.dynamodb.passes.table_scan import DynamoTableScan
 
         return TablePasses(
             store=DynamoPasses(self.client, table=self.table, new_token=ids.new_token),
@@ -277,8 +277,8 @@ class Parts:
 
     def reconciler(self, limit: timedelta, urls_of: "Callable[[Lane], LaneUrls | None]") -> "Reconciler":
         """A new one. `limit` is the time that a job may be overdue. It reads the delay of each lane once."""
-        from tidemill.application.pace import MOST_WRITES_PER_SECOND
-        from tidemill.application.reconcile import Reconciler
+        from tidemill.application.operations.reconcile import Reconciler
+        from tidemill.application.passes.pace import MOST_WRITES_PER_SECOND
         from tidemill.sqs.queue_depth import delay
 
         @cache
@@ -301,9 +301,9 @@ class Parts:
 
         Without `submit`, it submits as the other parts do.
         """
-        from tidemill.application.replay import Replayer
-        from tidemill.application.scanned_events import ScannedEvents
-        from tidemill.dynamodb.listed_events import ListedEvents
+        from tidemill.application.events.replay import Replayer
+        from tidemill.application.events.scanned_events import ScannedEvents
+        from tidemill.dynamodb.events.listed_events import ListedEvents
 
         events: ListedEvents | ScannedEvents
         if tenant is not None and self.keeps_listing:

@@ -17,28 +17,28 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from tidemill.application.attempt import Attempt
-from tidemill.application.attempt_context import AttemptContext
-from tidemill.application.attempt_features import gates_of
-from tidemill.application.control import Control
-from tidemill.application.event_types import EventType
-from tidemill.application.handler_results import outcome_of_error
+from tidemill.application.attempt.attempt import Attempt
+from tidemill.application.attempt.attempt_context import AttemptContext
+from tidemill.application.attempt.handler_results import outcome_of_error
+from tidemill.application.attempt.participant import Participant
+from tidemill.application.batch_handlers.joint_calls import JointCalls
+from tidemill.application.control.control import Control
+from tidemill.application.events.event_types import EventType
+from tidemill.application.features.attempt_features import gates_of
+from tidemill.application.features.submit_features import RULES, placements
 from tidemill.application.job_types import JobType, JobTypes
-from tidemill.application.joint_calls import JointCalls
-from tidemill.application.new_jobs import NewJobs
-from tidemill.application.participant import Participant
-from tidemill.application.submit import Submit
-from tidemill.application.submit_features import RULES, placements
+from tidemill.application.submission.new_jobs import NewJobs
+from tidemill.application.submission.submit import Submit
+from tidemill.domain.admission.strain import LEVEL_SETTING
+from tidemill.domain.dispatch.job_message import reference_to
 from tidemill.domain.errors import TidemillError
-from tidemill.domain.events import Event, Publication
+from tidemill.domain.events.events import Event, Publication
 from tidemill.domain.job import AttemptError, Job
-from tidemill.domain.job_message import reference_to
+from tidemill.domain.operations.runtime_configuration import FLAG_PREFIX, NOTHING_SET, RuntimeConfiguration
+from tidemill.domain.operations.setting import Setting
 from tidemill.domain.records import replace
-from tidemill.domain.runtime_configuration import FLAG_PREFIX, NOTHING_SET, RuntimeConfiguration
-from tidemill.domain.setting import Setting
 from tidemill.domain.states import State
-from tidemill.domain.strain import LEVEL_SETTING
-from tidemill.domain.submission import Submission
+from tidemill.domain.submission.submission import Submission
 from tidemill.fan_out.job import fan_out
 from tidemill.in_memory.single_job import Inline, NoJobs, OneJob, Unlimited
 

@@ -7,9 +7,9 @@ from constructs import Construct
 
 from stacks.application import Application
 from tidemill.cdk.iam_actions import UPDATE
-from tidemill.cdk.on_demand_table import on_demand_table
 from tidemill.cdk.pipeline import Pipeline
 from tidemill.cdk.settings import Reader, switch
+from tidemill.cdk.storage.on_demand_table import on_demand_table
 from tidemill.names import Lane
 
 PACKAGE = "functions.demo_jobs"

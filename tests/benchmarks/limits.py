@@ -25,9 +25,9 @@ from tests.support.job_tables import table_on_moto
 from tests.support.jobs.scripted import scripted
 from tests.support.payload_bucket import PayloadBucket
 from tests.support.worst_bodies import WorstBody, payloads_at_limit, worst_bodies
-from tidemill.application.flow_graphs import FlowGraphs
-from tidemill.domain.flows import LARGEST_FLOW_BYTES, MOST_NODES
-from tidemill.domain.joint_call import MOST_JOBS
+from tidemill.application.flows.flow_graphs import FlowGraphs
+from tidemill.domain.batch_handlers.joint_call import MOST_JOBS
+from tidemill.domain.flows.flows import LARGEST_FLOW_BYTES, MOST_NODES
 from tidemill.entrypoints import control, submit
 from tidemill.names import FLOW_PACKAGE, LARGEST_BODY_BYTES, Env
 from tools.paths import ROOT

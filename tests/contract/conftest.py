@@ -11,9 +11,9 @@ from tests.support.faulty_client import FaultyClient
 from tests.support.job_tables import Table, client, create_table, table_on_moto
 from tests.support.payload_bucket import PayloadBucket
 from tests.support.single_job import Clock
-from tidemill.application.release import Releaser
+from tidemill.application.waiting.release import Releaser
 from tidemill.dynamodb.job_store import DynamoJobStore
-from tidemill.dynamodb.limits import DynamoLimits
+from tidemill.dynamodb.limits.limits import DynamoLimits
 from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
 
 #: They test the engine with a table. The requests that it sends are those of the other files, which run on both.

@@ -8,14 +8,14 @@ from tests.support.builders import LEASE, NOW, TENANT, fresh_token
 from tests.support.faulty_client import FaultyClient
 from tests.support.job_tables import Table
 from tidemill.application.ports import Entered, LimitSlot
-from tidemill.application.release import Releaser
-from tidemill.domain.adaptive_limit import Adapted, Adaptive, ConcurrencyChange, RunSample, Trouble
+from tidemill.application.waiting.release import Releaser
 from tidemill.domain.errors import OutdatedChangeError
-from tidemill.domain.limit_state import Turn, run_name
-from tidemill.domain.limits import Limit
+from tidemill.domain.limits.adaptive_limit import Adapted, Adaptive, ConcurrencyChange, RunSample, Trouble
+from tidemill.domain.limits.limit_state import Turn, run_name
+from tidemill.domain.limits.limits import Limit
 from tidemill.domain.records import replace
-from tidemill.domain.waiting import Line
-from tidemill.dynamodb.limits import DynamoLimits
+from tidemill.domain.waiting.waiting import Line
+from tidemill.dynamodb.limits.limits import DynamoLimits
 
 BOUNDS = Adaptive(floor=2, ceiling=4, target_seconds=1)
 ADAPTIVE = Limit(adaptive=BOUNDS)

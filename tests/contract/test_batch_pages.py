@@ -9,13 +9,13 @@ from botocore.exceptions import ClientError
 from tests.support.builders import NOW, SECOND, a_job, with_changes
 from tests.support.faulty_client import FaultyClient
 from tests.support.job_tables import Table
-from tidemill.domain.batches import PAGES, Page, page_number
+from tidemill.domain.batches.batches import PAGES, Page, page_number
 from tidemill.domain.errors import BatchRefusedError, TransactionConflictError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.records import replace
 from tidemill.domain.states import FINAL_STATES, State
-from tidemill.dynamodb import batch_pages
-from tidemill.dynamodb.batch_pages import DynamoBatchPages
+from tidemill.dynamodb.batches import batch_pages
+from tidemill.dynamodb.batches.batch_pages import DynamoBatchPages
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.names import BATCH_TYPE
 from tidemill.system.ids import new_job_id

@@ -10,16 +10,16 @@ from tests.support.faulty_client import FaultyClient
 from tests.support.job_tables import Table
 from tests.support.single_job import Clock
 from tidemill import StoreUnavailableError
-from tidemill.application.attempt_report import Ending
+from tidemill.application.attempt.attempt_report import Ending
 from tidemill.application.ports import WHOLE
-from tidemill.application.release import Released
-from tidemill.domain.breaker import HEARD_WITHIN, Breaker, BreakerPolicy, BreakerState, Callers
+from tidemill.application.waiting.release import Released
+from tidemill.domain.breakers.breaker import HEARD_WITHIN, Breaker, BreakerPolicy, BreakerState, Callers
 from tidemill.domain.states import State
-from tidemill.domain.waiting import Line
-from tidemill.dynamodb import limit_item
-from tidemill.dynamodb.breaker_item import DynamoBreakers
+from tidemill.domain.waiting.waiting import Line
+from tidemill.dynamodb.breakers.breaker_item import DynamoBreakers
 from tidemill.dynamodb.job_store import DynamoJobStore
-from tidemill.dynamodb.limits import DynamoLimits
+from tidemill.dynamodb.limits import limit_item
+from tidemill.dynamodb.limits.limits import DynamoLimits
 
 
 @pytest.fixture

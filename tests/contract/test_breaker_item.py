@@ -7,9 +7,9 @@ import pytest
 from tests.support.builders import NOW, SECOND, TENANT
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
-from tidemill.domain.breaker import Breaker, BreakerPolicy, BreakerState, Callers
+from tidemill.domain.breakers.breaker import Breaker, BreakerPolicy, BreakerState, Callers
 from tidemill.domain.records import replace
-from tidemill.dynamodb.breaker_item import DynamoBreakers
+from tidemill.dynamodb.breakers.breaker_item import DynamoBreakers
 
 POLICY = BreakerPolicy(name="payments")
 FRESH = Breaker(name="payments")

@@ -15,17 +15,17 @@ from tests.support.patience import PATIENCE_SECONDS
 from tests.support.single_job import Clock, carried_out
 from tidemill import Breaker as Declared
 from tidemill import Run, WaitFor
-from tidemill.application.attempt_report import Ending
+from tidemill.application.attempt.attempt_report import Ending
 from tidemill.application.ports import LimitSlot
-from tidemill.domain.breaker import HEARD_WITHIN, BreakerState
+from tidemill.domain.breakers.breaker import HEARD_WITHIN, BreakerState
 from tidemill.domain.job import Job
-from tidemill.domain.limits import Limit
-from tidemill.domain.runtime_configuration import NOTHING_SET
-from tidemill.domain.setting import Setting
+from tidemill.domain.limits.limits import Limit
+from tidemill.domain.operations.runtime_configuration import NOTHING_SET
+from tidemill.domain.operations.setting import Setting
 from tidemill.domain.states import State
-from tidemill.domain.waiting import Line
+from tidemill.domain.waiting.waiting import Line
 from tidemill.dynamodb.job_store import DynamoJobStore
-from tidemill.dynamodb.limits import DynamoLimits
+from tidemill.dynamodb.limits.limits import DynamoLimits
 
 LINE = Line.for_breaker("payments")
 PROBE_AT = NOW + 15 * SECOND

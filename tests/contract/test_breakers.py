@@ -12,18 +12,18 @@ from tests.support.faulty_client import FaultyClient
 from tests.support.job_tables import Table
 from tests.support.single_job import Clock
 from tidemill import Run
-from tidemill.application.attempt_report import Ending
-from tidemill.application.breakers import CACHED_FOR
+from tidemill.application.attempt.attempt_report import Ending
+from tidemill.application.breakers.breakers import CACHED_FOR
 from tidemill.application.ports import WHOLE
-from tidemill.application.release import Released
-from tidemill.domain.breaker import Breaker, BreakerState
+from tidemill.application.waiting.release import Released
+from tidemill.domain.breakers.breaker import Breaker, BreakerState
 from tidemill.domain.job import Job
-from tidemill.domain.runtime_configuration import NOTHING_SET
-from tidemill.domain.setting import Setting
+from tidemill.domain.operations.runtime_configuration import NOTHING_SET
+from tidemill.domain.operations.setting import Setting
 from tidemill.domain.states import State
-from tidemill.dynamodb.breaker_item import DynamoBreakers
+from tidemill.dynamodb.breakers.breaker_item import DynamoBreakers
 from tidemill.dynamodb.job_store import DynamoJobStore
-from tidemill.dynamodb.limits import DynamoLimits
+from tidemill.dynamodb.limits.limits import DynamoLimits
 
 
 @pytest.fixture

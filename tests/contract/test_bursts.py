@@ -20,14 +20,14 @@ from tests.support.builders import (
 )
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
-from tidemill.domain.debounce import moved
+from tidemill.domain.debounce.debounce import moved
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.history import Why
 from tidemill.domain.job import Job
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.time_constants import MILLISECOND
-from tidemill.dynamodb.burst_writes import KEPT, burst_key
+from tidemill.dynamodb.debounce.debounce_writes import KEPT, burst_key
 from tidemill.dynamodb.job_store import DynamoJobStore
 
 DUE = NOW + 30 * SECOND

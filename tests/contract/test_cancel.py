@@ -23,10 +23,10 @@ from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.interleave import meet
 from tests.support.job_tables import Table
 from tidemill.application.ports import Checkpoint, JobStore
+from tidemill.domain.attempt.outcomes import Settlement
 from tidemill.domain.errors import StoreUnavailableError, WriteRefusedError
 from tidemill.domain.job import OPERATOR, Job
 from tidemill.domain.job_parts import CancelRequest
-from tidemill.domain.outcomes import Settlement
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore

@@ -9,12 +9,12 @@ from tests.support.builders import NOW, SECOND
 from tests.support.faulty_client import FaultyClient
 from tests.support.job_tables import Table
 from tidemill.domain.errors import ConfigurationConflictError
-from tidemill.domain.limits import Rate
-from tidemill.domain.pauses import Drain
-from tidemill.domain.runtime_configuration import NOTHING_SET, Change, RuntimeConfiguration
-from tidemill.domain.waiting import Line
-from tidemill.dynamodb.configuration_item import DynamoConfiguration
-from tidemill.dynamodb.limits import DynamoLimits
+from tidemill.domain.limits.limits import Rate
+from tidemill.domain.operations.runtime_configuration import NOTHING_SET, Change, RuntimeConfiguration
+from tidemill.domain.waiting.pauses import Drain
+from tidemill.domain.waiting.waiting import Line
+from tidemill.dynamodb.limits.limits import DynamoLimits
+from tidemill.dynamodb.operations.configuration_item import DynamoConfiguration
 
 LINE = Line.for_pause("type=mail")
 DRAIN = Drain(line=LINE, rate=Rate(count=10, period=SECOND), ends_at=NOW + SECOND)

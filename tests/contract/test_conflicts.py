@@ -13,14 +13,14 @@ import pytest
 from tests.support.builders import INVOCATION, NOW, a_job_type, brought_to, reference_to, stored, types_of
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.single_job import Clock, carried_out, tools
-from tidemill.application.attempt import Attempt
-from tidemill.application.attempt_report import Ending, Report
-from tidemill.application.run import Run
+from tidemill.application.attempt.attempt import Attempt
+from tidemill.application.attempt.attempt_report import Ending, Report
+from tidemill.application.attempt.run import Run
 from tidemill.domain.errors import TransactionConflictError
-from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
-from tidemill.dynamodb import groups
+from tidemill.domain.waiting.holds import HoldCause
+from tidemill.dynamodb.groups import groups
 from tidemill.dynamodb.job_store import DynamoJobStore
 
 Carried = Callable[[Callable[[Any, Run], Any]], Report]

@@ -12,11 +12,11 @@ from tests.support.builders import SECOND, TENANT, a_job_type, types_of
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
 from tests.support.single_job import VISIBILITY, World
-from tidemill.application.attempt_report import Ending
-from tidemill.application.run import Run
-from tidemill.application.settle import SETTLE_TRIES
+from tidemill.application.attempt.attempt_report import Ending
+from tidemill.application.attempt.run import Run
+from tidemill.application.attempt.settle import SETTLE_TRIES
+from tidemill.domain.attempt.return_values import Done
 from tidemill.domain.errors import PermanentJobError
-from tidemill.domain.return_values import Done
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.names import LARGEST_MAX_ATTEMPTS

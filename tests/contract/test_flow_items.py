@@ -9,19 +9,19 @@ import pytest
 from tests.support.builders import NOW, SECOND, a_job, reference_to, with_changes
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
+from tidemill.domain.attempt.outcomes import Awaits, Failed, Outcome, Settlement, Succeeded, settlement
+from tidemill.domain.attempt.retry import RetryPolicy
 from tidemill.domain.errors import WriteRefusedError
-from tidemill.domain.flow_cursor import Cursor
-from tidemill.domain.flow_place import FlowPlace, Mark
-from tidemill.domain.flows import LOOK, NODES_KEPT
+from tidemill.domain.flows.flow_cursor import Cursor
+from tidemill.domain.flows.flow_place import FlowPlace, Mark
+from tidemill.domain.flows.flows import LOOK, NODES_KEPT
 from tidemill.domain.job import DeathReason, Job
-from tidemill.domain.outcomes import Awaits, Failed, Outcome, Settlement, Succeeded, settlement
 from tidemill.domain.records import replace
-from tidemill.domain.retry import RetryPolicy
-from tidemill.domain.signals import Signal
 from tidemill.domain.states import State
-from tidemill.domain.waiting import Cause
+from tidemill.domain.waiting.signals import Signal
+from tidemill.domain.waiting.waiting import Cause
 from tidemill.dynamodb.document import key
-from tidemill.dynamodb.flow_items import CURSOR_PREFIX, DynamoFlows
+from tidemill.dynamodb.flows.flow_items import CURSOR_PREFIX, DynamoFlows
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.names import FLOW_TYPE
 from tidemill.system.ids import new_job_id

@@ -19,9 +19,9 @@ from tests.support.interleave import meet
 from tests.support.job_tables import Table
 from tidemill.application.ports import JobStore
 from tidemill.domain.states import State
-from tidemill.dynamodb import groups
-from tidemill.dynamodb.group_items import HEAD_PREFIX
-from tidemill.dynamodb.groups import DynamoGroups
+from tidemill.dynamodb.groups import groups
+from tidemill.dynamodb.groups.group_items import HEAD_PREFIX
+from tidemill.dynamodb.groups.groups import DynamoGroups
 from tidemill.dynamodb.job_store import DynamoJobStore
 
 

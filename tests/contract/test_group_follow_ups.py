@@ -23,6 +23,7 @@ from tests.support.interleave import meet
 from tests.support.job_tables import Table
 from tidemill.application.ports import JobStore
 from tidemill.aws.clients import Item
+from tidemill.domain.attempt.outcomes import Settlement
 from tidemill.domain.errors import (
     EffectRefusedError,
     StoreUnavailableError,
@@ -31,11 +32,10 @@ from tidemill.domain.errors import (
     WriteRefusedError,
 )
 from tidemill.domain.job import Job
-from tidemill.domain.outcomes import Settlement
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
-from tidemill.dynamodb import settle_transaction
-from tidemill.dynamodb.group_items import HEAD_PREFIX, POSITION_PREFIX
+from tidemill.dynamodb.attempt import settle_transaction
+from tidemill.dynamodb.groups.group_items import HEAD_PREFIX, POSITION_PREFIX
 from tidemill.dynamodb.job_store import DynamoJobStore
 
 EFFECT = {"pk": {"S": "an effect"}}

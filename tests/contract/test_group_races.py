@@ -23,8 +23,8 @@ from tidemill.application.ports import JobStore
 from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError, WriteRefusedError
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
-from tidemill.dynamodb import groups
-from tidemill.dynamodb.group_items import POSITION_PREFIX, TAIL_PREFIX
+from tidemill.dynamodb.groups import groups
+from tidemill.dynamodb.groups.group_items import POSITION_PREFIX, TAIL_PREFIX
 from tidemill.dynamodb.job_store import DynamoJobStore
 
 

@@ -23,14 +23,14 @@ from tests.support.builders import (
 )
 from tests.support.job_tables import Table
 from tests.support.statements import statements_over
-from tidemill.application.grouped_commit import FirstClaim
+from tidemill.application.attempt.grouped_commit import FirstClaim
 from tidemill.application.ports import Settling
+from tidemill.domain.dispatch.job_message import FirstRun, reference_to
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import Job
-from tidemill.domain.job_message import FirstRun, reference_to
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
-from tidemill.dynamodb.grouped_writes import DynamoGroupedWrites
+from tidemill.dynamodb.attempt.grouped_writes import DynamoGroupedWrites
 from tidemill.dynamodb.indexes import NOT_LISTED
 from tidemill.dynamodb.job_store import DynamoJobStore
 

@@ -21,10 +21,10 @@ from tests.support.job_tables import Table
 from tidemill.application.ports import JobStore
 from tidemill.domain.errors import TransactionConflictError, WriteRefusedError
 from tidemill.domain.states import State
-from tidemill.dynamodb import groups as groups_module
 from tidemill.dynamodb.document import key
-from tidemill.dynamodb.group_items import POSITION_PREFIX
-from tidemill.dynamodb.groups import MOST_PASSED
+from tidemill.dynamodb.groups import groups as groups_module
+from tidemill.dynamodb.groups.group_items import POSITION_PREFIX
+from tidemill.dynamodb.groups.groups import MOST_PASSED
 
 
 def test_jobs_are_numbered_as_they_are_accepted_and_all_but_the_first_wait(store: JobStore) -> None:

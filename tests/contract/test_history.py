@@ -20,11 +20,11 @@ from tests.support.builders import (
 )
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
+from tidemill.domain.attempt.outcomes import Settlement
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.history import LEAST_KEPT, LEAST_KEPT_AFTER_FAILURE, MOST_UNREAD, Transition, Why
 from tidemill.domain.job import OWNER, Job
 from tidemill.domain.job_parts import CancelRequest
-from tidemill.domain.outcomes import Settlement
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.history_entries import WRITE_UNIT_BYTES, size_bytes

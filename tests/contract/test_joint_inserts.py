@@ -14,7 +14,7 @@ from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.indexes import NOT_LISTED
 from tidemill.dynamodb.job_store import DynamoJobStore
-from tidemill.dynamodb.joint_inserts import JointInserts
+from tidemill.dynamodb.submission.joint_inserts import JointInserts
 
 
 class Client:

@@ -11,7 +11,7 @@ from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
 from tidemill import Add
 from tidemill.application.ports import Settling
-from tidemill.domain.effects import Effect
+from tidemill.domain.attempt.effects import Effect
 from tidemill.domain.errors import (
     EffectRefusedError,
     StoreUnavailableError,

@@ -9,12 +9,12 @@ from tests.support.builders import MILLISECOND, NOW, SECOND
 from tests.support.faulty_client import FaultyClient
 from tests.support.job_tables import Table
 from tidemill.application.ports import Entered, LimitSlot
-from tidemill.domain.limit_state import LimitState, Turn, run_name
-from tidemill.domain.limits import Limit, Rate
+from tidemill.domain.limits.limit_state import LimitState, Turn, run_name
+from tidemill.domain.limits.limits import Limit, Rate
 from tidemill.domain.records import replace
-from tidemill.domain.waiting import Line
-from tidemill.dynamodb import limit_item
-from tidemill.dynamodb.limits import DynamoLimits
+from tidemill.domain.waiting.waiting import Line
+from tidemill.dynamodb.limits import limit_item
+from tidemill.dynamodb.limits.limits import DynamoLimits
 
 
 def counting(client: FaultyClient) -> list[bool]:
@@ -64,7 +64,7 @@ def test_a_run_does_not_wait_because_of_what_its_process_remembers(
 
 
 def test_a_process_remembers_a_bounded_number_of_keys(limits: DynamoLimits, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidemill.dynamodb.limits._MOST_REMEMBERED", 3)
+    monkeypatch.setattr("tidemill.dynamodb.limits.limits._MOST_REMEMBERED", 3)
     for number in range(10):
         limits.acquire(a_slot(PACED, line=Line.for_limit(f"test.job#{number}")), now=NOW)
 

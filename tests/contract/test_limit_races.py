@@ -10,12 +10,12 @@ from tests.support.builders import LEASE, MILLISECOND, NOW, SECOND, TENANT, fres
 from tests.support.faulty_client import FaultyClient
 from tests.support.job_tables import Table
 from tidemill.application.ports import Entered, LimitSlot
-from tidemill.domain.limit_state import RESERVED, LimitState, Turn, run_name
-from tidemill.domain.limits import Limit, Rate
+from tidemill.domain.limits.limit_state import RESERVED, LimitState, Turn, run_name
+from tidemill.domain.limits.limits import Limit, Rate
 from tidemill.domain.records import replace
-from tidemill.domain.waiting import Line
-from tidemill.dynamodb import limit_item
-from tidemill.dynamodb.limits import DynamoLimits, _RefusedError
+from tidemill.domain.waiting.waiting import Line
+from tidemill.dynamodb.limits import limit_item
+from tidemill.dynamodb.limits.limits import DynamoLimits, _RefusedError
 from tidemill.dynamodb.update_requests import Request
 
 ONE = Limit(concurrency=1)

@@ -12,13 +12,13 @@ from tests.support.job_tables import Table
 from tidemill.application.ports import Entered, LimitSlot
 from tidemill.aws.attribute_values import seconds
 from tidemill.domain.errors import StoreUnavailableError
-from tidemill.domain.limit_state import AHEAD, NEAR, RESERVED, Turn, run_name
-from tidemill.domain.limits import LONGEST_RATE_PERIOD, Limit, Rate
+from tidemill.domain.limits.limit_state import AHEAD, NEAR, RESERVED, Turn, run_name
+from tidemill.domain.limits.limits import LONGEST_RATE_PERIOD, Limit, Rate
 from tidemill.domain.records import replace
-from tidemill.domain.waiting import Line
-from tidemill.dynamodb.limit_item import KEPT, LIMIT_PREFIX
-from tidemill.dynamodb.limit_write import HELD
-from tidemill.dynamodb.limits import DynamoLimits
+from tidemill.domain.waiting.waiting import Line
+from tidemill.dynamodb.limits.limit_item import KEPT, LIMIT_PREFIX
+from tidemill.dynamodb.limits.limit_write import HELD
+from tidemill.dynamodb.limits.limits import DynamoLimits
 from tidemill.names import JOB_KEY, TTL_ATTRIBUTE
 
 ONE = Limit(concurrency=1)

@@ -9,9 +9,9 @@ import pytest
 from tests.support.builders import A_STEP, LEASE, NOW, SECOND, SETTLEMENTS, brought_to
 from tests.support.job_tables import Table
 from tidemill.application.ports import Checkpoint, JobStore
+from tidemill.domain.dispatch.job_message import reference_to
 from tidemill.domain.errors import NewerSchemaError
 from tidemill.domain.job import Job
-from tidemill.domain.job_message import reference_to
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import SCHEMA_VERSION
 

@@ -10,10 +10,10 @@ from tests.support.builders import NOW, SECOND, TENANT
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.in_memory_owed_work import InMemoryOwedWork
 from tests.support.job_tables import Table
-from tidemill.application.owed import Kind, Owed, OwedWork, Work
+from tidemill.application.dispatch.owed import Kind, Owed, OwedWork, Work
 from tidemill.application.ports import Part
 from tidemill.domain.records import replace
-from tidemill.dynamodb.owed_items import DynamoOwedWork
+from tidemill.dynamodb.dispatch.owed_items import DynamoOwedWork
 
 WORK = Work(kind=Kind.ADVANCE, tenant=TENANT, name='parcels","of ad\u00e5')
 OTHER = Work(kind=Kind.DISPATCH, tenant=TENANT, name='parcels","of ad\u00e5')

@@ -11,7 +11,7 @@ from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.history import Why
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
-from tidemill.domain.waiting import LONGEST_PARKED, Line, Wait
+from tidemill.domain.waiting.waiting import LONGEST_PARKED, Line, Wait
 from tidemill.dynamodb.document import SCHEMA_VERSION
 from tidemill.dynamodb.job_store import DynamoJobStore
 

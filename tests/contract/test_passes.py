@@ -5,10 +5,10 @@ import pytest
 from tests.support.builders import NOW, SECOND, fresh_token
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
-from tidemill.application.pass_state import Segment, TablePass, first_pass
+from tidemill.application.passes.pass_state import Segment, TablePass, first_pass
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.records import replace
-from tidemill.dynamodb.passes import DynamoPasses
+from tidemill.dynamodb.passes.passes import DynamoPasses
 
 FIRST = first_pass(NOW)
 #: No field has its default.

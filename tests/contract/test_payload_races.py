@@ -24,8 +24,8 @@ from tests.support.in_memory_owed_work import owing
 from tests.support.job_tables import Table
 from tests.support.payload_bucket import PayloadBucket, payload_of
 from tests.support.single_job import Clock
-from tidemill.application import submit_features
-from tidemill.application.new_jobs import Accepted
+from tidemill.application.features import submit_features
+from tidemill.application.submission.new_jobs import Accepted
 from tidemill.domain.errors import (
     KeyReusedError,
     StoreUnavailableError,
@@ -33,7 +33,7 @@ from tidemill.domain.errors import (
 )
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
-from tidemill.domain.submission import Submission, Unique
+from tidemill.domain.submission.submission import Submission, Unique
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.payloads import (
     LARGEST_ITEM_BYTES,

@@ -7,9 +7,9 @@ import pytest
 from tests.support.builders import NOW, TENANT, fresh_token
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
+from tidemill.domain.admission.quotas import Period
 from tidemill.domain.errors import StoreUnavailableError
-from tidemill.domain.quotas import Period
-from tidemill.dynamodb.quota_items import DynamoSubmissionCounts
+from tidemill.dynamodb.admission.quota_items import DynamoSubmissionCounts
 from tidemill.names import JOB_KEY, QUOTA_KEY, TTL_ATTRIBUTE
 
 PERIOD = Period(begins=NOW, ends=NOW + timedelta(minutes=1))

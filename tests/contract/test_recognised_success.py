@@ -11,7 +11,7 @@ from tests.support.job_tables import Table
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
-from tidemill.domain.waiting import LONGEST_PARKED
+from tidemill.domain.waiting.waiting import LONGEST_PARKED
 from tidemill.dynamodb.job_store import DynamoJobStore
 
 LATER = NOW + timedelta(hours=1)

@@ -5,10 +5,10 @@ import pytest
 from tests.support.builders import NOW
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
-from tidemill.application.recover import Recovery
+from tidemill.application.restore.recover import Recovery
 from tidemill.domain.errors import ConfigurationConflictError
 from tidemill.domain.records import replace
-from tidemill.dynamodb.restored_table import DynamoRecoveryLog
+from tidemill.dynamodb.restore.restored_table import DynamoRecoveryLog
 
 FIRST = Recovery(epoch=1, table="restored", began_at=NOW, replaces="jobs")
 SECOND = Recovery(epoch=2, table="restored-again", began_at=NOW, replaces="restored")

@@ -7,9 +7,9 @@ import pytest
 from tests.support.builders import MILLISECOND, NOW, RETENTION, SECOND, SETTLEMENTS, a_job, brought_to, claimed, stored
 from tests.support.job_tables import Table
 from tidemill.application.ports import JobStore
+from tidemill.domain.attempt.outcomes import ERRORS_KEPT
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import DeathReason, Redrive
-from tidemill.domain.outcomes import ERRORS_KEPT
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
 

@@ -19,19 +19,19 @@ from tests.support.builders import (
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.parked_jobs import LINE, ONE, enter, park, park_only
 from tests.support.single_job import INVOCATION, Clock, carried_out, tools
-from tidemill.application.attempt import Attempt
-from tidemill.application.attempt_report import Ending
+from tidemill.application.attempt.attempt import Attempt
+from tidemill.application.attempt.attempt_report import Ending
 from tidemill.application.ports import WHOLE, LimitSlot, Unreadable, ignore_unreadable
-from tidemill.application.release import LISTED_AT_LEAST, Releaser
+from tidemill.application.waiting.release import LISTED_AT_LEAST, Releaser
+from tidemill.domain.dispatch.job_message import reference_to
 from tidemill.domain.job import Job
-from tidemill.domain.job_message import reference_to
-from tidemill.domain.limit_state import AHEAD, RESERVED
-from tidemill.domain.limits import Limit, Rate
+from tidemill.domain.limits.limit_state import AHEAD, RESERVED
+from tidemill.domain.limits.limits import Limit, Rate
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
-from tidemill.domain.waiting import Line
+from tidemill.domain.waiting.waiting import Line
 from tidemill.dynamodb.job_store import DynamoJobStore
-from tidemill.dynamodb.limits import DynamoLimits
+from tidemill.dynamodb.limits.limits import DynamoLimits
 
 
 def test_a_run_hands_its_slot_to_the_job_that_was_submitted_first(

@@ -12,21 +12,21 @@ from tests.support.job_tables import Table
 from tests.support.parked_jobs import ONE, park_only
 from tests.support.parked_jobs import enter as enter_line
 from tests.support.single_job import INVOCATION, Clock, carried_out, tools
-from tidemill.application.attempt import Attempt
-from tidemill.application.attempt_report import Ending
+from tidemill.application.attempt.attempt import Attempt
+from tidemill.application.attempt.attempt_report import Ending
 from tidemill.application.job_types import JobType
 from tidemill.application.ports import WHOLE, LimitSlot, Part, Unreadable, ignore_unreadable
-from tidemill.application.release import Releaser
+from tidemill.application.waiting.release import Releaser
+from tidemill.domain.dispatch.job_message import reference_to
 from tidemill.domain.job import DeathReason, Job
-from tidemill.domain.job_message import reference_to
-from tidemill.domain.limit_state import LimitState, run_name
-from tidemill.domain.limits import Limit
+from tidemill.domain.limits.limit_state import LimitState, run_name
+from tidemill.domain.limits.limits import Limit
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
-from tidemill.domain.waiting import Line
+from tidemill.domain.waiting.waiting import Line
 from tidemill.dynamodb.document import SCHEMA_ATTRIBUTE, key
 from tidemill.dynamodb.job_store import DynamoJobStore
-from tidemill.dynamodb.limits import DynamoLimits
+from tidemill.dynamodb.limits.limits import DynamoLimits
 
 LIMITED = replace(a_job_type(lambda _payload, _run: None), limit=ONE)
 #: The line of `LIMITED` for the tenant of the tests.

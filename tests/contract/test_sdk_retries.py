@@ -26,20 +26,20 @@ from tests.support.builders import (
 )
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
-from tidemill.application.flow_nodes import FlowParts
+from tidemill.application.flows.flow_nodes import FlowParts
 from tidemill.application.ports import Checkpoint
+from tidemill.domain.attempt.outcomes import Awaits, settlement
+from tidemill.domain.attempt.retry import RetryPolicy
 from tidemill.domain.errors import StoreUnavailableError, WriteRefusedError
-from tidemill.domain.flow_place import FlowPlace, Mark
-from tidemill.domain.flows import LOOK
+from tidemill.domain.flows.flow_place import FlowPlace, Mark
+from tidemill.domain.flows.flows import LOOK
 from tidemill.domain.job import Job
-from tidemill.domain.outcomes import Awaits, settlement
 from tidemill.domain.records import replace
-from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.states import State, Write
-from tidemill.domain.waiting import Cause
-from tidemill.dynamodb import run_writes
-from tidemill.dynamodb.flow_items import DynamoFlows
+from tidemill.domain.waiting.waiting import Cause
+from tidemill.dynamodb.flows.flow_items import DynamoFlows
 from tidemill.dynamodb.job_store import DynamoJobStore
+from tidemill.dynamodb.steps import run_writes
 
 LIMIT = timedelta(minutes=1)
 LATER = NOW + timedelta(hours=1)

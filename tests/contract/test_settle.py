@@ -20,12 +20,12 @@ from tests.support.builders import (
 )
 from tests.support.job_tables import Table
 from tidemill.application.ports import JobStore
+from tidemill.domain.attempt.outcomes import Settlement
 from tidemill.domain.errors import WriteRefusedError
-from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import DeathReason, Job
-from tidemill.domain.outcomes import Settlement
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
+from tidemill.domain.waiting.holds import HoldCause
 
 
 def test_success_is_settled_with_its_result(store: JobStore) -> None:

@@ -11,6 +11,7 @@ from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
 from tidemill.application.ports import JobStore
 from tidemill.aws.clients import Item
+from tidemill.domain.attempt.outcomes import Settlement
 from tidemill.domain.errors import (
     EffectRefusedError,
     InvalidEffectError,
@@ -19,7 +20,6 @@ from tidemill.domain.errors import (
     WriteRefusedError,
 )
 from tidemill.domain.job import Job
-from tidemill.domain.outcomes import Settlement
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
 

@@ -5,15 +5,15 @@ from datetime import timedelta
 import pytest
 
 from tests.support.builders import A_SIGNAL, NOW, SECOND, a_job, brought_to, claimed, stored, with_changes
+from tidemill.domain.attempt.outcomes import Awaits, Settlement, settlement
+from tidemill.domain.attempt.retry import RetryPolicy
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import DeathReason, Job
-from tidemill.domain.outcomes import Awaits, Settlement, settlement
 from tidemill.domain.records import replace
-from tidemill.domain.retry import RetryPolicy
-from tidemill.domain.signal_answers import Answer, answer
-from tidemill.domain.signals import Signal
 from tidemill.domain.states import State
-from tidemill.domain.waiting import Cause
+from tidemill.domain.waiting.signal_answers import Answer, answer
+from tidemill.domain.waiting.signals import Signal
+from tidemill.domain.waiting.waiting import Cause
 from tidemill.dynamodb.job_store import DynamoJobStore
 
 HOUR = timedelta(hours=1)

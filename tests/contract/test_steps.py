@@ -6,9 +6,9 @@ from tests.support.builders import A_SIGNAL, A_STEP, LEASE, NOW, SETTLEMENTS, br
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
 from tidemill.application.job_store import Checkpoint
+from tidemill.domain.dispatch.job_message import reference_to
 from tidemill.domain.errors import StoreUnavailableError, WriteRefusedError
 from tidemill.domain.job import GIVEN_TO_PAYLOAD, Job
-from tidemill.domain.job_message import reference_to
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb import document

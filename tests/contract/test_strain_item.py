@@ -5,10 +5,10 @@ import pytest
 from tests.support.builders import NOW, SECOND
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
+from tidemill.domain.admission.governor import WINDOW, Governed, Starts
 from tidemill.domain.errors import StoreUnavailableError
-from tidemill.domain.governor import WINDOW, Governed, Starts
 from tidemill.domain.records import replace
-from tidemill.dynamodb.strain_item import DynamoGovernor
+from tidemill.dynamodb.admission.strain_item import DynamoGovernor
 
 LATE, CALM = Starts(late=3, total=10), Starts(late=0, total=10)
 

@@ -12,8 +12,8 @@ from tidemill.application.ports import Found, JobStore, OpenGroup, PayloadItem, 
 from tidemill.domain.job import Job
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
+from tidemill.dynamodb.passes.table_scan import DynamoTableScan
 from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
-from tidemill.dynamodb.table_scan import DynamoTableScan
 from tidemill.names import JOB_KEY
 
 

@@ -27,15 +27,15 @@ from tests.support.builders import (
 from tests.support.job_tables import Table
 from tidemill.application.ports import Checkpoint
 from tidemill.domain.errors import WriteRefusedError
-from tidemill.domain.flow_place import FlowPlace, Mark
-from tidemill.domain.flows import LOOK
+from tidemill.domain.flows.flow_place import FlowPlace, Mark
+from tidemill.domain.flows.flows import LOOK
 from tidemill.domain.job import Job
 from tidemill.domain.records import replace
-from tidemill.domain.signals import Awaited
 from tidemill.domain.states import AT_REST, TERMINAL, TRANSITIONS, State, Write
-from tidemill.domain.waiting import Cause
+from tidemill.domain.waiting.signals import Awaited
+from tidemill.domain.waiting.waiting import Cause
 from tidemill.dynamodb.document import key
-from tidemill.dynamodb.flow_items import DynamoFlows
+from tidemill.dynamodb.flows.flow_items import DynamoFlows
 from tidemill.dynamodb.job_store import DynamoJobStore
 
 #: When every due time and every lease is over, and nothing has expired.

@@ -6,12 +6,12 @@ import pytest
 
 from tests.support.builders import LEASE, NOW, RETENTION, SECOND, brought_to, claimed, fresh_token, stored
 from tidemill.application.ports import JobStore
+from tidemill.domain.attempt.outcomes import Settlement
 from tidemill.domain.errors import WriteRefusedError
-from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import DeathReason
-from tidemill.domain.outcomes import Settlement
 from tidemill.domain.states import State
-from tidemill.domain.waiting import Line, Wait
+from tidemill.domain.waiting.holds import HoldCause
+from tidemill.domain.waiting.waiting import Line, Wait
 from tidemill.dynamodb.job_store import DynamoJobStore
 
 LIMIT = timedelta(minutes=1)

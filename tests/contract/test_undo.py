@@ -22,8 +22,8 @@ from tidemill.domain.errors import TransactionConflictError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
-from tidemill.dynamodb import groups
 from tidemill.dynamodb.document import encode
+from tidemill.dynamodb.groups import groups
 from tidemill.dynamodb.job_store import DynamoJobStore
 
 

@@ -15,7 +15,7 @@ from shortener.names import Output as ShortenerOutput
 from shortener.visitor import Visitor
 from tests.e2e.conftest import Deployed
 from tests.support.patience import PATIENCE_SECONDS
-from tidemill.dynamodb.effects import entries
+from tidemill.dynamodb.attempt.effects import entries
 from tidemill.local.wait import wait_until
 
 #: More clicks than one invocation can read in pages this small: a run on the bulk lane has two seconds here.

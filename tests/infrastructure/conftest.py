@@ -14,8 +14,8 @@ from aws_cdk import App, IPolicyValidationPlugin, Validations
 from stacks.composition import ROOT, compose, read_settings
 from stacks.stages import STAGES
 from tests.support.stub_asset import stub_asset
-from tidemill.cdk import asset
 from tidemill.cdk.config import StageConfig
+from tidemill.cdk.functions import asset
 from tidemill.names import LIVE_ALIAS, Env, Lane
 
 Resource = dict[str, Any]

@@ -7,9 +7,9 @@ import pytest
 
 from tests.infrastructure.conftest import Resource, Synthesise, Synthesised, without_digests
 from tidemill.names import Env
-from tidemill.operator.expected_resource import Expected, Kind, LatestStream
-from tidemill.operator.expected_state import expected
-from tidemill.operator.synthesised_app import needed_exports
+from tidemill.operator.deployments.synthesised_app import needed_exports
+from tidemill.operator.drift.expected_resource import Expected, Kind, LatestStream
+from tidemill.operator.drift.expected_state import expected
 
 TABLE_ARN: Final = "arn:aws:dynamodb:eu-central-1:123456789012:table/jobs-restored"
 STREAM_ARN: Final = f"{TABLE_ARN}/stream/2026-11-22T18:03:42.123"

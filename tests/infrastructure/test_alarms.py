@@ -12,8 +12,8 @@ import pytest
 from stacks.composition import ROOT
 from stacks.stages import STAGES
 from tests.infrastructure.conftest import Resource, Synthesise, Synthesised
-from tidemill.application.owed import LONGEST_PAUSE
-from tidemill.cdk.alarm import PAGE, Heading
+from tidemill.application.dispatch.owed import LONGEST_PAUSE
+from tidemill.cdk.alarms.alarm import PAGE, Heading
 from tidemill.local.alarms import CompositeAlarm, MetricAlarm, read_alarms
 from tidemill.metrics import METRIC_NAMESPACE, Metric
 from tidemill.names import ATTENTION_INDEX, LISTING_INDEX, RECONCILE_INTERVAL_SECONDS, WAKE_INTERVAL_SECONDS, Lane

@@ -9,9 +9,9 @@ import pytest
 
 from tests.infrastructure.test_event_sources import Synthesis
 from tests.support.builders import a_job
-from tidemill.cdk.job_function import JobFunction
+from tidemill.cdk.functions.job_function import JobFunction
 from tidemill.dynamodb import document
-from tidemill.dynamodb.burst_writes import burst_key
+from tidemill.dynamodb.debounce.debounce_writes import burst_key
 from tidemill.names import JOB_KEY
 
 

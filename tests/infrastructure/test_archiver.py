@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.infrastructure.conftest import Synthesise, Synthesised
-from tidemill.cdk.stream_settings import ARCHIVE_PATTERN
+from tidemill.cdk.events.stream_settings import ARCHIVE_PATTERN
 from tidemill.cdk.synth_errors import SettingError
 from tidemill.names import Env
 

@@ -13,8 +13,8 @@ from stacks.applications.shortener import GEOIP_DATABASE, Shortener
 from stacks.composition import ROOT
 from stacks.stages import STAGES
 from tests.unit.system.test_module_files import STRAY
-from tidemill.cdk import asset
 from tidemill.cdk.config import HOST_PYTHON, Architecture
+from tidemill.cdk.functions import asset
 
 LOCAL = STAGES["local"]()
 CODE = asset.AppCode(root=ROOT)

@@ -9,8 +9,8 @@ from stacks.applications.shortener import Shortener
 from stacks.composition import read_settings
 from stacks.stages import STAGES
 from tidemill.cdk.config import LOG_RETENTIONS_DAYS, PYTHON_VERSIONS
-from tidemill.cdk.lane_config import DLQ_RETENTION_DAYS
-from tidemill.cdk.log_group import RETENTIONS
+from tidemill.cdk.functions.log_group import RETENTIONS
+from tidemill.cdk.lanes.lane_config import DLQ_RETENTION_DAYS
 from tidemill.cdk.synth_errors import SettingError
 from tidemill.names import LARGEST_MAX_ATTEMPTS, Lane
 

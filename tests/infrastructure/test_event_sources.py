@@ -20,20 +20,20 @@ from stacks.stages import STAGES
 from tests.support.document_blocks import code_of
 from tests.support.documented_job_types import job_types_of
 from tests.support.stub_asset import stub_asset
+from tidemill.application.dispatch.owed import Kind, Work
 from tidemill.application.job_types import JobTypes
-from tidemill.application.owed import Kind, Work
-from tidemill.cdk.alarm import Heading
-from tidemill.cdk.bus_sink import BusSink
-from tidemill.cdk.event_source import TRIES
-from tidemill.cdk.eventbridge_source import EventBridgeSource
-from tidemill.cdk.function_factory import FunctionFactory
-from tidemill.cdk.job_manifest import SourceError
+from tidemill.cdk.alarms.alarm import Heading
+from tidemill.cdk.events.bus_sink import BusSink
+from tidemill.cdk.events.event_source import TRIES
+from tidemill.cdk.events.eventbridge_source import EventBridgeSource
+from tidemill.cdk.events.s3_source import S3Source
+from tidemill.cdk.events.sns_source import SnsSource
+from tidemill.cdk.events.table_source import TableSource
+from tidemill.cdk.functions.function_factory import FunctionFactory
+from tidemill.cdk.functions.job_manifest import SourceError
 from tidemill.cdk.pipeline import Pipeline
-from tidemill.cdk.s3_source import S3Source
-from tidemill.cdk.sns_source import SnsSource
 from tidemill.cdk.synth_errors import SynthError
-from tidemill.cdk.table_source import TableSource
-from tidemill.dynamodb.owed_items import owed_key
+from tidemill.dynamodb.dispatch.owed_items import owed_key
 from tidemill.names import JOB_KEY, Env, Lane
 from tidemill.system.event_checks import require_consumers, require_sources
 

@@ -13,11 +13,11 @@ from aws_cdk import aws_sns as sns
 from tests.infrastructure.conftest import Synthesised
 from tests.infrastructure.test_event_sources import Synthesis
 from tests.integration.cli.compared_stack import DRIFTS
-from tidemill.cdk.function_factory import FunctionFactory
-from tidemill.cdk.sns_source import SnsSource
+from tidemill.cdk.events.sns_source import SnsSource
+from tidemill.cdk.functions.function_factory import FunctionFactory
 from tidemill.names import Env
-from tidemill.operator.expected_resource import Expected, Kind, LatestStream
-from tidemill.operator.expected_state import expected, read
+from tidemill.operator.drift.expected_resource import Expected, Kind, LatestStream
+from tidemill.operator.drift.expected_state import expected, read
 
 STACK_ID: Final = "arn:aws:cloudformation:eu-west-1:123456789012:stack/Tidemill-dev-Pipeline/guid"
 

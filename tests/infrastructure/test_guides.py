@@ -17,7 +17,7 @@ from stacks.stages import STAGES
 from tests.infrastructure.conftest import without_digests
 from tests.support.document_blocks import code_of
 from tests.support.stub_asset import stub_asset
-from tidemill.cdk import asset as asset_module
+from tidemill.cdk.functions import asset as asset_module
 from tidemill.cdk.pipeline import Pipeline
 
 Template = dict[str, Any]

@@ -9,9 +9,9 @@ import pytest
 
 from stacks.composition import ROOT
 from stacks.stages import STAGES
-from tidemill.cdk import asset
-from tidemill.cdk.job_manifest import DeclaredSource, DeclaredType, JobFileError, JobManifest, read, write
-from tidemill.cdk.lane_config import LaneConfig
+from tidemill.cdk.functions import asset
+from tidemill.cdk.functions.job_manifest import DeclaredSource, DeclaredType, JobFileError, JobManifest, read, write
+from tidemill.cdk.lanes.lane_config import LaneConfig
 from tidemill.cdk.synth_errors import SynthError
 from tidemill.names import Lane
 
@@ -151,7 +151,7 @@ def test_a_type_may_use_all_the_time_of_its_lane_and_no_more(check: Check, timeo
             .replace('"test.one"', "NAME")
             .replace(", schedule='rate(1 hour)'", ""),
         },
-        {"one": HOURLY.replace("from tidemill import", "from tidemill.job_type_decorator import")},
+        {"one": HOURLY.replace("from tidemill import", "from tidemill.declarations.job_type_decorator import")},
         {"mail/__init__": HOURLY},
         {"mail/__init__": "", "mail/two": "from functions.jobs.one import *", "one": HOURLY},
     ],

@@ -8,7 +8,7 @@ import pytest
 
 from tests.infrastructure.conftest import Resource, Synthesise, Synthesised, functions_by_key
 from tests.support.builders import A_BURST, with_changes
-from tidemill.domain.dispatch import dispatch
+from tidemill.domain.dispatch.dispatch import dispatch
 from tidemill.domain.job import Job
 from tidemill.domain.job_parts import StoredPayload
 from tidemill.domain.states import State

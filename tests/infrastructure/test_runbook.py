@@ -8,7 +8,7 @@ import pytest
 
 from demo.drills import runbook
 from stacks.composition import ROOT
-from tidemill.cdk.alarm import Heading
+from tidemill.cdk.alarms.alarm import Heading
 
 RUNBOOK: Final = (ROOT / "docs" / "operations" / "runbook.md").read_text(encoding="utf-8")
 PAGES: Final = {runbook.anchor(title): page for title, page in re.findall(r"(?ms)^## (.+?)$(.*?)(?=^## |\Z)", RUNBOOK)}

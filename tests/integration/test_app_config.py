@@ -15,8 +15,8 @@ from tidemill import composition
 from tidemill.application.configuration import CachedConfiguration, ConfigurationStore, Configurator
 from tidemill.aws import clients
 from tidemill.domain.errors import ConfigurationConflictError, StoreUnavailableError
-from tidemill.domain.runtime_configuration import RuntimeConfiguration
-from tidemill.dynamodb.configuration_item import DynamoConfiguration
+from tidemill.domain.operations.runtime_configuration import RuntimeConfiguration
+from tidemill.dynamodb.operations.configuration_item import DynamoConfiguration
 from tidemill.names import Env, Lane
 from tidemill.powertools.app_config import POLL_INTERVAL, AppConfigConfiguration, Place
 

@@ -13,12 +13,12 @@ from tests.support.deployed_functions import Context, Mill
 from tests.support.job_tables import REGION, client
 from tidemill.application.job_view import record
 from tidemill.aws import clients
-from tidemill.cdk.stream_settings import ARCHIVE_PATTERN
+from tidemill.cdk.events.stream_settings import ARCHIVE_PATTERN
 from tidemill.domain.job import Job
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
-from tidemill.dynamodb.archive_files import archive_key
 from tidemill.dynamodb.document import encode, key
+from tidemill.dynamodb.operations.archive_files import archive_key
 from tidemill.entrypoints import archive
 from tidemill.names import CANARY_TYPE, TERMINAL_STATES, Env
 

@@ -18,8 +18,8 @@ from tidemill import (
     Done,
     Run,
 )
-from tidemill.domain.holds import HoldCause
 from tidemill.domain.states import State
+from tidemill.domain.waiting.holds import HoldCause
 from tidemill.dynamodb.document import key
 
 COUNTER = {"pk": {"S": "!counter"}}

@@ -22,19 +22,19 @@ from tests.support.builders import reference_to, with_changes
 from tests.support.deployed_functions import TENANT, Mill, forget
 from tests.support.http_events import Answer, call
 from tidemill import GiveUp, composition
-from tidemill.application import batch_members
-from tidemill.application.batch_members import BatchMembers
-from tidemill.application.explain import explain
-from tidemill.application.explanation import Facts
-from tidemill.application.job_ids import keyed_job_id
+from tidemill.application.batches import batch_members
+from tidemill.application.batches.batch_members import BatchMembers
+from tidemill.application.explain.explain import explain
+from tidemill.application.explain.explanation import Facts
+from tidemill.application.submission.job_ids import keyed_job_id
 from tidemill.batch import job
-from tidemill.domain import batches, whole_cancels
-from tidemill.domain.batches import Look
+from tidemill.domain.batches import batches, composite_cancels
+from tidemill.domain.batches.batches import Look
 from tidemill.domain.errors import TransactionConflictError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
-from tidemill.dynamodb import groups
-from tidemill.dynamodb.batch_pages import DynamoBatchPages
+from tidemill.dynamodb.batches.batch_pages import DynamoBatchPages
+from tidemill.dynamodb.groups import groups
 from tidemill.entrypoints import control
 from tidemill.names import BATCH_PACKAGE, Env
 
@@ -44,8 +44,8 @@ def _batch_type(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(Env.JOB_PACKAGES, f"tests.support.jobs,{BATCH_PACKAGE}")
     monkeypatch.setattr(batches, "_LONGEST_PAUSE", timedelta(0))
     monkeypatch.setattr(batches, "_PAUSE_OF_JOB", timedelta(0))
-    monkeypatch.setattr(whole_cancels, "_LONGEST_PAUSE", timedelta(0))
-    monkeypatch.setattr(whole_cancels, "_PAUSE_OF_JOB", timedelta(0))
+    monkeypatch.setattr(composite_cancels, "_LONGEST_PAUSE", timedelta(0))
+    monkeypatch.setattr(composite_cancels, "_PAUSE_OF_JOB", timedelta(0))
     forget()
 
 
@@ -135,8 +135,8 @@ def test_a_cancel_reaches_each_inner_batch_although_each_run_has_time_for_one(
     mill: Mill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(job, "_RESERVE", timedelta(days=1))
-    monkeypatch.setattr(whole_cancels, "_SHORTEST_PAUSE", timedelta(hours=1))
-    monkeypatch.setattr(whole_cancels, "_LONGEST_PAUSE", timedelta(hours=1))
+    monkeypatch.setattr(composite_cancels, "_SHORTEST_PAUSE", timedelta(hours=1))
+    monkeypatch.setattr(composite_cancels, "_LONGEST_PAUSE", timedelta(hours=1))
     outer = an_open_batch()
     inners = [str(opened({**CALLBACKS, "batch": outer}).body["id"]) for _ in range(3)]
     for inner in inners:
@@ -153,7 +153,7 @@ def test_a_cancel_reaches_each_inner_batch_although_each_run_has_time_for_one(
         mill.late += timedelta(hours=1)
         mill.wake()
 
-    assert all(whole_cancels.is_cancelled(mill.job(inner)) for inner in inners)
+    assert all(composite_cancels.is_cancelled(mill.job(inner)) for inner in inners)
 
 
 def test_a_cancel_ends_a_job_that_died_after_it_was_asked_to_end(mill: Mill) -> None:

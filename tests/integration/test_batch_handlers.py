@@ -26,9 +26,9 @@ from tidemill import (
     TransactionConflictError,
     composition,
 )
-from tidemill.application import joint_calls
-from tidemill.domain.holds import HoldCause
+from tidemill.application.batch_handlers import joint_calls
 from tidemill.domain.states import State
+from tidemill.domain.waiting.holds import HoldCause
 from tidemill.dynamodb.document import key
 
 

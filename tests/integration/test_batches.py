@@ -16,13 +16,13 @@ from tidemill.application.job_types import JobTypes
 from tidemill.batch import job
 from tidemill.batch.job import run_batch
 from tidemill.client import Accepted, Batch, BatchRefusedError, Tidemill
-from tidemill.domain import batches, whole_cancels
+from tidemill.domain.batches import batches, composite_cancels
 from tidemill.domain.errors import PermanentJobError, TransactionConflictError
 from tidemill.domain.job import Job
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
-from tidemill.dynamodb import batch_pages
-from tidemill.dynamodb.batch_pages import DynamoBatchPages
+from tidemill.dynamodb.batches import batch_pages
+from tidemill.dynamodb.batches.batch_pages import DynamoBatchPages
 from tidemill.entrypoints import control, query, submit
 from tidemill.names import BATCH_PACKAGE, BATCH_TYPE, Env
 
@@ -40,8 +40,8 @@ def _batches(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
     # The queues of moto keep the machine's time.
     monkeypatch.setattr(batches, "_LONGEST_PAUSE", timedelta(0))
     monkeypatch.setattr(batches, "_PAUSE_OF_JOB", timedelta(0))
-    monkeypatch.setattr(whole_cancels, "_LONGEST_PAUSE", timedelta(0))
-    monkeypatch.setattr(whole_cancels, "_PAUSE_OF_JOB", timedelta(0))
+    monkeypatch.setattr(composite_cancels, "_LONGEST_PAUSE", timedelta(0))
+    monkeypatch.setattr(composite_cancels, "_PAUSE_OF_JOB", timedelta(0))
     forget()
 
 

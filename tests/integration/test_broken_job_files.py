@@ -13,14 +13,14 @@ import pytest
 from tests.support.deployed_functions import Mill, forget
 from tests.support.faulty_client import Fault
 from tidemill import Done, Run, Submission, UnloadedJobTypeError, composition
-from tidemill.application.attempt_holds import MOST_HOLDS_OF_A_VERSION
+from tidemill.application.attempt.attempt_holds import MOST_HOLDS_OF_A_VERSION
 from tidemill.client import Tidemill
-from tidemill.domain.holds import HoldCause
-from tidemill.domain.job_message import reference_to
+from tidemill.domain.dispatch.job_message import reference_to
 from tidemill.domain.states import State
-from tidemill.domain.waiting import LONGEST_PARKED, Cause, Line
-from tidemill.dynamodb.limit_item import TYPE_PREFIX
-from tidemill.dynamodb.limits import DynamoLimits
+from tidemill.domain.waiting.holds import HoldCause
+from tidemill.domain.waiting.waiting import LONGEST_PARKED, Cause, Line
+from tidemill.dynamodb.limits.limit_item import TYPE_PREFIX
+from tidemill.dynamodb.limits.limits import DynamoLimits
 from tidemill.names import JOB_KEY, Env
 from tidemill.sqs import messages
 

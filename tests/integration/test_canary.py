@@ -12,7 +12,7 @@ from tests.support.builders import SECOND, TENANT
 from tests.support.deployed_functions import Mill, forget
 from tests.support.faulty_client import Fault
 from tests.support.http_events import call
-from tidemill.application.health import LATE_CANARY, LATEST_MARK
+from tidemill.application.operations.health import LATE_CANARY, LATEST_MARK
 from tidemill.aws.http_client import Answer, NoAnswerError
 from tidemill.entrypoints import canary, submit
 from tidemill.names import CANARY_PACKAGE, CANARY_TENANT, CANARY_TYPE, Env, Lane

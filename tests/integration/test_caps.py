@@ -15,9 +15,9 @@ from tests.support.patience import PATIENCE_SECONDS
 from tidemill import composition
 from tidemill.application.configuration import Configurator
 from tidemill.domain.states import State
-from tidemill.domain.waiting import Line
-from tidemill.dynamodb.configuration_item import DynamoConfiguration
-from tidemill.dynamodb.limit_item import LIMIT_PREFIX
+from tidemill.domain.waiting.waiting import Line
+from tidemill.dynamodb.limits.limit_item import LIMIT_PREFIX
+from tidemill.dynamodb.operations.configuration_item import DynamoConfiguration
 from tidemill.entrypoints import submit
 from tidemill.local.wait import wait_until
 from tidemill.names import JOB_KEY, Lane

@@ -11,7 +11,7 @@ from tests.support.deployed_functions import Mill
 from tests.support.documented_job_types import job_types_of, run_example
 from tests.support.http_events import ROLE, Answer
 from tidemill import Done, Submission
-from tidemill.application.run import Run
+from tidemill.application.attempt.run import Run
 from tidemill.domain.states import State
 from tidemill.testing import Drive, run_job
 

@@ -11,8 +11,8 @@ from tests.support.job_tables import Table
 from tidemill import composition
 from tidemill.application.configuration import Configurator
 from tidemill.domain.errors import ConfigurationConflictError, StoreUnavailableError
-from tidemill.domain.runtime_configuration import RuntimeConfiguration
-from tidemill.dynamodb.configuration_item import DynamoConfiguration
+from tidemill.domain.operations.runtime_configuration import RuntimeConfiguration
+from tidemill.dynamodb.operations.configuration_item import DynamoConfiguration
 from tidemill.names import CONFIGURATION_KEY, JOB_KEY
 
 

@@ -13,11 +13,11 @@ from tests.support.document_blocks import python_blocks
 from tests.support.documented_job_types import GUIDES, job_types_of
 from tests.support.http_events import Answer
 from tidemill import composition
-from tidemill.application.explain import explain
-from tidemill.application.explanation import Facts, Reason
+from tidemill.application.explain.explain import explain
+from tidemill.application.explain.explanation import Facts, Reason
 from tidemill.client import Submission, Tidemill
+from tidemill.domain.dispatch.job_message import reference_to
 from tidemill.domain.errors import InvalidPayloadError
-from tidemill.domain.job_message import reference_to
 from tidemill.domain.states import State
 from tidemill.sqs import messages
 

@@ -13,8 +13,8 @@ from tidemill import composition
 from tidemill.application.configuration import CACHED_FOR, Configurator
 from tidemill.application.job_types import JobTypes
 from tidemill.domain.states import State
-from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.dynamodb.document import decode
+from tidemill.dynamodb.operations.configuration_item import DynamoConfiguration
 from tidemill.entrypoints import submit
 from tidemill.fan_out.job import fan_out
 from tidemill.names import EVENT_TYPE

@@ -24,11 +24,11 @@ from tidemill import (
     event_type,
     job_type,
 )
-from tidemill.application.event_types import EventSource, EventType
+from tidemill.application.events.event_types import EventSource, EventType
 from tidemill.application.job_types import JobTypes
 from tidemill.aws import clients
+from tidemill.domain.events.source_records import ChangeKind
 from tidemill.domain.job import Job
-from tidemill.domain.source_records import ChangeKind
 from tidemill.dynamodb.document import decode
 from tidemill.entrypoints import source as source_function
 from tidemill.fan_out.job import fan_out

@@ -11,14 +11,14 @@ from tests.support.deployed_functions import Mill, forget
 from tests.support.documented_job_types import job_types_of
 from tests.support.faulty_client import Fault
 from tidemill import Done, JobType, Run, composition, consumes, job_type
-from tidemill.application.events import publication, publish
-from tidemill.application.explain import explain
-from tidemill.application.explanation import Facts
+from tidemill.application.events.events import publication, publish
+from tidemill.application.explain.explain import explain
+from tidemill.application.explain.explanation import Facts
 from tidemill.application.job_types import JobTypes
-from tidemill.application.new_jobs import Accepted
-from tidemill.application.submit import Submit
+from tidemill.application.submission.new_jobs import Accepted
+from tidemill.application.submission.submit import Submit
 from tidemill.domain.errors import InvalidPayloadError, KeyReusedError, PayloadTooLargeError, StoreUnavailableError
-from tidemill.domain.events import Event
+from tidemill.domain.events.events import Event
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.records import replace
 from tidemill.domain.states import State

@@ -12,13 +12,13 @@ from tests.support.documented_job_types import job_types_of
 from tests.support.flow_calls import a_flow, added, cancelled, node, on, posted, redriven, seen, skip, states
 from tests.support.http_events import call
 from tidemill import RetryAfter, Run, Submission, composition
-from tidemill.application import flows
-from tidemill.application.job_ids import node_job_id
+from tidemill.application.flows import flows
 from tidemill.application.job_types import JobTypes
+from tidemill.application.submission.job_ids import node_job_id
 from tidemill.client import Edge, Flow, FlowRefusedError, Node, OnFailure, Tidemill
-from tidemill.domain import flows as flow_rules
 from tidemill.domain.errors import PermanentJobError, TransactionConflictError
-from tidemill.domain.flow_place import NODE_GROUP
+from tidemill.domain.flows import flows as flow_rules
+from tidemill.domain.flows.flow_place import NODE_GROUP
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore

@@ -9,9 +9,9 @@ import pytest
 from tests.support.deployed_functions import Mill, forget
 from tidemill import composition
 from tidemill.application.configuration import Configurator
-from tidemill.domain.governor import EXPIRES_AFTER, FALLS_AFTER, GOVERNOR_SETTING
-from tidemill.domain.strain import NO_STRAIN
-from tidemill.dynamodb.configuration_item import DynamoConfiguration
+from tidemill.domain.admission.governor import EXPIRES_AFTER, FALLS_AFTER, GOVERNOR_SETTING
+from tidemill.domain.admission.strain import NO_STRAIN
+from tidemill.dynamodb.operations.configuration_item import DynamoConfiguration
 from tidemill.foreground import ForegroundLatency
 from tidemill.names import Env, Lane
 

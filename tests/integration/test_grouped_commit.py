@@ -13,9 +13,9 @@ from tests.support.deployed_functions import Event, Mill
 from tests.support.jobs.batched import batch_script
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.statements import statements_over
-from tidemill.application import joint_calls
-from tidemill.application.run import Run
-from tidemill.domain.return_values import Done
+from tidemill.application.attempt.run import Run
+from tidemill.application.batch_handlers import joint_calls
+from tidemill.domain.attempt.return_values import Done
 from tidemill.domain.states import State
 from tidemill.local.wait import wait_until
 

@@ -12,14 +12,14 @@ from tests.support.builders import SETTLEMENTS
 from tests.support.deployed_functions import TENANT, Event, Mill, forget
 from tests.support.patience import PATIENCE_SECONDS
 from tidemill import composition
-from tidemill.application.job_ids import follow_up_id
-from tidemill.application.owed import PATIENCE
-from tidemill.application.run import Run
+from tidemill.application.attempt.run import Run
+from tidemill.application.dispatch.owed import PATIENCE
+from tidemill.application.submission.job_ids import follow_up_id
+from tidemill.domain.attempt.return_values import Continue, Done, GiveUp, Snooze
+from tidemill.domain.dispatch.job_message import Reference
 from tidemill.domain.errors import PermanentJobError, RetryAfter
-from tidemill.domain.job_message import Reference
-from tidemill.domain.return_values import Continue, Done, GiveUp, Snooze
 from tidemill.domain.states import State
-from tidemill.domain.submission import Submission
+from tidemill.domain.submission.submission import Submission
 from tidemill.names import Env
 from tidemill.sqs import messages
 

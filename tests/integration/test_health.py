@@ -8,9 +8,9 @@ import pytest
 from tests.support.api_gateway import request
 from tests.support.deployed_functions import Mill
 from tidemill import composition
-from tidemill.application.health import KEPT, LATE_CANARY
+from tidemill.application.operations.health import KEPT, LATE_CANARY
 from tidemill.domain.errors import JobFileError, StoreUnavailableError
-from tidemill.dynamodb import canary_marks
+from tidemill.dynamodb.operations import canary_marks
 from tidemill.names import CANARY_PREFIX, JOB_KEY, Env, Lane
 from tidemill.system import clock
 

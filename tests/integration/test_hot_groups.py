@@ -9,7 +9,7 @@ import pytest
 from tests.support.builders import RETENTION, a_job
 from tests.support.deployed_functions import TENANT, Mill
 from tidemill.domain.job import Job
-from tidemill.dynamodb import groups
+from tidemill.dynamodb.groups import groups
 from tidemill.dynamodb.job_store import DynamoJobStore
 
 

@@ -11,7 +11,7 @@ from tests.support.deployed_functions import Mill
 from tests.support.faulty_client import Fault
 from tests.support.http_events import Answer, call
 from tidemill import composition
-from tidemill.application.validation import DEEPEST_NESTING
+from tidemill.application.submission.validation import DEEPEST_NESTING
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import SCHEMA_VERSION
 from tidemill.entrypoints import control, query, submit

@@ -7,13 +7,13 @@ import pytest
 from tests.support.deployed_functions import Mill, forget
 from tests.support.job_tables import client
 from tidemill import composition
-from tidemill.application.dead_letter_sweep import Swept, sweep
-from tidemill.application.job_filter import ANY_JOB
-from tidemill.application.redrive import Redriver
-from tidemill.application.run import Run
+from tidemill.application.attempt.run import Run
+from tidemill.application.control.job_filter import ANY_JOB
+from tidemill.application.control.redrive import Redriver
+from tidemill.application.dispatch.dead_letter_sweep import Swept, sweep
+from tidemill.domain.attempt.return_values import Done
+from tidemill.domain.dispatch.job_message import DeadLetter
 from tidemill.domain.errors import PermanentJobError
-from tidemill.domain.job_message import DeadLetter
-from tidemill.domain.return_values import Done
 from tidemill.domain.states import State
 from tidemill.entrypoints import work
 from tidemill.names import Env
@@ -122,7 +122,7 @@ def test_a_permanent_error_kills_the_job_in_its_first_attempt(mill: Mill) -> Non
 
 def test_a_job_of_an_unknown_type_is_held_and_dies_in_the_end(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
     job_id = mill.accepted()
-    monkeypatch.setattr("tidemill.application.attempt_holds.MOST_HOLDS_OF_A_VERSION", 0)
+    monkeypatch.setattr("tidemill.application.attempt.attempt_holds.MOST_HOLDS_OF_A_VERSION", 0)
     monkeypatch.setenv(Env.JOB_PACKAGES, "functions.demo_jobs")
     forget()
 

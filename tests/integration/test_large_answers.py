@@ -7,8 +7,8 @@ import pytest
 from tests.support.deployed_functions import Mill, forget
 from tests.support.flow_calls import a_flow, node, seen
 from tests.support.http_events import call
-from tidemill.application import flow_view
-from tidemill.application.validation import DEEPEST_STORED
+from tidemill.application.flows import flow_view
+from tidemill.application.submission.validation import DEEPEST_STORED
 from tidemill.entrypoints import control, query
 from tidemill.names import FLOW_PACKAGE, Env
 

@@ -11,12 +11,12 @@ from tests.support.deployed_functions import INVOCATION, TENANT, Mill
 from tests.support.faulty_client import Fault
 from tests.support.jobs.limited import limited, meetings
 from tidemill.application.ports import Entered, LimitSlot
+from tidemill.domain.dispatch.job_message import reference_to
 from tidemill.domain.job import Job
-from tidemill.domain.job_message import reference_to
 from tidemill.domain.states import State
-from tidemill.domain.waiting import Line
-from tidemill.dynamodb.limit_item import LIMIT_PREFIX
-from tidemill.dynamodb.limits import DynamoLimits
+from tidemill.domain.waiting.waiting import Line
+from tidemill.dynamodb.limits.limit_item import LIMIT_PREFIX
+from tidemill.dynamodb.limits.limits import DynamoLimits
 from tidemill.names import JOB_KEY
 from tidemill.sqs import messages
 

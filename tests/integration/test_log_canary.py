@@ -10,9 +10,9 @@ from tests.support.deployed_functions import Context, Mill
 from tests.support.exported_spans import Exported
 from tests.support.http_events import http_event
 from tests.support.job_tables import client
-from tidemill.application.run import Run
+from tidemill.application.attempt.run import Run
+from tidemill.domain.attempt.return_values import GiveUp
 from tidemill.domain.errors import PermanentJobError
-from tidemill.domain.return_values import GiveUp
 from tidemill.entrypoints import submit
 from tidemill.telemetry.line_format import LineFormat
 from tidemill.telemetry.outcome_log import logger

@@ -11,11 +11,11 @@ from stacks.stages import STAGES
 from tests.support.deployed_functions import Context, Mill
 from tests.support.documented_job_types import job_types_of
 from tidemill import CancelRequestedError, Continue, composition
-from tidemill.application.handler_results import LARGEST_CHECKPOINT_BYTES
+from tidemill.application.attempt.handler_results import LARGEST_CHECKPOINT_BYTES
+from tidemill.application.attempt.run import Run
 from tidemill.application.job_types import JobType
 from tidemill.application.ports import Checkpoint
-from tidemill.application.run import Run
-from tidemill.domain.job_message import reference_to
+from tidemill.domain.dispatch.job_message import reference_to
 from tidemill.testing import Drive, State, run_job
 
 STEPS = 7

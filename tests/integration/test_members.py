@@ -12,14 +12,15 @@ from tests.support.builders import TENANT, a_job
 from tests.support.deployed_functions import Mill, forget
 from tests.support.http_events import ROLE, Answer
 from tidemill import composition
-from tidemill.application.job_ids import follow_up_id
+from tidemill.application.submission.job_ids import follow_up_id
 from tidemill.client import Batch, Tidemill
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
-from tidemill.dynamodb import listing, member_listing
-from tidemill.dynamodb.batch_pages import DynamoBatchPages
+from tidemill.dynamodb import listing
+from tidemill.dynamodb.batches import member_listing
+from tidemill.dynamodb.batches.batch_pages import DynamoBatchPages
+from tidemill.dynamodb.batches.member_listing import MemberListing
 from tidemill.dynamodb.listing import Wanted
-from tidemill.dynamodb.member_listing import MemberListing
 from tidemill.names import BATCH_PACKAGE, EVENT_TYPE, Env
 from tidemill.system import clock
 

@@ -9,8 +9,8 @@ from tests.support.builders import SECOND
 from tests.support.deployed_functions import INVOCATION, TENANT, Context, Event, Mill
 from tests.support.job_tables import client
 from tidemill import composition
-from tidemill.application.run import Run
-from tidemill.domain.job_message import Reference
+from tidemill.application.attempt.run import Run
+from tidemill.domain.dispatch.job_message import Reference
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import SCHEMA_VERSION
 from tidemill.entrypoints import work

@@ -14,7 +14,7 @@ from tests.support.deployed_functions import Mill
 from tests.support.migrations import add_unit
 from tests.support.payload_bucket import payload_of
 from tidemill import Continue, Run, composition
-from tidemill.application.migration import Migration, Progress
+from tidemill.application.operations.migration import Migration, Progress
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
@@ -143,7 +143,7 @@ def test_a_run_goes_on_where_the_last_one_ended(mill: Mill) -> None:
 
 def test_a_run_ends_before_a_wait_that_is_longer_than_its_time(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
     """It would be killed in the wait for the read units of its page, and so would each of its repeats."""
-    monkeypatch.setattr("tidemill.dynamodb.job_scan._ITEMS", 1)
+    monkeypatch.setattr("tidemill.dynamodb.passes.job_scan._ITEMS", 1)
     pauses: list[float] = []
     monkeypatch.setattr("time.sleep", pauses.append)
     _put(mill)

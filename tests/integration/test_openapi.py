@@ -17,8 +17,8 @@ from tests.support.builders import NOW, SECOND, TENANT, brought_to
 from tests.support.deployed_functions import Mill
 from tidemill import composition
 from tidemill.application.ports import Checkpoint
-from tidemill.domain.signals import NAME_PATTERN
 from tidemill.domain.states import State
+from tidemill.domain.waiting.signals import NAME_PATTERN
 from tidemill.http import openapi
 from tidemill.http.list_query import LONGEST_TYPE, ListingQuery
 from tidemill.http.openapi.responses import MEANINGS

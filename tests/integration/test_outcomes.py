@@ -9,8 +9,8 @@ import pytest
 from tests.support.deployed_functions import Mill
 from tests.support.documented_job_types import job_types_of
 from tidemill import Cancelled, Continue, Done, GiveUp, RetryAfter, Snooze, Submission, composition
+from tidemill.application.attempt.run import Run
 from tidemill.application.job_types import JobTypes
-from tidemill.application.run import Run
 from tidemill.dynamodb.document import key
 from tidemill.testing import NOON, Drive, State, run_job
 

@@ -11,13 +11,13 @@ from tests.support.deployed_functions import TENANT, Mill
 from tests.support.http_events import Answer, call
 from tidemill import Done, Submission, composition
 from tidemill.application.configuration import CACHED_FOR, Configurator
+from tidemill.domain.dispatch.job_message import reference_to
 from tidemill.domain.errors import StoreUnavailableError
-from tidemill.domain.job_message import reference_to
-from tidemill.domain.runtime_configuration import NOTHING_SET, RuntimeConfiguration
+from tidemill.domain.operations.runtime_configuration import NOTHING_SET, RuntimeConfiguration
 from tidemill.domain.states import State
-from tidemill.domain.waiting import LONGEST_PARKED, Cause, Line
-from tidemill.dynamodb.configuration_item import DynamoConfiguration
-from tidemill.dynamodb.limit_item import PAUSE_PREFIX
+from tidemill.domain.waiting.waiting import LONGEST_PARKED, Cause, Line
+from tidemill.dynamodb.limits.limit_item import PAUSE_PREFIX
+from tidemill.dynamodb.operations.configuration_item import DynamoConfiguration
 from tidemill.entrypoints import control, submit
 from tidemill.names import FLOW_PACKAGE, JOB_KEY, Env
 from tidemill.sqs import messages

@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError, ConnectTimeoutError
 from tests.support.deployed_functions import Mill
 from tests.support.job_tables import client
 from tidemill import composition
-from tidemill.application.owed import PATIENCE
+from tidemill.application.dispatch.owed import PATIENCE
 from tidemill.aws import clients
 from tidemill.sqs import messages
 

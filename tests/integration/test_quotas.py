@@ -9,7 +9,7 @@ import pytest
 from tests.support.deployed_functions import TENANT, Mill
 from tests.support.http_events import Answer, call
 from tidemill.application.configuration import Configurator
-from tidemill.dynamodb.configuration_item import DynamoConfiguration
+from tidemill.dynamodb.operations.configuration_item import DynamoConfiguration
 from tidemill.entrypoints import submit
 from tidemill.names import FLOW_PACKAGE, JOB_KEY, QUOTA_KEY, Env
 

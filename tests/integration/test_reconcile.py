@@ -12,16 +12,16 @@ from tests.support.builders import a_job, letter_for
 from tests.support.deployed_functions import TENANT, Context, Mill
 from tests.support.job_tables import client
 from tidemill import composition
-from tidemill.application.pace import MOST_WRITES_PER_SECOND
-from tidemill.application.pass_state import SEGMENTS
+from tidemill.application.passes.pace import MOST_WRITES_PER_SECOND
+from tidemill.application.passes.pass_state import SEGMENTS
 from tidemill.application.ports import ScanPage
 from tidemill.aws import clients
+from tidemill.domain.dispatch.job_message import reference_to
 from tidemill.domain.errors import StoreUnavailableError
-from tidemill.domain.job_message import reference_to
 from tidemill.domain.states import State
-from tidemill.domain.submission import Submission
-from tidemill.dynamodb.passes import DynamoPasses
-from tidemill.dynamodb.table_scan import DynamoTableScan
+from tidemill.domain.submission.submission import Submission
+from tidemill.dynamodb.passes.passes import DynamoPasses
+from tidemill.dynamodb.passes.table_scan import DynamoTableScan
 from tidemill.entrypoints import reconcile
 from tidemill.names import COMPARE, CONTINUE, JOB_KEY, PAYLOAD_PREFIX, Env
 from tidemill.sqs import messages, queue_depth
@@ -300,7 +300,7 @@ def test_a_call_writes_at_once_how_many_resources_differ_from_the_template(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], differences: dict[str, str]
 ) -> None:
     monkeypatch.setenv(Env.STACK, "a stack")
-    monkeypatch.setattr("tidemill.operator.drift.drifted", {"a stack": differences}.__getitem__)
+    monkeypatch.setattr("tidemill.operator.drift.drift.drifted", {"a stack": differences}.__getitem__)
     monkeypatch.setattr("tidemill.entrypoints.reconcile.reconciler", _fail)
     with pytest.raises(StoreUnavailableError):
         reconcile.handle(SCHEDULED, INVOCATION)
@@ -320,7 +320,7 @@ def test_an_operator_who_asks_for_the_differences_gets_them_and_begins_no_pass(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv(Env.STACK, "a stack")
-    monkeypatch.setattr("tidemill.operator.drift.drifted", lambda _: {"schedule Wake": "its state is DISABLED"})
+    monkeypatch.setattr("tidemill.operator.drift.drift.drifted", lambda _: {"schedule Wake": "its state is DISABLED"})
     monkeypatch.setattr("tidemill.entrypoints.reconcile.table_passes", _fail)
     assert reconcile.handle({COMPARE: "true"}, INVOCATION) == {"schedule Wake": "its state is DISABLED"}
     assert capsys.readouterr().out == ""

@@ -13,16 +13,16 @@ from tests.support.builders import TENANT, a_run
 from tests.support.deployed_functions import Mill, forget
 from tests.support.faulty_client import Fault
 from tidemill import Continue, Done, JobType, PermanentJobError, Run, composition, consumes, event_type, job_type
-from tidemill.application.events import publish
+from tidemill.application.events.events import publish
+from tidemill.application.events.replay import Progress, Replay, ReplayVerdict, delivery_id
 from tidemill.application.job_types import JobTypes
-from tidemill.application.replay import Progress, Replay, ReplayVerdict, delivery_id
 from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError
-from tidemill.domain.events import Event
+from tidemill.domain.events.events import Event
 from tidemill.domain.job import Job
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import decode, key
-from tidemill.dynamodb.listed_events import ListedEvents
+from tidemill.dynamodb.events.listed_events import ListedEvents
 from tidemill.fan_out.job import fan_out
 from tidemill.fan_out.replay import ReplayRequest, replay
 from tidemill.names import EVENT_TYPE, REPLAY_TENANT, Env, Lane

@@ -14,7 +14,7 @@ from tests.support.jobs.shared_limits import charged, laned
 from tidemill.application.job_types import JobType
 from tidemill.application.ports import Entered, LimitSlot
 from tidemill.domain.states import State
-from tidemill.dynamodb.limits import DynamoLimits
+from tidemill.dynamodb.limits.limits import DynamoLimits
 from tidemill.names import Lane
 
 _TYPES = ("test.charged", "test.refunded")

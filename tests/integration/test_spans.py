@@ -14,7 +14,7 @@ from tests.support.deployed_functions import Context, Mill
 from tests.support.exported_spans import Exported
 from tests.support.http_events import http_event
 from tidemill import Done, Run, Submission
-from tidemill.domain.trace_context import traceparent_of
+from tidemill.domain.submission.trace_context import traceparent_of
 from tidemill.entrypoints import submit
 from tidemill.names import Env
 from tidemill.system.open_telemetry import current_traceparent

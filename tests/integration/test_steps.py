@@ -15,7 +15,7 @@ from tests.support.documented_job_types import GUIDES
 from tidemill import Continue, RetryAfter, Run, Snooze, StepError, StepsChangedError, WaitFor, job_type
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.states import State
-from tidemill.domain.steps import LARGEST_STEP_BYTES, LARGEST_STEPS_BYTES, MOST_STEPS, Step
+from tidemill.domain.steps.steps import LARGEST_STEP_BYTES, LARGEST_STEPS_BYTES, MOST_STEPS, Step
 from tidemill.testing import Drive, Ran, run_job
 
 

@@ -7,11 +7,11 @@ import pytest
 
 from tests.support.deployed_functions import Mill, forget
 from tidemill import Run
-from tidemill.application.attempt_holds import MOST_HOLDS_OF_A_VERSION
-from tidemill.domain.holds import HoldCause
+from tidemill.application.attempt.attempt_holds import MOST_HOLDS_OF_A_VERSION
+from tidemill.domain.dispatch.job_message import reference_to
 from tidemill.domain.job import DeathReason, Job
-from tidemill.domain.job_message import reference_to
 from tidemill.domain.states import State
+from tidemill.domain.waiting.holds import HoldCause
 from tidemill.names import Env
 from tidemill.sqs import messages
 

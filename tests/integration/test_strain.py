@@ -9,11 +9,11 @@ import pytest
 
 from tests.support.deployed_functions import TENANT, Mill
 from tests.support.http_events import call
+from tidemill.application.attempt.run import Run
 from tidemill.application.configuration import CACHED_FOR, Configurator
-from tidemill.application.run import Run
+from tidemill.domain.admission.strain import LEVEL_SETTING
 from tidemill.domain.states import State
-from tidemill.domain.strain import LEVEL_SETTING
-from tidemill.dynamodb.configuration_item import DynamoConfiguration
+from tidemill.dynamodb.operations.configuration_item import DynamoConfiguration
 from tidemill.entrypoints import submit, work
 
 

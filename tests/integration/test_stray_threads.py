@@ -12,9 +12,9 @@ from tests.support.deployed_functions import JOB_TIMEOUT, TENANT, Event, Mill, P
 from tests.support.patience import PATIENCE_SECONDS
 from tidemill import composition
 from tidemill.aws import clients
-from tidemill.domain.job_message import reference_to
+from tidemill.domain.dispatch.job_message import reference_to
 from tidemill.domain.states import State
-from tidemill.domain.submission import Submission
+from tidemill.domain.submission.submission import Submission
 from tidemill.local.wait import wait_until
 from tidemill.metrics import Metric
 

@@ -17,8 +17,8 @@ from tests.support.http_events import Answer, call, http_event
 from tests.support.patience import PATIENCE_SECONDS
 from tidemill import composition
 from tidemill.application.job_types import JobTypes
-from tidemill.application.new_jobs import Accepted
-from tidemill.application.submit import Submit
+from tidemill.application.submission.new_jobs import Accepted
+from tidemill.application.submission.submit import Submit
 from tidemill.aws import clients
 from tidemill.domain.job import Job
 from tidemill.entrypoints import submit
@@ -330,7 +330,9 @@ def test_submissions_without_enough_time_left_are_not_started(
 
     monkeypatch.setattr(Submit, "insert", slow)
     _denied(mill)
-    monkeypatch.setattr("tidemill.application.submit_batch.time", SimpleNamespace(monotonic=lambda: seconds[0]))
+    monkeypatch.setattr(
+        "tidemill.application.submission.submit_batch.time", SimpleNamespace(monotonic=lambda: seconds[0])
+    )
     monkeypatch.setattr(clients, "POOL_SIZE", 1)
 
     answer = post(_job(0), _job(1), _job(2))

@@ -9,11 +9,11 @@ from tests.support.builders import with_changes
 from tests.support.correction_story import Story, refused
 from tests.support.deployed_functions import Mill
 from tests.support.http_events import ROLE
-from tidemill.application.superseding import Superseder
+from tidemill.application.corrections.superseding import Superseder
 from tidemill.domain.errors import TransactionConflictError
-from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
+from tidemill.domain.waiting.holds import HoldCause
 from tidemill.dynamodb.document import SCHEMA_VERSION
 
 

@@ -14,8 +14,8 @@ from tests.support.deployed_functions import Mill
 from tests.support.job_tables import REGION
 from tests.support.parked_jobs import enter
 from tidemill import composition
-from tidemill.domain.submission import Submission
-from tidemill.domain.waiting import Line
+from tidemill.domain.submission.submission import Submission
+from tidemill.domain.waiting.waiting import Line
 from tidemill.metrics import Metric
 from tidemill.names import Env
 from tidemill.telemetry import outcome_log

@@ -8,7 +8,7 @@ import pytest
 from tests.support.deployed_functions import Mill
 from tests.support.http_events import call
 from tidemill import Done, Run, Submission
-from tidemill.domain.trace_context import request_of, traceparent_of
+from tidemill.domain.submission.trace_context import request_of, traceparent_of
 from tidemill.entrypoints import submit
 from tidemill.sqs import messages
 

@@ -11,18 +11,18 @@ from tests.support.deployed_functions import TENANT, Context, Mill
 from tests.support.job_tables import client
 from tests.support.parked_jobs import LINE, enter, park
 from tidemill import composition
-from tidemill.application.owed import Kind, Work
-from tidemill.application.wake import Waker
-from tidemill.domain.breaker import Breaker, elected, opened
+from tidemill.application.dispatch.owed import Kind, Work
+from tidemill.application.waiting.wake import Waker
+from tidemill.domain.breakers.breaker import Breaker, elected, opened
 from tidemill.domain.job import Job
-from tidemill.domain.limit_state import run_name
-from tidemill.domain.limits import Rate
+from tidemill.domain.limits.limit_state import run_name
+from tidemill.domain.limits.limits import Rate
 from tidemill.domain.states import State
-from tidemill.domain.submission import Submission
-from tidemill.domain.waiting import Line
-from tidemill.dynamodb.breaker_item import DynamoBreakers
+from tidemill.domain.submission.submission import Submission
+from tidemill.domain.waiting.waiting import Line
+from tidemill.dynamodb.breakers.breaker_item import DynamoBreakers
 from tidemill.dynamodb.job_store import DynamoJobStore
-from tidemill.dynamodb.limits import DynamoLimits
+from tidemill.dynamodb.limits.limits import DynamoLimits
 from tidemill.entrypoints import wake
 from tidemill.names import WAKE_INTERVAL_SECONDS, WAKE_PART, WAKE_PARTS, WAKE_WINDOW_SECONDS
 

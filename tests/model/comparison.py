@@ -9,7 +9,7 @@ from tests.model.model_types import Job, SubmitRequest, Worker
 from tests.model.reference_model import Reference
 from tests.model.shipped_system import TENANT, ShippedSystem, since_beginning
 from tests.model.workers import ShippedWorker, job_types
-from tidemill.application.job_ids import keyed_job_id
+from tidemill.application.submission.job_ids import keyed_job_id
 
 #: Idempotency keys of submitted jobs. They name the jobs.
 NAMES: Final = ("a", "b", "c")

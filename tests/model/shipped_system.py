@@ -24,32 +24,35 @@ from tests.simulation.world.stream_mapping import event_record, matches
 from tests.simulation.world.task_scheduler import BEGINNING_MS, Killed, Scheduler
 from tests.simulation.world.transactions import Transactions
 from tests.support.in_memory_owed_work import owing
-from tidemill.application import pass_state, publish, submit_features, table_pass, wake
-from tidemill.application.attempt_context import AttemptContext
-from tidemill.application.attempt_features import gates_of
-from tidemill.application.control import Control
+from tidemill.application.attempt.attempt_context import AttemptContext
+from tidemill.application.control.control import Control
+from tidemill.application.control.purge import Purger
+from tidemill.application.control.redrive import Redriver
+from tidemill.application.dispatch import publish
+from tidemill.application.dispatch.nudge import Nudger
+from tidemill.application.features import submit_features
+from tidemill.application.features.attempt_features import gates_of
+from tidemill.application.features.publisher_features import publisher
 from tidemill.application.job_types import JobTypes
-from tidemill.application.nudge import Nudger
-from tidemill.application.pace import Pace
+from tidemill.application.operations.reconcile import Reconciler
+from tidemill.application.passes import pass_state, table_pass
+from tidemill.application.passes.pace import Pace
+from tidemill.application.passes.table_pass import TablePasses
 from tidemill.application.ports import Refusal
-from tidemill.application.publisher_features import publisher
-from tidemill.application.purge import Purger
-from tidemill.application.reconcile import Reconciler
-from tidemill.application.redrive import Redriver
-from tidemill.application.table_pass import TablePasses
-from tidemill.application.wake import Waker
+from tidemill.application.waiting import wake
+from tidemill.application.waiting.wake import Waker
 from tidemill.aws import clients
-from tidemill.cdk.stream_settings import PATTERNS
-from tidemill.domain.dispatch import Dispatch
-from tidemill.domain.job_message import DeadLetter, Reference, reference_of
-from tidemill.dynamodb import stream
+from tidemill.cdk.events.stream_settings import PATTERNS
+from tidemill.domain.dispatch.dispatch import Dispatch
+from tidemill.domain.dispatch.job_message import DeadLetter, Reference, reference_of
+from tidemill.dynamodb.dispatch import stream
+from tidemill.dynamodb.dispatch.owed_items import DynamoOwedWork
 from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.job_store import DynamoJobStore
-from tidemill.dynamodb.limits import DynamoLimits
-from tidemill.dynamodb.owed_items import DynamoOwedWork
-from tidemill.dynamodb.passes import DynamoPasses
+from tidemill.dynamodb.limits.limits import DynamoLimits
+from tidemill.dynamodb.passes.passes import DynamoPasses
+from tidemill.dynamodb.passes.table_scan import DynamoTableScan
 from tidemill.dynamodb.payloads import DynamoPayloads, payload_item
-from tidemill.dynamodb.table_scan import DynamoTableScan
 from tidemill.names import PAYLOAD_LOCATION_ATTRIBUTE as LOCATION
 from tidemill.names import SETTLE_RESERVE_SECONDS, Lane
 from tidemill.powertools.idempotency import insert_once

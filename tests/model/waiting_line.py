@@ -1,6 +1,6 @@
 """Jobs that wait for a slot of one limit: every history of a few jobs, their workers, `wake` and crashes.
 
-The protocol, as the engine carries it out (`tidemill/application/release.py`):
+The protocol, as the engine carries it out (`tidemill/application/waiting/release.py`):
 
 - A worker enters the limit item. If that is full, it marks the item as having a line, parks the job, and then looks
   whether a slot came free meanwhile.

@@ -14,21 +14,21 @@ from tests.model import model_types
 from tests.model.model_types import Ending, SubmitRequest
 from tests.model.shipped_system import EFFECTS, ShippedSystem, moment, since_beginning
 from tests.simulation.world.task_scheduler import Killed
-from tidemill.application.attempt_context import AttemptHooks
-from tidemill.application.attempt_report import Ending as AttemptEnding
-from tidemill.application.attempt_report import Report
+from tidemill.application.attempt.attempt_context import AttemptHooks
+from tidemill.application.attempt.attempt_report import Ending as AttemptEnding
+from tidemill.application.attempt.attempt_report import Report
+from tidemill.application.attempt.participant import SoleParticipant
+from tidemill.application.attempt.run import Run
 from tidemill.application.job_types import JobType, JobTypes
-from tidemill.application.participant import SoleParticipant
-from tidemill.application.run import Run
-from tidemill.domain.adaptive_limit import ConcurrencyChange
+from tidemill.domain.attempt.retry import RetryPolicy
+from tidemill.domain.attempt.return_values import Cancelled, Continue, Done, GiveUp, Snooze
+from tidemill.domain.dispatch.job_message import Reference
 from tidemill.domain.errors import InvalidPayloadError, PermanentJobError, RetryAfter
 from tidemill.domain.job import Job
-from tidemill.domain.job_message import Reference
-from tidemill.domain.limits import Limit
-from tidemill.domain.retry import RetryPolicy
-from tidemill.domain.return_values import Cancelled, Continue, Done, GiveUp, Snooze
-from tidemill.domain.submission import Submission, Unique
-from tidemill.domain.waiting import Line
+from tidemill.domain.limits.adaptive_limit import ConcurrencyChange
+from tidemill.domain.limits.limits import Limit
+from tidemill.domain.submission.submission import Submission, Unique
+from tidemill.domain.waiting.waiting import Line
 from tidemill.names import Lane
 from tidemill.sqs import messages
 from tidemill.worker.message_run import MessageRun

@@ -32,7 +32,7 @@ def main() -> int:
     mutants.add_argument(
         "--only",
         metavar="PATTERN",
-        help="only generated mutants whose ids match, such as 'domain.retry:*'; without --sample, all of these",
+        help="only generated mutants whose ids match, such as 'domain.attempt.retry:*'; without --sample, all of these",
     )
     mutants.add_argument("--seed", default="0", help="any text that chooses the sample, such as a commit hash")
     mutants.add_argument("names", nargs="*", help="mutants to test (default: all)")

@@ -9,10 +9,10 @@ from typing import Any, Final
 from stacks.stages import STAGES
 from tests.simulation.world.dynamodb_table import Index, Schema, Table
 from tidemill import names
-from tidemill.cdk import stream_settings
 from tidemill.cdk.config import OLDEST_RECORD_SECONDS, StageConfig
-from tidemill.cdk.lane_config import LaneConfig
-from tidemill.cdk.schedule_retries import FUNCTION_RETRIES, FUNCTION_SECONDS, PROMPT_SECONDS
+from tidemill.cdk.events import stream_settings
+from tidemill.cdk.functions.schedule_retries import FUNCTION_RETRIES, FUNCTION_SECONDS, PROMPT_SECONDS
+from tidemill.cdk.lanes.lane_config import LaneConfig
 
 JOBS_TABLE: Final = "jobs"
 CURSOR_KEY_SECRET: Final = "cursor-key"

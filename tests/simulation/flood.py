@@ -19,7 +19,7 @@ from tests.simulation.world.faults import no_faults
 from tests.simulation.world.lambda_environments import COLD_START_MS
 from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import World
-from tidemill.dynamodb.groups import TRIED_FOR
+from tidemill.dynamodb.groups.groups import TRIED_FOR
 
 HOT: Final = "111122223333:AROAHOT"
 _CALM: Final = "111122223333:AROACALM"

@@ -15,10 +15,11 @@ from tests.simulation.world.lambda_environments import Function
 from tests.simulation.world.stream_mapping import StreamMapping
 from tests.simulation.world.world import World
 from tests.support.builders import a_job
-from tidemill.application.publisher_features import publisher
+from tidemill.application.features.publisher_features import publisher
 from tidemill.aws.clients import POOL_SIZE
 from tidemill.cdk.config import LARGEST_PARALLELIZATION
-from tidemill.dynamodb import document, stream
+from tidemill.dynamodb import document
+from tidemill.dynamodb.dispatch import stream
 from tidemill.names import JOB_KEY, Lane
 from tidemill.sqs import lanes
 from tidemill.sqs.lanes import LaneUrls, SqsLanes

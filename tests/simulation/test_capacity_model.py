@@ -13,7 +13,7 @@ from tests.simulation.world.faults import no_faults
 from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import World
 from tidemill.cost import measured
-from tidemill.domain.submission import Submission
+from tidemill.domain.submission.submission import Submission
 
 JOBS: Final = 60
 #: Submitted so slowly that submissions do not conflict, and faster than the jobs run.

@@ -120,10 +120,10 @@ def test_a_sample_depends_on_its_seed_alone(mutants: dict[str, GeneratedMutant])
 
 
 def test_a_sample_may_be_limited_to_some_ids() -> None:
-    all_of_one = {mutant.id for mutant in chosen_mutants(None, "1", only="domain.retry:*")}
+    all_of_one = {mutant.id for mutant in chosen_mutants(None, "1", only="domain.attempt.retry:*")}
     assert all_of_one
-    assert all(name.startswith("domain.retry:") for name in all_of_one)
-    assert {mutant.id for mutant in chosen_mutants(3, "1", only="domain.retry:*")} < all_of_one
+    assert all(name.startswith("domain.attempt.retry:") for name in all_of_one)
+    assert {mutant.id for mutant in chosen_mutants(3, "1", only="domain.attempt.retry:*")} < all_of_one
 
 
 def test_a_sample_changes_little_with_the_code(mutants: dict[str, GeneratedMutant]) -> None:
@@ -191,7 +191,10 @@ def test_a_run_of_the_unbroken_engine_notes_which_plays_reach_what(tmp_path: Pat
         "for name in sys.argv[2:]:\n"
         "    print(*reached.of(mutant_named(name)))\n"
     )
-    names = ("dynamodb.job_writes:_end_run:drop-clause:0", "domain.retry:RetryPolicy.__post_init__:fix-condition:0")
+    names = (
+        "dynamodb.job_writes:_end_run:drop-clause:0",
+        "domain.attempt.retry:RetryPolicy.__post_init__:fix-condition:0",
+    )
     command = [sys.executable, "-c", script, str(tmp_path / "reached.json"), *names]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
     # Every seed ends a run, as some stories do, and job types are declared while modules are imported.
@@ -209,7 +212,7 @@ def test_a_mutant_is_simulated_until_a_check_or_a_story_fails() -> None:
         "broken = mutant_named('dynamodb.job_writes:_end_run:drop-clause:0')\n"
         "print(caught_by(broken, range(40)))\n"
         "print(caught_by(broken, ['a-job-that-succeeds']))\n"
-        "print(caught_by(mutant_named('domain.retry:(module):swap-number:0'), range(2)))\n"
+        "print(caught_by(mutant_named('domain.attempt.retry:(module):swap-number:0'), range(2)))\n"
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     by_seed, by_story, passed = run.stdout.splitlines()
@@ -227,23 +230,25 @@ def test_a_mutant_meets_the_tests_that_reach_it(tmp_path: Path) -> None:
         "from tests.simulation.mutants.generated import reached_tests\n"
         "from tests.simulation.mutants.generated.generate import mutant_named\n"
         "from tests.simulation.mutants.generated.targeted_tests import failing_test\n"
-        "files = ['tests/unit/domain/test_claim_verdict.py', 'tests/unit/domain/test_retry.py']\n"
+        "files = ['tests/unit/domain/dispatch/test_claim_verdict.py', 'tests/unit/domain/attempt/test_retry.py']\n"
         "reached = reached_tests.reached_tests(Path(sys.argv[1]), files=files, processes=2)\n"
         "for name in sys.argv[2:]:\n"
         "    mutant = mutant_named(name)\n"
         "    names = reached.of(mutant)\n"
         "    print({name.partition('::')[0] for name in names}, failing_test(mutant, names))\n"
     )
-    names = ("domain.claim_verdict:judge:swap-member:0", "domain.retry:(module):swap-number:0")
+    names = ("domain.dispatch.claim_verdict:judge:swap-member:0", "domain.attempt.retry:(module):swap-number:0")
     command = [sys.executable, "-c", script, str(tmp_path / "reached.json"), *names]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
     caught, passed = run.stdout.splitlines()
-    assert caught.startswith("{'tests/unit/domain/test_claim_verdict.py'} tests/unit/domain/test_claim_verdict.py::")
+    assert caught.startswith(
+        "{'tests/unit/domain/dispatch/test_claim_verdict.py'} tests/unit/domain/dispatch/test_claim_verdict.py::"
+    )
     assert passed.endswith("test_retry.py'} None")
 
 
 def test_the_tests_of_a_mutant_are_in_order() -> None:
-    block = ("tidemill.domain.retry", 1, 10)
+    block = ("tidemill.domain.attempt.retry", 1, 10)
     near, fast, slow, failing = "unit/test_retry.py::a", "unit/test_b.py::b", "unit/test_b.py::c", "unit/test_b.py::d"
     number = "tests/unit/docs/test_constants_page.py::e"
     reached = ReachedTests({near: 3.0, slow: 2.0, fast: 1.0, number: 4.0}, {block: [slow, failing, near, fast]})

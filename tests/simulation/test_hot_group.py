@@ -9,9 +9,9 @@ from tests.simulation.actors.api_gateway import ACCEPTED, UNAVAILABLE, Answer, a
 from tests.simulation.flood import CALM_PER_SECOND, HOT_PER_SECOND, REFUSED_WITHIN_MS, Flood, flooded, posted
 from tests.simulation.world.world import World
 from tidemill.domain.states import State
-from tidemill.domain.submission import Submission
-from tidemill.dynamodb.group_items import HEAD_PREFIX
-from tidemill.dynamodb.pass_items import PREFIX as PASS_PREFIX
+from tidemill.domain.submission.submission import Submission
+from tidemill.dynamodb.groups.group_items import HEAD_PREFIX
+from tidemill.dynamodb.passes.pass_items import PREFIX as PASS_PREFIX
 from tidemill.names import PAYLOAD_PREFIX
 
 SECONDS: Final = 3

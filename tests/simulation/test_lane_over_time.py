@@ -26,7 +26,7 @@ from tests.simulation.world.world import World
 from tidemill import composition
 from tidemill.cost import measured
 from tidemill.domain.states import State
-from tidemill.domain.submission import Submission
+from tidemill.domain.submission.submission import Submission
 from tidemill.names import JOB_KEY, Lane
 
 ROOT: Final = Path(__file__).parents[2]

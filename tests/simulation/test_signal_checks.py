@@ -9,8 +9,8 @@ from tests.simulation.checks.signals import SignalChecks
 from tests.simulation.checks.violation import Violation
 from tests.simulation.deployment import Deployment
 from tests.simulation.world.world import World
-from tidemill.domain.batches import CLOSED
-from tidemill.domain.whole_cancels import CANCELLED
+from tidemill.domain.batches.batches import CLOSED
+from tidemill.domain.batches.composite_cancels import CANCELLED
 from tidemill.names import BATCH_TYPE
 
 _ENDED = {"type": {"S": BATCH_TYPE}, "state": {"S": "dead"}, "created_at": {"N": "1"}}

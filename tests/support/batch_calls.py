@@ -11,9 +11,9 @@ from tests.support.jobs.batched import BatchScript, batch_script
 from tests.support.jobs.scripted import Anything
 from tests.support.patience import PATIENCE_SECONDS
 from tidemill import Run
-from tidemill.application import joint_calls
+from tidemill.application.batch_handlers import joint_calls
+from tidemill.domain.dispatch.job_message import reference_to
 from tidemill.domain.job import Job
-from tidemill.domain.job_message import reference_to
 from tidemill.sqs import messages
 
 BATCH: Final = 10

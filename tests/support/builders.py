@@ -7,22 +7,22 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any, Final
 
+from tidemill.application.attempt.run import Run
 from tidemill.application.job_types import JobType, JobTypes
 from tidemill.application.ports import JobStore
-from tidemill.application.run import Run
-from tidemill.domain.burst import Burst
-from tidemill.domain.holds import HoldCause
+from tidemill.domain.attempt.outcomes import Settlement
+from tidemill.domain.attempt.retry import RetryPolicy
+from tidemill.domain.corrections.undo import Undo, Undone
+from tidemill.domain.debounce.debounce_window import Burst
+from tidemill.domain.dispatch.job_message import DeadLetter, Reference
 from tidemill.domain.job import AttemptError, DeathReason, Job
-from tidemill.domain.job_message import DeadLetter, Reference
 from tidemill.domain.job_parts import StoredPayload
-from tidemill.domain.outcomes import Settlement
 from tidemill.domain.records import replace
-from tidemill.domain.retry import RetryPolicy
-from tidemill.domain.signals import Signal
 from tidemill.domain.states import State
-from tidemill.domain.steps import Step
-from tidemill.domain.undo import Undo, Undone
-from tidemill.domain.waiting import LONGEST_PARKED, Cause, Wait
+from tidemill.domain.steps.steps import Step
+from tidemill.domain.waiting.holds import HoldCause
+from tidemill.domain.waiting.signals import Signal
+from tidemill.domain.waiting.waiting import LONGEST_PARKED, Cause, Wait
 from tidemill.dynamodb import document
 from tidemill.names import Lane
 

@@ -4,9 +4,9 @@ import json
 from typing import Any, Final
 
 from tests.support.builders import NOW
+from tidemill.domain.operations.runtime_configuration import RuntimeConfiguration
+from tidemill.domain.operations.setting import Setting
 from tidemill.domain.records import replace
-from tidemill.domain.runtime_configuration import RuntimeConfiguration
-from tidemill.domain.setting import Setting
 
 A_FLAG: Final = Setting(name="flags.colour", value="blue", at=NOW, by="arn:ops", reason="a test")
 

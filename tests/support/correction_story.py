@@ -8,7 +8,7 @@ from tests.support.builders import reference_to
 from tests.support.deployed_functions import Mill
 from tests.support.http_events import Answer
 from tidemill import Done, PermanentJobError, Submission
-from tidemill.application.run import Run
+from tidemill.application.attempt.run import Run
 from tidemill.domain.states import State
 from tidemill.sqs import messages
 

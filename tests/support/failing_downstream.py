@@ -8,19 +8,19 @@ from tests.support.job_tables import Table
 from tests.support.single_job import Clock, carried_out, tools
 from tidemill import Breaker as Declared
 from tidemill import Run
-from tidemill.application.attempt import Attempt
-from tidemill.application.attempt_report import Report
-from tidemill.application.breakers import Breakers
-from tidemill.application.release import Releaser
-from tidemill.domain.breaker import Breaker
+from tidemill.application.attempt.attempt import Attempt
+from tidemill.application.attempt.attempt_report import Report
+from tidemill.application.breakers.breakers import Breakers
+from tidemill.application.waiting.release import Releaser
+from tidemill.domain.breakers.breaker import Breaker
+from tidemill.domain.dispatch.job_message import reference_to
 from tidemill.domain.job import Job
-from tidemill.domain.job_message import reference_to
-from tidemill.domain.limits import Limit
+from tidemill.domain.limits.limits import Limit
+from tidemill.domain.operations.runtime_configuration import NOTHING_SET
 from tidemill.domain.records import replace
-from tidemill.domain.runtime_configuration import NOTHING_SET
-from tidemill.dynamodb.breaker_item import DynamoBreakers
+from tidemill.dynamodb.breakers.breaker_item import DynamoBreakers
 from tidemill.dynamodb.job_store import DynamoJobStore
-from tidemill.dynamodb.limits import DynamoLimits
+from tidemill.dynamodb.limits.limits import DynamoLimits
 
 PAYMENTS = Declared("payments", failure_threshold=2, window_seconds=10, probe_seconds=15)
 

@@ -7,18 +7,18 @@ from typing import Any
 
 from tests.support.builders import INVOCATION, NOW, SECOND, types_of
 from tests.support.configurations import configured
-from tidemill.application.attempt_context import AttemptHooks
-from tidemill.application.claimed_run import ClaimedRun
+from tidemill.application.attempt.attempt_context import AttemptHooks
+from tidemill.application.attempt.claimed_run import ClaimedRun
 from tidemill.application.job_types import JobType, JobTypes
 from tidemill.application.ports import Entered, LimitSlot
-from tidemill.domain.breaker import BreakerPolicy
-from tidemill.domain.holds import HoldCause
+from tidemill.domain.attempt.outcomes import Held
+from tidemill.domain.breakers.breaker import BreakerPolicy
 from tidemill.domain.job import Job
-from tidemill.domain.limits import Rate
-from tidemill.domain.outcomes import Held
-from tidemill.domain.runtime_configuration import NOTHING_SET, RuntimeConfiguration
-from tidemill.domain.setting import Setting
-from tidemill.domain.waiting import Line
+from tidemill.domain.limits.limits import Rate
+from tidemill.domain.operations.runtime_configuration import NOTHING_SET, RuntimeConfiguration
+from tidemill.domain.operations.setting import Setting
+from tidemill.domain.waiting.holds import HoldCause
+from tidemill.domain.waiting.waiting import Line
 
 
 @dataclass

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from tests.support.builders import NOW
 from tidemill.application.ports import ReceivedDeadLetter, Refusal
-from tidemill.domain.job_message import DeadLetter, Reference
+from tidemill.domain.dispatch.job_message import DeadLetter, Reference
 
 
 class Letters:

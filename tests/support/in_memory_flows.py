@@ -7,17 +7,17 @@ from datetime import datetime
 from typing import Any
 
 from tests.support.builders import NOW, TENANT, a_job, with_changes
-from tidemill.application import submit_features
-from tidemill.application.flow_advance import FlowAdvance
-from tidemill.application.flow_graphs import FlowGraphs
-from tidemill.application.flow_look import FlowLook, Looked
-from tidemill.application.flow_nodes import FlowParts
-from tidemill.application.job_ids import node_job_id
+from tidemill.application.features import submit_features
+from tidemill.application.flows.flow_advance import FlowAdvance
+from tidemill.application.flows.flow_graphs import FlowGraphs
+from tidemill.application.flows.flow_look import FlowLook, Looked
+from tidemill.application.flows.flow_nodes import FlowParts
 from tidemill.application.job_types import JobTypes
 from tidemill.application.ports import Unreadable, ignore_unreadable
+from tidemill.application.submission.job_ids import node_job_id
 from tidemill.domain.errors import WriteRefusedError
-from tidemill.domain.flow_cursor import Cursor
-from tidemill.domain.flow_place import Mark
+from tidemill.domain.flows.flow_cursor import Cursor
+from tidemill.domain.flows.flow_place import Mark
 from tidemill.domain.job import Job, Redrive
 from tidemill.domain.records import replace
 from tidemill.domain.states import State

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.support.builders import NOW, with_changes
-from tidemill.application import submit_features
-from tidemill.application.control import Control
+from tidemill.application.control.control import Control
+from tidemill.application.features import submit_features
 from tidemill.application.job_types import JobType, JobTypes
-from tidemill.application.submit import Submit
+from tidemill.application.submission.submit import Submit
 from tidemill.domain.errors import JobFileError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.records import replace
-from tidemill.domain.signals import Signal
 from tidemill.domain.states import State
+from tidemill.domain.waiting.signals import Signal
 from tidemill.in_memory.single_job import Inline
 
 

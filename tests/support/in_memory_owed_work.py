@@ -6,8 +6,8 @@ from datetime import datetime
 from zlib import crc32
 
 from tests.support.builders import NOW, fresh_token
-from tidemill.application.owed import Owed, Work
-from tidemill.application.owing_payloads import OwingPayloads
+from tidemill.application.dispatch.owed import Owed, Work
+from tidemill.application.dispatch.owing_payloads import OwingPayloads
 from tidemill.application.ports import WHOLE, Part, Payloads
 from tidemill.domain.records import replace
 

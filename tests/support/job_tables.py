@@ -63,7 +63,7 @@ def client(service: str, endpoint: str | None = None) -> Any:
 
 
 def create_table(dynamodb: "DynamoDBClient") -> Table:
-    """Create a table with the schema of `tidemill.cdk.job_table`."""
+    """Create a table with the schema of `tidemill.cdk.storage.job_table`."""
     name = f"jobs-{next(_numbers)}"
     dynamodb.create_table(
         TableName=name,

@@ -9,9 +9,9 @@ from typing import Any
 from tests.support.builders import a_job, a_job_type, a_run, types_of
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.single_job import Clock, tools
+from tidemill.application.attempt.participant import Called
+from tidemill.application.batch_handlers.joint_calls import JointCalls, JointParticipant
 from tidemill.application.job_types import JobType
-from tidemill.application.joint_calls import JointCalls, JointParticipant
-from tidemill.application.participant import Called
 from tidemill.domain.job import Job
 from tidemill.domain.records import replace
 from tidemill.in_memory.single_job import OneJob

@@ -16,7 +16,7 @@ import pytest
 from tests.support.deployed_functions import Context, Mill, mill_on
 from tests.support.job_tables import table_on_moto
 from tests.support.patience import PATIENCE_SECONDS
-from tidemill.application.run import Run
+from tidemill.application.attempt.run import Run
 from tidemill.names import Env
 
 #: How long the handler waits for the lines of the other jobs, so that the test fails and does not hang.

@@ -5,12 +5,12 @@ from typing import Final
 
 from tests.support.builders import MILLISECOND, NOW, SECOND, a_job
 from tests.support.configurations import configured
-from tidemill.application.breakers import Breakers
-from tidemill.domain.breaker import Breaker, BreakerPolicy, BreakerState, Callers
+from tidemill.application.breakers.breakers import Breakers
+from tidemill.domain.breakers.breaker import Breaker, BreakerPolicy, BreakerState, Callers
 from tidemill.domain.errors import StoreUnavailableError
+from tidemill.domain.operations.runtime_configuration import NOTHING_SET
+from tidemill.domain.operations.setting import Setting
 from tidemill.domain.records import replace
-from tidemill.domain.runtime_configuration import NOTHING_SET
-from tidemill.domain.setting import Setting
 
 POLICY: Final = BreakerPolicy(name="pay", failure_threshold=2, window=10 * SECOND, probe_interval=20 * SECOND)
 JOB: Final = a_job(tenant="t", id="probe", due=NOW + timedelta(minutes=1))

@@ -4,8 +4,8 @@ from typing import Any
 
 from tests.support.builders import INVOCATION, NOW, reference_to, types_of
 from tests.support.single_job import Clock, tools
-from tidemill.application.attempt import Attempt
-from tidemill.application.attempt_context import AttemptContext, AttemptHooks
+from tidemill.application.attempt.attempt import Attempt
+from tidemill.application.attempt.attempt_context import AttemptContext, AttemptHooks
 from tidemill.application.job_types import JobType, JobTypes
 from tidemill.domain.records import replace
 from tidemill.in_memory.single_job import Inline, OneJob

@@ -6,12 +6,12 @@ from typing import Any, Final
 from tests.support.builders import LEASE, NOW, SETTLEMENTS, a_job, claimed, fresh_token, stored
 from tidemill.application.ports import Entered, LimitSlot
 from tidemill.domain.job import Job
-from tidemill.domain.limits import Limit
+from tidemill.domain.limits.limits import Limit
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
-from tidemill.domain.waiting import Line, Wait
+from tidemill.domain.waiting.waiting import Line, Wait
 from tidemill.dynamodb.job_store import DynamoJobStore
-from tidemill.dynamodb.limits import DynamoLimits
+from tidemill.dynamodb.limits.limits import DynamoLimits
 
 ONE: Final = Limit(concurrency=1)
 LINE: Final = Line.for_limit("test.job#a")

@@ -3,11 +3,11 @@
 from itertools import count
 
 from tests.support.job_tables import Table
-from tidemill.application.pace import Pace
+from tidemill.application.passes.pace import Pace
+from tidemill.application.passes.table_pass import TablePasses
 from tidemill.application.ports import Clock, TableScan
-from tidemill.application.table_pass import TablePasses
-from tidemill.dynamodb.passes import DynamoPasses
-from tidemill.dynamodb.table_scan import DynamoTableScan
+from tidemill.dynamodb.passes.passes import DynamoPasses
+from tidemill.dynamodb.passes.table_scan import DynamoTableScan
 
 _tokens = count(1)
 

@@ -6,17 +6,17 @@ from datetime import datetime
 
 from tests.support.in_memory_owed_work import InMemoryOwedWork
 from tests.support.single_job import Clock, Inline
-from tidemill.application.flow_advance import FlowAdvance
+from tidemill.application.dispatch.publish import Published, UnreadableChange
+from tidemill.application.features.publisher_features import publisher
+from tidemill.application.flows.flow_advance import FlowAdvance
 from tidemill.application.ports import Refusal, Unreadable, ignore_unreadable
-from tidemill.application.publish import Published, UnreadableChange
-from tidemill.application.publisher_features import publisher
-from tidemill.domain.changes import Change
-from tidemill.domain.dispatch import Dispatch
+from tidemill.domain.dispatch.changes import Change
+from tidemill.domain.dispatch.dispatch import Dispatch
 from tidemill.domain.job import Job
+from tidemill.domain.operations.runtime_configuration import NOTHING_SET, RuntimeConfiguration
 from tidemill.domain.records import replace
-from tidemill.domain.runtime_configuration import NOTHING_SET, RuntimeConfiguration
 from tidemill.domain.states import State
-from tidemill.domain.waiting import Wait
+from tidemill.domain.waiting.waiting import Wait
 from tidemill.names import Lane
 
 

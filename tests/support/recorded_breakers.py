@@ -4,8 +4,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from tests.support.builders import NOW, a_job
-from tidemill.application.breaker_use import BreakerUse
-from tidemill.domain.breaker import BreakerPolicy
+from tidemill.application.breakers.breaker_use import BreakerUse
+from tidemill.domain.breakers.breaker import BreakerPolicy
 from tidemill.domain.errors import JobTimeoutError
 from tidemill.domain.job import Job
 

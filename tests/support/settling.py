@@ -7,13 +7,13 @@ from typing import Any
 from tests.support.builders import NOW, a_job, a_job_type, reference_to, types_of
 from tests.support.one_job import Dropped
 from tests.support.single_job import Clock, tools
-from tidemill.application.attempt_report import Report, Unobserved
-from tidemill.application.settle import Settler
+from tidemill.application.attempt.attempt_report import Report, Unobserved
+from tidemill.application.attempt.settle import Settler
+from tidemill.domain.attempt.outcomes import Outcome, Settlement
+from tidemill.domain.attempt.retry import RetryPolicy
+from tidemill.domain.dispatch.job_message import Reference
 from tidemill.domain.job import Job
-from tidemill.domain.job_message import Reference
-from tidemill.domain.outcomes import Outcome, Settlement
 from tidemill.domain.records import replace
-from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.states import State
 from tidemill.in_memory.single_job import OneJob
 

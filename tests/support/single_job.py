@@ -9,24 +9,24 @@ from tests.support.builders import INVOCATION, NOW, TENANT, fresh_token
 from tests.support.faulty_client import FaultyClient, KilledError
 from tests.support.in_memory_dlq import Letters
 from tests.support.in_memory_owed_work import InMemoryOwedWork
-from tidemill.application import submit_features
-from tidemill.application.attempt import Attempt
-from tidemill.application.attempt_context import AttemptContext
-from tidemill.application.attempt_features import gates_of
-from tidemill.application.attempt_report import Report
-from tidemill.application.dead_letter_sweep import sweep
-from tidemill.application.job_filter import ANY_JOB
-from tidemill.application.job_ids import keyed_job_id
+from tidemill.application.attempt.attempt import Attempt
+from tidemill.application.attempt.attempt_context import AttemptContext
+from tidemill.application.attempt.attempt_report import Report
+from tidemill.application.control.job_filter import ANY_JOB
+from tidemill.application.control.redrive import Redriver
+from tidemill.application.dispatch.dead_letter_sweep import sweep
+from tidemill.application.features import submit_features
+from tidemill.application.features.attempt_features import gates_of
+from tidemill.application.features.publisher_features import publisher
 from tidemill.application.job_types import JobTypes
 from tidemill.application.ports import JobStore, Refusal
-from tidemill.application.publisher_features import publisher
-from tidemill.application.redrive import Redriver
-from tidemill.domain.changes import Change
-from tidemill.domain.dispatch import Dispatch
+from tidemill.application.submission.job_ids import keyed_job_id
+from tidemill.domain.dispatch.changes import Change
+from tidemill.domain.dispatch.dispatch import Dispatch
+from tidemill.domain.dispatch.job_message import DeadLetter, Reference
 from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError
 from tidemill.domain.job import Job
-from tidemill.domain.job_message import DeadLetter, Reference
-from tidemill.domain.submission import Submission
+from tidemill.domain.submission.submission import Submission
 from tidemill.in_memory.single_job import Inline, Unlimited
 from tidemill.powertools.idempotency import insert_once, run_once
 

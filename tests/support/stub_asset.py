@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from stacks.composition import ROOT
-from tidemill.cdk import job_manifest
+from tidemill.cdk.functions import job_manifest
 
 
 def stub_asset(folder: Path, packages: Sequence[str] = ("functions.jobs",), *, root: Path = ROOT) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from tidemill.domain.signals import LARGEST_SIGNAL_BYTES
+from tidemill.domain.waiting.signals import LARGEST_SIGNAL_BYTES
 from tidemill.names import LARGEST_BATCH_BODY_BYTES, LARGEST_BODY_BYTES
 
 _ANY, _NESTED = "test.scripted", "test.nested"

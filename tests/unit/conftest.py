@@ -7,8 +7,8 @@ import pytest
 
 from tests.support.builders import a_job_type, brought_to, reference_to, types_of
 from tests.support.single_job import INVOCATION, Clock, carried_out, tools
-from tidemill.application.attempt import Attempt
-from tidemill.application.attempt_report import Report
+from tidemill.application.attempt.attempt import Attempt
+from tidemill.application.attempt.attempt_report import Report
 from tidemill.application.job_types import JobType
 from tidemill.domain.job import Job
 from tidemill.domain.states import State

@@ -7,9 +7,9 @@ from pydantic import BaseModel
 
 from tests.support.builders import a_job, a_run
 from tidemill import Adaptive, BatchOutcomesError, JobType, Run, SharedLimit, job_type
+from tidemill.domain.attempt.retry import RetryPolicy
+from tidemill.domain.batch_handlers.joint_call import may_share_a_call, outcomes_of
 from tidemill.domain.errors import DeclarationError
-from tidemill.domain.joint_call import may_share_a_call, outcomes_of
-from tidemill.domain.retry import RetryPolicy
 
 ADAPTIVE = Adaptive(ceiling=8, target_seconds=1)
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.builders import SECOND
 from tidemill import Breaker
-from tidemill.breaker import policies
+from tidemill.declarations.breaker import policies
 from tidemill.domain.errors import DeclarationError
 
 

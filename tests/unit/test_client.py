@@ -21,9 +21,9 @@ from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import REGION, Table
 from tests.support.job_tables import client as aws
 from tests.support.patience import PATIENCE_SECONDS
-from tidemill.application.job_ids import keyed_job_id
-from tidemill.application.run import Run
-from tidemill.application.submit import Submit
+from tidemill.application.attempt.run import Run
+from tidemill.application.submission.job_ids import keyed_job_id
+from tidemill.application.submission.submit import Submit
 from tidemill.aws import clients
 from tidemill.client import Accepted, Lane, NoBucketError, Submission, TenantError, Tidemill, Unique, job_id_of
 from tidemill.domain.errors import (
@@ -35,7 +35,7 @@ from tidemill.domain.errors import (
     UnknownJobTypeError,
 )
 from tidemill.domain.job import Job
-from tidemill.domain.trace_context import traceparent_of
+from tidemill.domain.submission.trace_context import traceparent_of
 from tidemill.dynamodb.document import decode
 from tidemill.dynamodb.payloads import LARGEST_ITEM_BYTES, Bucket, DynamoPayloads
 from tidemill.names import LISTING_KEY, Env

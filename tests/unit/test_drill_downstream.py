@@ -15,7 +15,7 @@ from functions.demo_jobs.ledger import TABLE_VARIABLE
 from tests.support.builders import a_run
 from tests.support.patience import PATIENCE_SECONDS
 from tidemill import Done, JobType
-from tidemill.domain.downstream_errors import ErrorClass, classify
+from tidemill.domain.breakers.downstream_errors import ErrorClass, classify
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from tests.support.builders import a_run
 from tidemill import Done, Event, JobType, Lane, Run, Submission, consumes, event_type, job_type
-from tidemill.application.events import publication
+from tidemill.application.events.events import publication
 from tidemill.application.job_types import JobTypes
 from tidemill.domain.errors import DeclarationError, InvalidPayloadError, JobFileError, UnloadedJobTypeError
-from tidemill.domain.events import Delivery
+from tidemill.domain.events.events import Delivery
 from tidemill.domain.job import DeathReason
 from tidemill.fan_out.job import PublishedEvent, fan_out
 from tidemill.system.event_checks import require_consumers

@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from tests.support.builders import a_run
 from tidemill import Done, PermanentJobError, Run, job_type
+from tidemill.declarations.payload_model import faults
 from tidemill.domain.errors import (
     DeclarationError,
     DuplicateJobTypeError,
@@ -24,7 +25,6 @@ from tidemill.domain.errors import (
 )
 from tidemill.domain.errors import Fault as PayloadFault
 from tidemill.names import Lane
-from tidemill.payload_model import faults
 from tidemill.system.job_type_loader import load, load_sound
 from tidemill.testing import run_job
 

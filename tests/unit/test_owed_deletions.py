@@ -12,7 +12,7 @@ from tests.support.builders import TENANT
 from tests.support.deployed_functions import forget
 from tests.support.job_tables import Table
 from tidemill import composition
-from tidemill.application.payload_reaction import PayloadReaction
+from tidemill.application.dispatch.payload_reaction import PayloadReaction
 from tidemill.application.ports import Payloads
 from tidemill.aws import clients
 from tidemill.cli.installation import Installation

@@ -10,8 +10,8 @@ from uuid import UUID
 import pytest
 from pydantic import BaseModel, Strict, field_validator, model_validator
 
+from tidemill.declarations.payload_model import parser
 from tidemill.domain.errors import InvalidPayloadError
-from tidemill.payload_model import parser
 
 PAID = {"id": "018c1a5e-7a9b-7c3d-8e5f-0123456789ab", "at": "2030-01-31T08:00:00Z", "amounts": ["1.50"]}
 

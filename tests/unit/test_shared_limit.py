@@ -10,10 +10,10 @@ from pydantic import BaseModel
 
 from tests.support.builders import types_of
 from tidemill import Adaptive, JobType, Lane, Rate, SharedLimit, job_type
-from tidemill.application.model_check import ModelCheck
-from tidemill.domain.limit_key import LimitKey
-from tidemill.domain.limits import Limit
-from tidemill.domain.waiting import Line
+from tidemill.application.operations.model_check import ModelCheck
+from tidemill.domain.limits.limit_key import LimitKey
+from tidemill.domain.limits.limits import Limit
+from tidemill.domain.waiting.waiting import Line
 
 TENANT = "111122223333:AROAEXAMPLE"
 PAYMENTS = SharedLimit("payments", concurrency_per_key=5)

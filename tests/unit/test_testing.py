@@ -22,10 +22,10 @@ from tidemill import (
     job_type,
 )
 from tidemill.application.ports import Checkpoint
+from tidemill.domain.attempt.outcomes import Settlement
 from tidemill.domain.errors import InvalidPayloadError
-from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import DeathReason
-from tidemill.domain.outcomes import Settlement
+from tidemill.domain.waiting.holds import HoldCause
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.in_memory.single_job import NoJobs, OneJob
 from tidemill.testing import NOON, TENANT, Drive, JobEndedError, State, Submission, run_batch, run_job

@@ -12,7 +12,7 @@ from demo.drills.traffic import JOBS, late_starts
 from demo.drills.waiting import waiting
 from functions.demo_jobs.downstream import PAYMENTS
 from tidemill.domain.job import Job
-from tidemill.domain.waiting import Cause
+from tidemill.domain.waiting.waiting import Cause
 
 TYPE: Final = "demo.charge"
 #: In evaluations of the alarms, of three seconds at least: the time in which the setting acts, and then the time

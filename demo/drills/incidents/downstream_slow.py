@@ -14,7 +14,7 @@ from demo.drills.stage import Stage
 from demo.drills.traffic import JOBS
 from demo.drills.waiting import waiting
 from tidemill.domain.job import Job
-from tidemill.domain.waiting import Cause
+from tidemill.domain.waiting.waiting import Cause
 
 TYPE: Final = "demo.ship"
 #: One at a time takes longer than a drill may.

@@ -8,12 +8,12 @@ from typing import Any, Final, Protocol
 
 from tidemill.application.ports import Clock
 from tidemill.domain.errors import ConfigurationConflictError
-from tidemill.domain.limits import Rate
-from tidemill.domain.pauses import Drain
+from tidemill.domain.limits.limits import Rate
+from tidemill.domain.operations.runtime_configuration import NOTHING_SET, Change, RuntimeConfiguration, drain_of
+from tidemill.domain.operations.setting import Setting
 from tidemill.domain.records import replace
-from tidemill.domain.runtime_configuration import NOTHING_SET, Change, RuntimeConfiguration, drain_of
-from tidemill.domain.setting import Setting
 from tidemill.domain.spans import is_within
+from tidemill.domain.waiting.pauses import Drain
 
 #: How long an execution environment uses what it has read.
 CACHED_FOR: Final = timedelta(seconds=5)

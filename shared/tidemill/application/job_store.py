@@ -11,18 +11,18 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from tidemill.application.job_filter import ANY_JOB, JobFilter
-from tidemill.domain.batches import Page
+from tidemill.application.control.job_filter import ANY_JOB, JobFilter
+from tidemill.domain.attempt.outcomes import Settlement
+from tidemill.domain.batches.batches import Page
+from tidemill.domain.corrections.undo import Undone
+from tidemill.domain.dispatch.job_message import Reference
 from tidemill.domain.errors import TidemillError
-from tidemill.domain.flow_cursor import Cursor
+from tidemill.domain.flows.flow_cursor import Cursor
 from tidemill.domain.job import OPERATOR, Job
-from tidemill.domain.job_message import Reference
-from tidemill.domain.outcomes import Settlement
-from tidemill.domain.signals import Signal
 from tidemill.domain.states import State
-from tidemill.domain.steps import Step
-from tidemill.domain.undo import Undone
-from tidemill.domain.waiting import Line, Wait
+from tidemill.domain.steps.steps import Step
+from tidemill.domain.waiting.signals import Signal
+from tidemill.domain.waiting.waiting import Line, Wait
 from tidemill.names import WAKE_INTERVAL_SECONDS
 
 #: Called with the tenant and id of a document that this code cannot read, and the reason. The read goes on.

@@ -7,18 +7,18 @@ from typing import Any
 
 from msgspec import Struct
 
-from tidemill.application.event_types import EventSource, EventType
-from tidemill.domain.breaker import BreakerPolicy
-from tidemill.domain.downstream_errors import Classify
+from tidemill.application.events.event_types import EventSource, EventType
+from tidemill.domain.admission.strain import Importance
+from tidemill.domain.attempt.retry import RetryPolicy
+from tidemill.domain.breakers.breaker import BreakerPolicy
+from tidemill.domain.breakers.downstream_errors import Classify
 from tidemill.domain.errors import JobFileError, UnknownJobTypeError, UnloadedJobTypeError
-from tidemill.domain.events import Consumption
-from tidemill.domain.limit_key import LimitKey
-from tidemill.domain.limits import Limit
+from tidemill.domain.events.events import Consumption
+from tidemill.domain.limits.limit_key import LimitKey
+from tidemill.domain.limits.limits import Limit
+from tidemill.domain.operations.type_overrides import NO_OVERRIDES, TypeOverrides
 from tidemill.domain.records import replace
-from tidemill.domain.retry import RetryPolicy
-from tidemill.domain.strain import Importance
-from tidemill.domain.type_overrides import NO_OVERRIDES, TypeOverrides
-from tidemill.domain.waiting import Line
+from tidemill.domain.waiting.waiting import Line
 from tidemill.names import CANARY_TYPE, Lane
 
 

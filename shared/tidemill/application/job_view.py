@@ -5,12 +5,12 @@ from datetime import datetime
 from typing import Any, Final
 
 from tidemill.application.ports import Payloads
-from tidemill.domain.batches import CLOSED, Look
-from tidemill.domain.burst import Burst
+from tidemill.domain.batches.batches import CLOSED, Look
+from tidemill.domain.batches.composite_cancels import CANCELLED
+from tidemill.domain.corrections.undo import Undo
+from tidemill.domain.debounce.debounce_window import Burst
 from tidemill.domain.errors import MalformedDocumentError
 from tidemill.domain.job import OPERATOR, OWNER, Job
-from tidemill.domain.undo import Undo
-from tidemill.domain.whole_cancels import CANCELLED
 
 #: What callers and handlers wrote themselves, and which may hold personal data.
 CONTENTS: Final = ("payload", "result", "checkpoint", "signals")

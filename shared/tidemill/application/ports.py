@@ -35,13 +35,13 @@ from tidemill.application.job_store import (
     WakeStore,
     ignore_unreadable,
 )
-from tidemill.domain.adaptive_limit import Adapted, ConcurrencyChange, RunSample
-from tidemill.domain.dispatch import Dispatch
+from tidemill.domain.dispatch.dispatch import Dispatch
+from tidemill.domain.dispatch.job_message import DeadLetter, Reference, reference_of
 from tidemill.domain.job import Job
-from tidemill.domain.job_message import DeadLetter, Reference, reference_of
-from tidemill.domain.limit_state import LimitState, Turn, reservation_name
-from tidemill.domain.limits import Limit, Rate
-from tidemill.domain.waiting import Line
+from tidemill.domain.limits.adaptive_limit import Adapted, ConcurrencyChange, RunSample
+from tidemill.domain.limits.limit_state import LimitState, Turn, reservation_name
+from tidemill.domain.limits.limits import Limit, Rate
+from tidemill.domain.waiting.waiting import Line
 
 __all__ = [
     "WHOLE",

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import BaseModel, Field
 
 from tidemill import Cancelled, Continue, Done, GiveUp, Lane, Run, WaitFor, job_type
-from tidemill.domain.batches import (
+from tidemill.domain.attempt.retry import LARGEST_MAX_HOPS
+from tidemill.domain.batches.batches import (
     CLOSED,
     MISSING,
     ON_COMPLETE,
@@ -24,15 +25,14 @@ from tidemill.domain.batches import (
     pause,
     to_redrive,
 )
+from tidemill.domain.batches.composite_cancels import is_cancelled, pause_of_cancelled
 from tidemill.domain.job import Job
-from tidemill.domain.retry import LARGEST_MAX_HOPS
 from tidemill.domain.states import FINAL_STATES, State
-from tidemill.domain.whole_cancels import is_cancelled, pause_of_cancelled
 from tidemill.names import BATCH_TYPE, LARGEST_MAX_ATTEMPTS
 from tidemill.system import clock
 
 if TYPE_CHECKING:
-    from tidemill.application.batch_members import BatchMembers
+    from tidemill.application.batches.batch_members import BatchMembers
 
 #: The time between two looks of an open batch, which note the jobs that have ended before they expire.
 _WHILE_OPEN: Final = timedelta(hours=1)

@@ -3,7 +3,7 @@
 from pydantic import BaseModel
 
 from tidemill import Cancelled, Done, Lane, Run, TransactWrite, job_type, setting
-from tidemill.application.health import LATEST_MARK
+from tidemill.application.operations.health import LATEST_MARK
 from tidemill.names import CANARY_PREFIX, CANARY_TYPE, JOB_KEY, Env
 from tidemill.system import clock
 

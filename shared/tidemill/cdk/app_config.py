@@ -8,7 +8,7 @@ from aws_cdk import aws_appconfig as appconfig
 from constructs import Construct
 
 from tidemill.cdk.config import StageConfig
-from tidemill.cdk.job_function import JobFunction
+from tidemill.cdk.functions.job_function import JobFunction
 
 #: AppConfig refuses another document, so a wrong one reaches no function.
 _SCHEMA: Final = {

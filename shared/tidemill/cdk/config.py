@@ -11,14 +11,14 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import Final
 
-from tidemill.application.pass_state import PASS_INTERVAL
-from tidemill.application.reconcile import sweep_share
-from tidemill.application.table_pass import RESERVE
-from tidemill.application.wake import LEAST_WAKE_TIME
-from tidemill.cdk.lane_config import LONGEST_FUNCTION_TIMEOUT_SECONDS, LaneConfig
+from tidemill.application.operations.reconcile import sweep_share
+from tidemill.application.passes.pass_state import PASS_INTERVAL
+from tidemill.application.passes.table_pass import RESERVE
+from tidemill.application.waiting.wake import LEAST_WAKE_TIME
+from tidemill.cdk.lanes.lane_config import LONGEST_FUNCTION_TIMEOUT_SECONDS, LaneConfig
 from tidemill.cdk.synth_errors import SettingError, SynthError, require, require_form
 from tidemill.cost.aws_quotas import NEW_TABLE_WRITE_UNITS
-from tidemill.domain.pass_bounds import pass_duration
+from tidemill.domain.passes.pass_bounds import pass_duration
 from tidemill.domain.time_constants import JOB_RETENTION_DAYS, SECOND
 from tidemill.names import (
     AUDIT_RETENTION_DAYS,

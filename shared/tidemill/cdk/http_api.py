@@ -11,8 +11,8 @@ from aws_cdk import aws_apigatewayv2_integrations as integrations
 from constructs import Construct
 
 from tidemill.cdk.config import StageConfig
-from tidemill.cdk.job_function import JobFunction
-from tidemill.cdk.log_group import log_group
+from tidemill.cdk.functions.job_function import JobFunction
+from tidemill.cdk.functions.log_group import log_group
 from tidemill.names import APP
 
 #: https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-logging-variables.html

@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 
 from aws_cdk.aws_apigatewayv2 import HttpMethod
 
-from tidemill.cdk.function_factory import FunctionFactory
+from tidemill.cdk.functions.function_factory import FunctionFactory
+from tidemill.cdk.functions.job_function import JobFunction
+from tidemill.cdk.functions.key_secret import key_secret
 from tidemill.cdk.http_api import Api
 from tidemill.cdk.iam_actions import (
     ACCEPT,
@@ -19,10 +21,8 @@ from tidemill.cdk.iam_actions import (
     READ_KEY,
     UPDATE,
 )
-from tidemill.cdk.job_function import JobFunction
-from tidemill.cdk.key_secret import key_secret
-from tidemill.cdk.lane import LaneConstruct, first_message_lanes, lane_urls
-from tidemill.cdk.storage import Storage
+from tidemill.cdk.lanes.lane import LaneConstruct, first_message_lanes, lane_urls
+from tidemill.cdk.storage.storage import Storage
 from tidemill.names import LISTING_INDEX, PAYLOADS_PREFIX, Env
 from tidemill.routes import ROUTES
 

@@ -8,9 +8,8 @@ from aws_cdk import CfnOutput, Stack, Validations
 from constructs import Construct
 
 from tidemill.application.job_types import measured
-from tidemill.cdk import job_manifest
-from tidemill.cdk.alarm import Entry, add_alarms
-from tidemill.cdk.alarm_catalogue import (
+from tidemill.cdk.alarms.alarm import Entry, add_alarms
+from tidemill.cdk.alarms.alarm_catalogue import (
     engine_alarms,
     lane_alarms,
     pages,
@@ -18,15 +17,18 @@ from tidemill.cdk.alarm_catalogue import (
     scheduler_alarms,
     shift_parts,
 )
-from tidemill.cdk.alarm_topic import AlarmTopics
-from tidemill.cdk.application_alarms import api_alarms
-from tidemill.cdk.archiver import Archiver
-from tidemill.cdk.archiver_alarms import archiver_alarms
-from tidemill.cdk.burn_rate_alarms import slow_burn
+from tidemill.cdk.alarms.alarm_topic import AlarmTopics
+from tidemill.cdk.alarms.application_alarms import api_alarms
+from tidemill.cdk.alarms.archiver_alarms import archiver_alarms
+from tidemill.cdk.alarms.burn_rate_alarms import slow_burn
+from tidemill.cdk.alarms.dashboard import Dashboard
+from tidemill.cdk.alarms.job_type_alarms import job_file_alarm, type_alarms
 from tidemill.cdk.config import StageConfig
-from tidemill.cdk.dashboard import Dashboard
-from tidemill.cdk.function_factory import FunctionFactory
-from tidemill.cdk.gradual_deployment import GradualDeployment, shift_alarms
+from tidemill.cdk.functions import job_manifest
+from tidemill.cdk.functions.function_factory import FunctionFactory
+from tidemill.cdk.functions.gradual_deployment import GradualDeployment, shift_alarms
+from tidemill.cdk.functions.job_function import JobFunction
+from tidemill.cdk.functions.scheduled_functions import ScheduledFunctions
 from tidemill.cdk.iam_actions import (
     ACCEPT,
     ADVANCE,
@@ -39,14 +41,12 @@ from tidemill.cdk.iam_actions import (
     UPDATE_BY_STATEMENT,
 )
 from tidemill.cdk.job_api import JobApi
-from tidemill.cdk.job_function import JobFunction
-from tidemill.cdk.job_type_alarms import job_file_alarm, type_alarms
-from tidemill.cdk.lane import LaneConstruct, lane_urls
-from tidemill.cdk.lane_config import LaneConfig
+from tidemill.cdk.lanes.lane import LaneConstruct, lane_urls
+from tidemill.cdk.lanes.lane_config import LaneConfig
 from tidemill.cdk.limit_validation import LimitValidation
 from tidemill.cdk.publisher import Publisher
-from tidemill.cdk.scheduled_functions import ScheduledFunctions
-from tidemill.cdk.storage import Storage
+from tidemill.cdk.storage.archiver import Archiver
+from tidemill.cdk.storage.storage import Storage
 from tidemill.cdk.synth_errors import SynthError
 from tidemill.cdk.tags import tag
 from tidemill.names import ATTENTION_INDEX, LISTING_INDEX, PAYLOADS_PREFIX, Env, Lane, Output

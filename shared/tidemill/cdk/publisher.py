@@ -7,12 +7,12 @@ from constructs import Construct
 
 from tidemill import names
 from tidemill.cdk.config import StageConfig
-from tidemill.cdk.dead_letter_queue import dead_letter_queue
-from tidemill.cdk.job_function import JobFunction
-from tidemill.cdk.job_table import JobTable
-from tidemill.cdk.lane import LaneConstruct, first_message_lanes, lane_urls
-from tidemill.cdk.stream_mapping import read_jobs
-from tidemill.cdk.stream_settings import PATTERNS
+from tidemill.cdk.events.stream_mapping import read_jobs
+from tidemill.cdk.events.stream_settings import PATTERNS
+from tidemill.cdk.functions.job_function import JobFunction
+from tidemill.cdk.lanes.dead_letter_queue import dead_letter_queue
+from tidemill.cdk.lanes.lane import LaneConstruct, first_message_lanes, lane_urls
+from tidemill.cdk.storage.job_table import JobTable
 
 
 class Publisher(Construct):

@@ -19,7 +19,7 @@ from tidemill.domain.errors import (
     TidemillError,
 )
 from tidemill.operator.aws_error_advice import remedy
-from tidemill.operator.deployment import DeploymentNotFoundError
+from tidemill.operator.deployments.deployment import DeploymentNotFoundError
 
 FAILED: Final = 1
 #: 128 plus the number of the signal, as in a shell.

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from tidemill.application.dead_letter_sweep import Swept
+from tidemill.application.dispatch.dead_letter_sweep import Swept
 from tidemill.application.time_text import span
-from tidemill.domain.setting import Setting
+from tidemill.domain.operations.setting import Setting
 from tidemill.domain.states import State
-from tidemill.domain.waiting import Cause
+from tidemill.domain.waiting.waiting import Cause
 
 #: A job as the HTTP API shows it.
 JobView = Mapping[str, Any]

@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from tidemill.application.audit import Auditor
 from tidemill.application.configuration import Configurator
-from tidemill.application.explanation import Facts
-from tidemill.application.job_search import JobSearch
-from tidemill.application.purge import Purger
-from tidemill.application.redrive import Redriver
+from tidemill.application.control.purge import Purger
+from tidemill.application.control.redrive import Redriver
+from tidemill.application.explain.explanation import Facts
+from tidemill.application.operations.audit import Auditor
+from tidemill.application.passes.job_search import JobSearch
 from tidemill.aws import clients
 from tidemill.aws.clients import AWS_ERRORS, translated
 from tidemill.aws.http_client import HttpApi, by_signature, by_token
@@ -22,11 +22,11 @@ from tidemill.client import Tidemill
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
-from tidemill.domain.waiting import Cause, Line
-from tidemill.dynamodb.attention_counts import AttentionCounts, Counted
-from tidemill.dynamodb.audit_items import DynamoAuditLog
+from tidemill.domain.waiting.waiting import Cause, Line
 from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.job_store import DynamoJobStore
+from tidemill.dynamodb.operations.attention_counts import AttentionCounts, Counted
+from tidemill.dynamodb.operations.audit_items import DynamoAuditLog
 from tidemill.dynamodb.payloads import Bucket
 from tidemill.names import (
     EVENT_PACKAGE,
@@ -36,16 +36,17 @@ from tidemill.names import (
     MIGRATION_TENANT,
     REPLAY_TENANT,
 )
-from tidemill.operator import alias_moves, deployment, function_versions, held_lines, system_status
 from tidemill.operator.configuration_source import configuration_store
-from tidemill.operator.deployment import Deployment, FunctionStack
-from tidemill.operator.find_job import JobFinder
-from tidemill.operator.function_versions import FunctionVersions
-from tidemill.operator.held_lines import BreakerStatus
-from tidemill.operator.job_facts import JobFacts
-from tidemill.operator.job_logs import JobLogs
-from tidemill.operator.rollback_plan import Move
-from tidemill.operator.system_status import SystemStatus
+from tidemill.operator.deployments import alias_moves, deployment, function_versions
+from tidemill.operator.deployments.deployment import Deployment, FunctionStack
+from tidemill.operator.deployments.function_versions import FunctionVersions
+from tidemill.operator.deployments.rollback_plan import Move
+from tidemill.operator.explain.find_job import JobFinder
+from tidemill.operator.explain.job_facts import JobFacts
+from tidemill.operator.explain.job_logs import JobLogs
+from tidemill.operator.status import held_lines, system_status
+from tidemill.operator.status.held_lines import BreakerStatus
+from tidemill.operator.status.system_status import SystemStatus
 from tidemill.operator.verified_caller import UNVERIFIED, verified_caller
 from tidemill.parts import Parts
 from tidemill.sqs.dead_letter_queue import SqsDeadLetterQueue

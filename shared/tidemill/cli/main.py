@@ -5,45 +5,45 @@ from typing import Final
 
 import click
 
-from tidemill.cli.audit import audit
-from tidemill.cli.batch import batch
-from tidemill.cli.breakers import breakers
-from tidemill.cli.cancel import cancel
-from tidemill.cli.check import check
-from tidemill.cli.config import config
-from tidemill.cli.cost import cost
-from tidemill.cli.dlq_list import dlq_list
-from tidemill.cli.dlq_show import dlq_show
-from tidemill.cli.dlq_summary import dlq_summary
-from tidemill.cli.dlq_sweep import dlq_sweep
+from tidemill.cli.batches.batch import batch
+from tidemill.cli.control.cancel import cancel
+from tidemill.cli.control.dlq_list import dlq_list
+from tidemill.cli.control.dlq_show import dlq_show
+from tidemill.cli.control.dlq_summary import dlq_summary
+from tidemill.cli.control.dlq_sweep import dlq_sweep
+from tidemill.cli.control.purge import purge
+from tidemill.cli.control.redrive import redrive
+from tidemill.cli.corrections.undo import undo
+from tidemill.cli.deployments.check import check
+from tidemill.cli.deployments.rollback import rollback
+from tidemill.cli.deployments.smoke import smoke
+from tidemill.cli.deployments.versions_list import versions_list
+from tidemill.cli.deployments.versions_prune import versions_prune
 from tidemill.cli.errors import ErrorReportingGroup
-from tidemill.cli.explain import explain
-from tidemill.cli.export import export
-from tidemill.cli.flow import flow
-from tidemill.cli.get import get
+from tidemill.cli.events.publish import publish
+from tidemill.cli.events.replay import replay
+from tidemill.cli.explain.explain import explain
+from tidemill.cli.explain.get import get
+from tidemill.cli.explain.list import list_
+from tidemill.cli.explain.logs import logs
+from tidemill.cli.explain.watch import watch
+from tidemill.cli.flows.flow import flow
 from tidemill.cli.installation import Installation
-from tidemill.cli.list import list_
-from tidemill.cli.logs import logs
-from tidemill.cli.migrate import migrate
-from tidemill.cli.pause import pause, resume
-from tidemill.cli.publish import publish
-from tidemill.cli.purge import purge
-from tidemill.cli.reconcile import reconcile
-from tidemill.cli.recover import recover
-from tidemill.cli.redrive import redrive
-from tidemill.cli.repair import repair
-from tidemill.cli.replay import replay
-from tidemill.cli.rollback import rollback
-from tidemill.cli.schedules import schedules
-from tidemill.cli.signal import signal
-from tidemill.cli.smoke import smoke
-from tidemill.cli.status import status
-from tidemill.cli.submit import submit
-from tidemill.cli.top import top
-from tidemill.cli.undo import undo
-from tidemill.cli.versions_list import versions_list
-from tidemill.cli.versions_prune import versions_prune
-from tidemill.cli.watch import watch
+from tidemill.cli.operations.audit import audit
+from tidemill.cli.operations.config import config
+from tidemill.cli.operations.cost import cost
+from tidemill.cli.operations.export import export
+from tidemill.cli.operations.migrate import migrate
+from tidemill.cli.operations.reconcile import reconcile
+from tidemill.cli.operations.repair import repair
+from tidemill.cli.operations.status import status
+from tidemill.cli.operations.top import top
+from tidemill.cli.restore.recover import recover
+from tidemill.cli.submission.submit import submit
+from tidemill.cli.waiting.breakers import breakers
+from tidemill.cli.waiting.pause import pause, resume
+from tidemill.cli.waiting.schedules import schedules
+from tidemill.cli.waiting.signal import signal
 from tidemill.system import interruptions, standard_streams
 
 _EPILOG: Final = """\b

@@ -11,7 +11,7 @@ from tidemill.cost import durations, measured
 from tidemill.cost.bill import Usage
 from tidemill.cost.list_prices import GIGABYTE
 from tidemill.cost.profile import Profile
-from tidemill.domain.quotas import LARGEST_COUNT
+from tidemill.domain.admission.quotas import LARGEST_COUNT
 from tidemill.dynamodb.history_entries import WRITE_UNIT_BYTES
 
 READ_UNIT_BYTES: Final = 4096

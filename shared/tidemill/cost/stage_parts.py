@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from tidemill.cost.resources import function_of, properties_of
-from tidemill.domain.schedule_times import Rate, parse
+from tidemill.domain.waiting.schedule_times import Rate, parse
 from tidemill.names import WAKE_PARTS
 
 #: The memory of a function that names none: https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html

@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from tidemill.domain import option_values
 from tidemill.domain.error_text import error_text
-from tidemill.domain.signals import require_name
 from tidemill.domain.spans import require_wait
+from tidemill.domain.waiting.signals import require_name
 
 if TYPE_CHECKING:
     from tidemill.domain.job import Job

@@ -6,17 +6,17 @@ from typing import Final
 
 from msgspec import Struct
 
-from tidemill.domain.burst import Burst
-from tidemill.domain.flow_place import FlowPlace, FlowState
+from tidemill.domain.corrections.undo import Correction
+from tidemill.domain.debounce.debounce_window import Burst
+from tidemill.domain.flows.flow_place import FlowPlace, FlowState
 from tidemill.domain.history import HELD, Transition, Why, insert, with_attempts
-from tidemill.domain.holds import HoldCause, Holds
 from tidemill.domain.job_parts import Cancel, GroupPlace, Lease, Lifetime, Nudges, Progress, StoredPayload
 from tidemill.domain.records import replace
-from tidemill.domain.signals import JobSignals
 from tidemill.domain.states import State
-from tidemill.domain.steps import RecordedSteps
-from tidemill.domain.undo import Correction
-from tidemill.domain.waiting import Wait
+from tidemill.domain.steps.steps import RecordedSteps
+from tidemill.domain.waiting.holds import HoldCause, Holds
+from tidemill.domain.waiting.signals import JobSignals
+from tidemill.domain.waiting.waiting import Wait
 from tidemill.names import Lane
 
 #: The error class of a run whose worker exited without reporting a result.

@@ -10,10 +10,10 @@ from msgspec import Struct
 
 from tidemill.aws.attribute_values import milliseconds, number, seconds, text
 from tidemill.aws.clients import Item
-from tidemill.domain.burst import Burst
+from tidemill.domain.corrections.undo import Correction, Undo, Undone
+from tidemill.domain.debounce.debounce_window import Burst
 from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError
-from tidemill.domain.flow_place import NODE_GROUP, FlowPlace, FlowState, Mark
-from tidemill.domain.holds import Holds, known_cause
+from tidemill.domain.flows.flow_place import NODE_GROUP, FlowPlace, FlowState, Mark
 from tidemill.domain.job import AttemptError, DeathReason, Job, Redrive
 from tidemill.domain.job_parts import (
     Cancel,
@@ -25,12 +25,12 @@ from tidemill.domain.job_parts import (
     Progress,
     StoredPayload,
 )
-from tidemill.domain.signals import Awaited, JobSignals, Signal
 from tidemill.domain.states import State
-from tidemill.domain.steps import RecordedSteps, Step
+from tidemill.domain.steps.steps import RecordedSteps, Step
 from tidemill.domain.time_constants import EPOCH, MILLISECOND
-from tidemill.domain.undo import Correction, Undo, Undone
-from tidemill.domain.waiting import Cause, Wait
+from tidemill.domain.waiting.holds import Holds, known_cause
+from tidemill.domain.waiting.signals import Awaited, JobSignals, Signal
+from tidemill.domain.waiting.waiting import Cause, Wait
 from tidemill.dynamodb import history_entries
 from tidemill.names import (
     BLOCKS_ATTRIBUTE,

@@ -14,7 +14,7 @@ from tidemill.application.ports import WHOLE, Part
 from tidemill.aws.attribute_values import milliseconds, text
 from tidemill.aws.clients import POOL_SIZE, Item
 from tidemill.domain.states import State
-from tidemill.domain.waiting import Line
+from tidemill.domain.waiting.waiting import Line
 from tidemill.names import ATTENTION_KEY, ATTENTION_SORT_KEY, INDEX_SHARDS, LARGEST_INDEX_SHARDS, LISTING_KEY
 
 Entry = TypeVar("Entry")

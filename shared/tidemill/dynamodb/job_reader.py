@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from tidemill.application.job_filter import ANY_JOB, JobFilter
+from tidemill.application.control.job_filter import ANY_JOB, JobFilter
 from tidemill.application.ports import WHOLE, Part, Unreadable, ignore_unreadable
 from tidemill.aws.attribute_values import milliseconds
 from tidemill.aws.clients import Item, translated
 from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
-from tidemill.domain.waiting import Line
+from tidemill.domain.waiting.waiting import Line
 from tidemill.dynamodb.attention_index import entry_pages
 from tidemill.dynamodb.document import decode, key, split_key
 from tidemill.dynamodb.indexes import attention_partition, line_partition, merged

@@ -10,36 +10,33 @@ from botocore.exceptions import ClientError
 from tidemill.application.ports import Checkpoint, Settling
 from tidemill.aws.clients import Item, translated
 from tidemill.aws.conditional_writes import refusing_item
+from tidemill.domain.attempt.outcomes import Settlement
+from tidemill.domain.corrections.undo import Undone
+from tidemill.domain.dispatch.job_message import Reference
 from tidemill.domain.errors import BatchRefusedError, TidemillError, WriteRefusedError
 from tidemill.domain.history import LEAST_KEPT_AFTER_FAILURE, Transition, Why
 from tidemill.domain.job import OPERATOR, Job, Redrive
-from tidemill.domain.job_message import Reference
 from tidemill.domain.job_parts import CancelRequest
-from tidemill.domain.outcomes import Settlement
-from tidemill.domain.signals import Signal
 from tidemill.domain.states import State, Write, allowed
-from tidemill.domain.steps import Step
-from tidemill.domain.undo import Undone
-from tidemill.domain.waiting import Wait
-from tidemill.dynamodb import (
-    batch_pages,
-    burst_writes,
-    bursts,
-    flow_writes,
-    job_writes,
-    operator_writes,
-    run_writes,
-    settle_requests,
-    signal_writes,
-    undo_writes,
-)
+from tidemill.domain.steps.steps import Step
+from tidemill.domain.waiting.signals import Signal
+from tidemill.domain.waiting.waiting import Wait
+from tidemill.dynamodb import job_writes
+from tidemill.dynamodb.attempt import settle_requests
+from tidemill.dynamodb.attempt.settle_transaction import settle_with_effects
+from tidemill.dynamodb.batches import batch_pages
+from tidemill.dynamodb.corrections import undo_writes
+from tidemill.dynamodb.debounce import debounce_items, debounce_writes
 from tidemill.dynamodb.document import decode
-from tidemill.dynamodb.groups import DynamoGroups, retried
+from tidemill.dynamodb.flows import flow_writes
+from tidemill.dynamodb.groups.groups import DynamoGroups, retried
 from tidemill.dynamodb.indexes import NOT_LISTED, Indexes
 from tidemill.dynamodb.job_reader import JobReader
-from tidemill.dynamodb.settle_transaction import settle_with_effects
+from tidemill.dynamodb.operations import operator_writes
+from tidemill.dynamodb.steps import run_writes
 from tidemill.dynamodb.transactions import Part, RefusedError, own
 from tidemill.dynamodb.update_requests import Request
+from tidemill.dynamodb.waiting import signal_writes
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -113,7 +110,7 @@ class DynamoJobStore(JobReader):
 
     def settle_jointly(self, settlings: Sequence[Settling]) -> Sequence[TidemillError | None]:
         """`SettleJointly`."""
-        from tidemill.dynamodb.joint_settle import JointSettle  # noqa: PLC0415 - only batch handlers need it
+        from tidemill.dynamodb.batch_handlers.joint_settle import JointSettle  # noqa: PLC0415 - only batch handlers need it
 
         def request(each: Settling) -> Request:
             return settle_requests.settle(
@@ -250,10 +247,10 @@ class DynamoJobStore(JobReader):
         return self._groups.insert_with(job, self._insertion, update=mark, write=Write.SUPERSEDE, mine=mine)
 
     def job_of_burst(self, tenant: str, name: str) -> str | None:
-        return bursts.job_of(self._client, tenant, name, table=self._table)
+        return debounce_items.job_of(self._client, tenant, name, table=self._table)
 
     def begin_burst(self, job: Job, *, after: str | None) -> Job:
-        return bursts.begin(self._client, job, self._insertion(job), after=after, table=self._table)
+        return debounce_items.begin(self._client, job, self._insertion(job), after=after, table=self._table)
 
     def join_burst(self, job: Job, changed: Job, *, by: str, now: datetime, replaces: bool) -> Job:
         def mine(current: Job) -> bool:
@@ -261,7 +258,7 @@ class DynamoJobStore(JobReader):
 
         if not allowed(Write.JOIN, job.state, changed.state):
             raise WriteRefusedError(Write.JOIN, job)
-        request = burst_writes.join(job, changed, by=by, now=now, replaces=replaces, indexes=self._indexes)
+        request = debounce_writes.join(job, changed, by=by, now=now, replaces=replaces, indexes=self._indexes)
         return self._updated(Write.JOIN, request, mine=mine)
 
     def rewrite(self, job: Job, stored: Job) -> None:

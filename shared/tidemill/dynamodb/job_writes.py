@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from tidemill.aws.attribute_values import milliseconds, number, seconds, text, whole_seconds
 from tidemill.aws.clients import Item
+from tidemill.domain.attempt.outcomes import Settlement, errors_after, history_after
+from tidemill.domain.dispatch.job_message import Reference
 from tidemill.domain.history import LEAST_KEPT, MOST_UNREAD, Transition, Why
 from tidemill.domain.job import Job
-from tidemill.domain.job_message import Reference
-from tidemill.domain.outcomes import Settlement, errors_after, history_after
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.clauses import NO_CLAUSE, Clause

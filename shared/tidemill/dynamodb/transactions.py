@@ -8,7 +8,7 @@ from botocore.exceptions import ClientError
 from msgspec import Struct
 
 from tidemill.aws.clients import Item, translated
-from tidemill.domain.effects import TransactWrite
+from tidemill.domain.attempt.effects import TransactWrite
 from tidemill.domain.error_text import text_of
 from tidemill.domain.errors import (
     EffectRefusedError,

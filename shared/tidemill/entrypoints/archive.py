@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tidemill.application.archive import archive
+from tidemill.application.operations.archive import archive
 from tidemill.composition import parts
-from tidemill.dynamodb import stream
+from tidemill.dynamodb.dispatch import stream
 from tidemill.names import Lane
 from tidemill.telemetry.outcome_log import logger
 from tidemill.worker.message_run import Invocation

@@ -17,7 +17,7 @@ from tidemill.aws import clients
 from tidemill.aws.http_client import HttpApi, api_address, by_signature
 from tidemill.composition import parts
 from tidemill.domain.errors import StoreUnavailableError, TidemillError
-from tidemill.domain.submission import Submission
+from tidemill.domain.submission.submission import Submission
 from tidemill.names import CANARY_TENANT, CANARY_TYPE, Env, Lane
 from tidemill.settings import setting
 from tidemill.telemetry.outcome_log import logger

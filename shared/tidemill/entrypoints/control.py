@@ -11,8 +11,8 @@ from typing import Any
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
-from tidemill.application.batches import cancel_batch, close_batch
-from tidemill.application.flow_view import flow_view
+from tidemill.application.batches.batches import cancel_batch, close_batch
+from tidemill.application.flows.flow_view import flow_view
 from tidemill.composition import parts
 from tidemill.domain.errors import NotAllowedNowError, SignalRefusedError, UndoRefusedError
 from tidemill.domain.job import Job

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tidemill.composition import parts
-from tidemill.dynamodb import stream
+from tidemill.dynamodb.dispatch import stream
 from tidemill.names import Env
 from tidemill.settings import setting
 from tidemill.telemetry.outcome_log import logger

@@ -10,13 +10,13 @@ from typing import Any, Final
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
-from tidemill.application.flow_nodes import NodeDocuments
-from tidemill.application.flow_view import page_view
+from tidemill.application.flows.flow_nodes import NodeDocuments
+from tidemill.application.flows.flow_view import page_view
 from tidemill.application.job_view import summary
 from tidemill.composition import parts
-from tidemill.domain.batches import is_batch
+from tidemill.domain.batches.batches import is_batch
+from tidemill.dynamodb.batches.member_listing import KINDS
 from tidemill.dynamodb.listing import Page
-from tidemill.dynamodb.member_listing import KINDS
 from tidemill.http.caller_identity import tenant
 from tidemill.http.job_response import answer, batch_answer, require_flow, whole_missing
 from tidemill.http.list_query import Asked, read_first_node, read_query

@@ -12,12 +12,12 @@ from datetime import timedelta
 from functools import partial
 from typing import Final
 
-from tidemill.application.reconcile import Reconciler
-from tidemill.application.table_pass import TablePasses
+from tidemill.application.operations.reconcile import Reconciler
+from tidemill.application.passes.table_pass import TablePasses
 from tidemill.aws import clients
 from tidemill.composition import parts
 from tidemill.names import COMPARE, CONTINUE, Env, Lane
-from tidemill.operator import drift
+from tidemill.operator.drift import drift
 from tidemill.settings import setting
 from tidemill.sqs.dead_letter_queue import SqsDeadLetterQueue
 from tidemill.worker.message_run import Invocation, time_left

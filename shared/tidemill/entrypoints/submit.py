@@ -13,13 +13,13 @@ from typing import Any, Final
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
-from tidemill.application.batches import open_batch
-from tidemill.application.events import publication, publish
-from tidemill.application.flow_view import flow_view
-from tidemill.application.flows import start_flow
+from tidemill.application.batches.batches import open_batch
+from tidemill.application.events.events import publication, publish
+from tidemill.application.flows.flow_view import flow_view
+from tidemill.application.flows.flows import start_flow
 from tidemill.application.job_view import batch_view, payload_of, summary, view
-from tidemill.application.new_jobs import Accepted
-from tidemill.application.submit_batch import submit_all
+from tidemill.application.submission.new_jobs import Accepted
+from tidemill.application.submission.submit_batch import submit_all
 from tidemill.aws import clients
 from tidemill.composition import parts
 from tidemill.domain.errors import (
@@ -30,8 +30,8 @@ from tidemill.domain.errors import (
     UnknownJobTypeError,
     UnloadedJobTypeError,
 )
-from tidemill.domain.events import Event
-from tidemill.domain.submission import Submission
+from tidemill.domain.events.events import Event
+from tidemill.domain.submission.submission import Submission
 from tidemill.http.caller_identity import tenant
 from tidemill.http.job_response import require_flow
 from tidemill.http.problems import ProblemError, as_problem

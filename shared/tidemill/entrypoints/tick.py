@@ -9,10 +9,10 @@ from datetime import UTC
 from typing import Any
 
 from tidemill import composition
-from tidemill.application.periodic import Call, may_act_unconfirmed, submission
-from tidemill.application.validation import payload_faults
+from tidemill.application.submission.validation import payload_faults
+from tidemill.application.waiting.periodic import Call, may_act_unconfirmed, submission
 from tidemill.domain.errors import StoreUnavailableError
-from tidemill.domain.pauses import Pause
+from tidemill.domain.waiting.pauses import Pause
 from tidemill.names import (
     SCHEDULE_TENANT,
     SCHEDULED_TIME,

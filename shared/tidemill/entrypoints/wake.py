@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from tidemill.application.ports import WHOLE, Part
-from tidemill.application.wake import OWED_TIME, RELEASE_TIME, WAKE_RESERVE
+from tidemill.application.waiting.wake import OWED_TIME, RELEASE_TIME, WAKE_RESERVE
 from tidemill.composition import parts
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.names import WAKE_PART, WAKE_PARTS

@@ -7,9 +7,9 @@ from datetime import timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from tidemill.application.attempt_context import AttemptContext, no_parents
-from tidemill.application.attempt_features import gates_of
-from tidemill.application.foreground import Foreground
+from tidemill.application.admission.foreground import Foreground
+from tidemill.application.attempt.attempt_context import AttemptContext, no_parents
+from tidemill.application.features.attempt_features import gates_of
 from tidemill.application.job_types import measured
 from tidemill.aws import clients
 from tidemill.composition import parts
@@ -26,7 +26,7 @@ from tidemill.worker.lane_worker import Worker
 from tidemill.worker.message_run import Invocation, WorkerSettings
 
 if TYPE_CHECKING:
-    from tidemill.dynamodb.grouped_writes import DynamoGroupedWrites
+    from tidemill.dynamodb.attempt.grouped_writes import DynamoGroupedWrites
 
 
 def handle(event: Mapping[str, Any], context: Invocation) -> Mapping[str, Any]:
@@ -47,7 +47,7 @@ def _foreground(lane: Lane) -> Foreground | None:
 def _parents_of(job: Job) -> Mapping[str, Any]:
     if job.flow is None:
         return no_parents(job)
-    from tidemill.application.flow_parents import ParentResults  # noqa: PLC0415 - few jobs are nodes
+    from tidemill.application.flows.flow_parents import ParentResults  # noqa: PLC0415 - few jobs are nodes
 
     return ParentResults(job, parts().flow_items, parts().flow_graphs)
 
@@ -56,7 +56,7 @@ def _grouped_writes() -> "DynamoGroupedWrites | None":
     known = parts().job_types
     if not any(known.get(name).grouped for name in known.names()):
         return None
-    from tidemill.dynamodb.grouped_writes import DynamoGroupedWrites  # noqa: PLC0415 - few workers need it
+    from tidemill.dynamodb.attempt.grouped_writes import DynamoGroupedWrites  # noqa: PLC0415 - few workers need it
 
     return DynamoGroupedWrites(
         parts().client,

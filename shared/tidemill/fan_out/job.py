@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from tidemill import Done, Lane, Run, job_type
-from tidemill.domain.events import Delivery
+from tidemill.domain.events.events import Delivery
 from tidemill.names import EVENT_TYPE, LARGEST_MAX_ATTEMPTS
 
 

@@ -5,8 +5,8 @@ from typing import Any, Final
 from pydantic import AwareDatetime, BaseModel, Field
 
 from tidemill import Continue, Lane, PermanentJobError, Run, job_type
-from tidemill.application.replay import Progress, Replay
-from tidemill.domain.retry import LARGEST_MAX_HOPS
+from tidemill.application.events.replay import Progress, Replay
+from tidemill.domain.attempt.retry import LARGEST_MAX_HOPS
 from tidemill.names import LARGEST_MAX_ATTEMPTS, RECONCILE_READ_UNITS, REPLAY_TENANT, REPLAY_TYPE
 from tidemill.system import clock
 
@@ -17,7 +17,7 @@ NAME_PATTERN: Final = r"[a-z0-9._-]{0,24}"
 
 
 class ReplayRequest(BaseModel):
-    """The payload of a replay: the members of `tidemill.application.replay.Replay`, with its rates."""
+    """The payload of a replay: the members of `tidemill.application.events.replay.Replay`, with its rates."""
 
     consumer: str
     event: str

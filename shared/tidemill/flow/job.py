@@ -1,7 +1,8 @@
 """The job of a flow: it starts the nodes that follow no other, waits until all have ended, and counts them.
 
-In between, the ends of nodes start the others: see `tidemill.application.flow_advance`. Each run looks at all nodes, so
-it repairs what was lost. A redrive of the flow redrives the dead nodes because of which it died, and waits again.
+In between, the ends of nodes start the others: see `tidemill.application.flows.flow_advance`. Each run looks at all
+nodes, so it repairs what was lost. A redrive of the flow redrives the dead nodes because of which it died, and waits
+again.
 """
 
 from contextlib import suppress
@@ -10,16 +11,16 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import BaseModel
 
 from tidemill import Cancelled, Continue, Done, GiveUp, Run, WaitFor, job_type
+from tidemill.domain.attempt.retry import LARGEST_MAX_HOPS
+from tidemill.domain.batches.composite_cancels import is_cancelled, pause_of_cancelled
 from tidemill.domain.errors import TransactionConflictError
-from tidemill.domain.flows import LONGEST_FLOW, LOOK, NODES_KEPT, began_at, over_age, pause
+from tidemill.domain.flows.flows import LONGEST_FLOW, LOOK, NODES_KEPT, began_at, over_age, pause
 from tidemill.domain.records import replace
-from tidemill.domain.retry import LARGEST_MAX_HOPS
-from tidemill.domain.whole_cancels import is_cancelled, pause_of_cancelled
 from tidemill.names import FLOW_TYPE, LARGEST_MAX_ATTEMPTS
 from tidemill.system import clock
 
 if TYPE_CHECKING:
-    from tidemill.application.flow_look import Looked
+    from tidemill.application.flows.flow_look import Looked
 
 #: The share of the time of a run in which it begins to start, cancel and redrive nodes.
 _SHARE: Final = 0.7
@@ -28,7 +29,7 @@ _MOST_NAMED: Final = 10
 
 
 class StartedFlow(BaseModel):
-    """The payload of a flow that `tidemill.application.flows.start_flow` has checked."""
+    """The payload of a flow that `tidemill.application.flows.flows.start_flow` has checked."""
 
     nodes: list[dict[str, Any]]
     #: The facts of the types of the nodes when the flow was accepted, by type.

@@ -7,7 +7,7 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
-from tidemill.domain.tenants import LONGEST_TENANT, is_tenant
+from tidemill.domain.submission.tenants import LONGEST_TENANT, is_tenant
 from tidemill.http.problems import ProblemError
 from tidemill.names import Env
 

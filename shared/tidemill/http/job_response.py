@@ -6,8 +6,8 @@ from aws_lambda_powertools.event_handler import Response
 
 from tidemill.application.job_view import batch_view, payload_of, view
 from tidemill.application.ports import Payloads
-from tidemill.domain.batches import Look, is_batch
-from tidemill.domain.flows import is_flow
+from tidemill.domain.batches.batches import Look, is_batch
+from tidemill.domain.flows.flows import is_flow
 from tidemill.domain.job import Job
 from tidemill.http.problems import ProblemError
 from tidemill.http.router import json_response

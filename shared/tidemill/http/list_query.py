@@ -9,17 +9,17 @@ from typing import Annotated, Final, Protocol
 from msgspec import Struct
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from tidemill.application.validation import LONGEST_ID
+from tidemill.application.submission.validation import LONGEST_ID
+from tidemill.declarations.payload_model import faults
 from tidemill.domain.errors import Fault
 from tidemill.domain.states import State
 from tidemill.domain.time_constants import EPOCH
+from tidemill.dynamodb.batches.member_listing import KINDS
 from tidemill.dynamodb.listing import Wanted
 from tidemill.dynamodb.listing_entries import Position
-from tidemill.dynamodb.member_listing import KINDS
 from tidemill.http.cursors import CursorError, Cursors
 from tidemill.http.problems import ProblemError
 from tidemill.http.submission_form import Moment, Tag
-from tidemill.payload_model import faults
 
 LARGEST_PAGE: Final = 100
 DEFAULT_PAGE: Final = 20

@@ -9,10 +9,10 @@ from typing import Any, Final, NoReturn, TypeVar
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from tidemill.declarations.payload_model import faults
 from tidemill.domain.errors import Fault, InvalidPayloadError
 from tidemill.http.problems import ProblemError
 from tidemill.names import LARGEST_BODY_BYTES
-from tidemill.payload_model import faults
 
 _JSON: Final = "application/json"
 _REPLACEMENT: Final = "\ufffd"

@@ -8,15 +8,15 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
-from tidemill.application.validation import MOST_TAGS, SHORTEST_PERIOD, TAG_PATTERN
-from tidemill.domain.batches import CALLBACKS, Batch
+from tidemill.application.submission.validation import MOST_TAGS, SHORTEST_PERIOD, TAG_PATTERN
+from tidemill.declarations.payload_model import details, faults
+from tidemill.domain.batches.batches import CALLBACKS, Batch
 from tidemill.domain.errors import Fault, InvalidPayloadError
-from tidemill.domain.events import FIRST_VERSION, LONGEST_EVENT_GROUP, Event
-from tidemill.domain.flows import MOST_EDGES, MOST_NODES, Edge, Flow, Node, OnFailure
-from tidemill.domain.submission import Submission, Unique
+from tidemill.domain.events.events import FIRST_VERSION, LONGEST_EVENT_GROUP, Event
+from tidemill.domain.flows.flows import MOST_EDGES, MOST_NODES, Edge, Flow, Node, OnFailure
+from tidemill.domain.submission.submission import Submission, Unique
 from tidemill.domain.time_constants import LONGEST_SPAN
 from tidemill.names import LARGEST_BATCH, Lane
-from tidemill.payload_model import details, faults
 
 #: RFC 3339, section 5.6. `fromisoformat` accepts more, such as week dates and times without an offset.
 _RFC_3339: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)

@@ -2,7 +2,7 @@
 
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
-from tidemill.domain.trace_context import from_traceparent, from_x_ray, trace_of
+from tidemill.domain.submission.trace_context import from_traceparent, from_x_ray, trace_of
 
 
 def caller_trace(event: APIGatewayProxyEventV2) -> str:

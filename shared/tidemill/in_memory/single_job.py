@@ -5,21 +5,21 @@ from datetime import datetime
 from typing import Any, Final, NoReturn
 
 from tidemill.application.ports import Checkpoint, Entered, LimitSlot, Part, Unreadable, ignore_unreadable
-from tidemill.domain.adaptive_limit import ConcurrencyChange
+from tidemill.domain.attempt.outcomes import Settlement, errors_after, history_after, open_runs_after
+from tidemill.domain.dispatch.job_message import Reference
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.history import Transition, Why
-from tidemill.domain.holds import Holds
 from tidemill.domain.job import OPERATOR, Job
-from tidemill.domain.job_message import Reference
-from tidemill.domain.limit_state import LimitState
-from tidemill.domain.limits import Rate
-from tidemill.domain.outcomes import Settlement, errors_after, history_after, open_runs_after
+from tidemill.domain.limits.adaptive_limit import ConcurrencyChange
+from tidemill.domain.limits.limit_state import LimitState
+from tidemill.domain.limits.limits import Rate
 from tidemill.domain.records import replace
-from tidemill.domain.signals import Signal
 from tidemill.domain.states import State, Write
-from tidemill.domain.steps import Step
-from tidemill.domain.waiting import Line
-from tidemill.dynamodb.effects import entries
+from tidemill.domain.steps.steps import Step
+from tidemill.domain.waiting.holds import Holds
+from tidemill.domain.waiting.signals import Signal
+from tidemill.domain.waiting.waiting import Line
+from tidemill.dynamodb.attempt.effects import entries
 from tidemill.dynamodb.transactions import Entry, transact
 from tidemill.dynamodb.transactions import Part as Purpose
 

@@ -19,7 +19,7 @@ from tidemill.local.instance import UP
 from tidemill.local.paths import ROOT
 from tidemill.local.terminal_command import run
 from tidemill.names import Output
-from tidemill.operator import synthesised_app
+from tidemill.operator.deployments import synthesised_app
 
 #: The variable that holds the URL of the API in the examples of the documents.
 API_URL: Final = "TIDEMILL_API_URL"

@@ -8,8 +8,8 @@ from typing import Any, Final
 from pydantic import BaseModel, Field
 
 from tidemill import Continue, Lane, PermanentJobError, Run, job_type
-from tidemill.application.migration import LONGEST_PAUSE, MOST_PASSES, Change, Migration, Progress
-from tidemill.domain.retry import LARGEST_MAX_HOPS
+from tidemill.application.operations.migration import LONGEST_PAUSE, MOST_PASSES, Change, Migration, Progress
+from tidemill.domain.attempt.retry import LARGEST_MAX_HOPS
 from tidemill.names import LARGEST_MAX_ATTEMPTS, MIGRATION_TENANT, MIGRATION_TYPE, RECONCILE_READ_UNITS
 from tidemill.system import clock
 

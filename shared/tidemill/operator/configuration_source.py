@@ -2,8 +2,8 @@
 
 from tidemill.application.configuration import ConfigurationStore
 from tidemill.aws import clients
-from tidemill.dynamodb.configuration_item import DynamoConfiguration
-from tidemill.operator.deployment import Deployment
+from tidemill.dynamodb.operations.configuration_item import DynamoConfiguration
+from tidemill.operator.deployments.deployment import Deployment
 
 
 def configuration_store(deployment: Deployment) -> ConfigurationStore:

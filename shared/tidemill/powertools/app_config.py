@@ -20,8 +20,8 @@ from tidemill.application.configuration import ConfigurationStore
 from tidemill.aws import clients
 from tidemill.aws.clients import AWS_ERRORS
 from tidemill.domain.errors import StoreUnavailableError
-from tidemill.domain.pauses import Drain
-from tidemill.domain.runtime_configuration import Change, RuntimeConfiguration
+from tidemill.domain.operations.runtime_configuration import Change, RuntimeConfiguration
+from tidemill.domain.waiting.pauses import Drain
 
 #: AppConfig may refuse a session that polls more often than each 15 s.
 #: https://docs.aws.amazon.com/appconfig/2019-10-09/APIReference/API_appconfigdata_StartConfigurationSession.html

@@ -20,12 +20,12 @@ from aws_lambda_powertools.utilities.idempotency.exceptions import (
 )
 from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import STATUS_CONSTANTS, DataRecord
 
-from tidemill.application.attempt import Attempt
-from tidemill.application.handler_results import outcome_of_error
-from tidemill.application.new_jobs import Accepted, Insert
+from tidemill.application.attempt.attempt import Attempt
+from tidemill.application.attempt.handler_results import outcome_of_error
+from tidemill.application.submission.new_jobs import Accepted, Insert
+from tidemill.domain.attempt.outcomes import Outcome
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import Job
-from tidemill.domain.outcomes import Outcome
 
 _CONFIG: Final = IdempotencyConfig()
 

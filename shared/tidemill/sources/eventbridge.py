@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from tidemill.domain.source_records import EventBridgeRecord
+from tidemill.domain.events.source_records import EventBridgeRecord
 
 
 def read(body: Mapping[str, Any]) -> Iterator[EventBridgeRecord]:

@@ -8,13 +8,13 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from tidemill.application.event_sources import RecordRefusedError, publish_record
-from tidemill.application.event_types import EventSource
-from tidemill.application.new_jobs import Accepted
-from tidemill.application.submit import Submit
+from tidemill.application.events.event_sources import RecordRefusedError, publish_record
+from tidemill.application.events.event_types import EventSource
+from tidemill.application.submission.new_jobs import Accepted
+from tidemill.application.submission.submit import Submit
 from tidemill.domain.error_text import error_text
 from tidemill.domain.errors import KeyReusedError, TidemillError
-from tidemill.domain.source_records import SourceKind, SourceRecord
+from tidemill.domain.events.source_records import SourceKind, SourceRecord
 from tidemill.sources import eventbridge, s3, sns, table
 
 _READERS: Final[Mapping[SourceKind, Callable[[Mapping[str, Any]], Iterator[SourceRecord]]]] = {

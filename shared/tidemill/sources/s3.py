@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Final
 from urllib.parse import unquote_plus
 
-from tidemill.domain.source_records import S3Record
+from tidemill.domain.events.source_records import S3Record
 
 #: S3 sends it when the notification is configured:
 #: https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from tidemill.domain.source_records import SnsRecord
+from tidemill.domain.events.source_records import SnsRecord
 
 
 def read(body: Mapping[str, Any]) -> Iterator[SnsRecord]:

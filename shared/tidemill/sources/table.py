@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from tidemill.domain.source_records import IMAGES_LEFT_OUT, ChangeKind, TableRecord
+from tidemill.domain.events.source_records import IMAGES_LEFT_OUT, ChangeKind, TableRecord
 
 
 def read(body: Mapping[str, Any]) -> Iterator[TableRecord]:

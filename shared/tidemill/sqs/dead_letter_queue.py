@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from tidemill.application.ports import ReceivedDeadLetter, Refusal
 from tidemill.aws.clients import translated
+from tidemill.domain.dispatch.job_message import DeadLetter, Reference
 from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError, OtherEpochError
-from tidemill.domain.job_message import DeadLetter, Reference
 from tidemill.domain.time_constants import SECOND
 from tidemill.sqs import messages
 from tidemill.sqs.lanes import BATCH_LIMIT, refusals_of

@@ -9,10 +9,10 @@ from msgspec import Struct
 
 from tidemill.application.ports import Refusal
 from tidemill.aws.clients import POOL_SIZE, translated
-from tidemill.domain.dispatch import Dispatch
+from tidemill.domain.dispatch.dispatch import Dispatch
+from tidemill.domain.dispatch.job_message import DeadLetter, reference_of
 from tidemill.domain.error_text import error_text
 from tidemill.domain.errors import StoreUnavailableError
-from tidemill.domain.job_message import DeadLetter, reference_of
 from tidemill.names import Lane
 from tidemill.sqs import messages
 

@@ -3,8 +3,8 @@
 import json
 from typing import Final
 
+from tidemill.domain.dispatch.job_message import DeadLetter, FirstRun, Reference, reference_of
 from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError, OtherEpochError
-from tidemill.domain.job_message import DeadLetter, FirstRun, Reference, reference_of
 from tidemill.domain.time_constants import EPOCH, MILLISECOND, epoch_milliseconds
 
 SCHEMA_VERSION: Final = 1

@@ -4,7 +4,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from tidemill.aws.clients import translated
-from tidemill.domain.source_records import IMAGES_LEFT_OUT
+from tidemill.domain.events.source_records import IMAGES_LEFT_OUT
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final, TextIO, cast
 
-from tidemill.application.handler_context import HandlerContext
-from tidemill.application.run_log import RUN_LOGGER
-from tidemill.application.traceback_text import handler_traceback
+from tidemill.application.attempt.handler_context import HandlerContext
+from tidemill.application.attempt.run_log import RUN_LOGGER
+from tidemill.application.attempt.traceback_text import handler_traceback
 from tidemill.domain.job import Job
 from tidemill.telemetry.handler_stream import HANDLER_FIELDS, HandlerStream
 from tidemill.telemetry.job_fields import job_fields

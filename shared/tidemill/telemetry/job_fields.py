@@ -1,7 +1,7 @@
 """The fields by which a log line names its job. The same names in every line, so that one filter finds them all."""
 
+from tidemill.domain.dispatch.job_message import Reference
 from tidemill.domain.job import Job
-from tidemill.domain.job_message import Reference
 
 
 def job_fields(job: Job) -> dict[str, object]:

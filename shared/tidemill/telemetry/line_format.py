@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 from aws_lambda_powertools.logging.types import LogRecord as Fields
 
-from tidemill.application.traceback_text import handler_traceback
+from tidemill.application.attempt.traceback_text import handler_traceback
 from tidemill.names import ATTENTION_KEY
 
 #: The message says what the line of code would, the log group names the function, and tracing is off.

@@ -14,16 +14,16 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from tidemill.application.job_types import JobType
-from tidemill.application.new_jobs import Accepted
-from tidemill.domain.breaker import Breaker
-from tidemill.domain.dispatch import Dispatch
+from tidemill.application.submission.new_jobs import Accepted
+from tidemill.domain.admission.governor import Governed
+from tidemill.domain.breakers.breaker import Breaker
+from tidemill.domain.dispatch.dispatch import Dispatch
+from tidemill.domain.dispatch.job_message import DeadLetter, Reference, reference_of
 from tidemill.domain.error_text import error_text
 from tidemill.domain.errors import JobFileError
-from tidemill.domain.governor import Governed
 from tidemill.domain.job import Job
-from tidemill.domain.job_message import DeadLetter, Reference, reference_of
-from tidemill.domain.pauses import Pause
-from tidemill.domain.repair_actions import RepairAction
+from tidemill.domain.operations.repair_actions import RepairAction
+from tidemill.domain.waiting.pauses import Pause
 from tidemill.metrics import Metric
 from tidemill.names import CANARY_TYPE, Env, Lane
 from tidemill.settings import setting
@@ -35,12 +35,12 @@ from tidemill.telemetry.line_output import LineOutput
 
 if TYPE_CHECKING:
     # A function writes the outcomes of its own use case alone, so it needs the others not even at its start.
-    from tidemill.application.owed import OwedResult
-    from tidemill.application.publish import Published
-    from tidemill.application.reconcile import Reconciled
-    from tidemill.application.release import Released
-    from tidemill.application.table_pass import PassReport
-    from tidemill.application.wake import Woken
+    from tidemill.application.dispatch.owed import OwedResult
+    from tidemill.application.dispatch.publish import Published
+    from tidemill.application.operations.reconcile import Reconciled
+    from tidemill.application.passes.table_pass import PassReport
+    from tidemill.application.waiting.release import Released
+    from tidemill.application.waiting.wake import Woken
 
 _REPAIR_METRICS: Final[Mapping[RepairAction, Metric]] = {
     RepairAction.NUDGED: Metric.NUDGED,

@@ -9,15 +9,15 @@ from typing import Final
 
 from msgspec import Struct
 
-from tidemill.application.attempt_report import Ending, Report
-from tidemill.application.new_jobs import Accepted
-from tidemill.application.traceback_text import handler_traceback
-from tidemill.domain.adaptive_limit import ConcurrencyChange
-from tidemill.domain.error_groups import decisive
+from tidemill.application.attempt.attempt_report import Ending, Report
+from tidemill.application.attempt.traceback_text import handler_traceback
+from tidemill.application.submission.new_jobs import Accepted
+from tidemill.domain.attempt.error_groups import decisive
+from tidemill.domain.dispatch.job_message import Reference
 from tidemill.domain.error_text import class_name
 from tidemill.domain.job import Job
-from tidemill.domain.job_message import Reference
-from tidemill.domain.waiting import Line
+from tidemill.domain.limits.adaptive_limit import ConcurrencyChange
+from tidemill.domain.waiting.waiting import Line
 from tidemill.metrics import Metric
 from tidemill.names import OTHER_TYPES, Lane
 from tidemill.telemetry.embedded_metrics import embedded

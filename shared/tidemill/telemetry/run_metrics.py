@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Final
 
-from tidemill.application.attempt_report import Ending, Report
-from tidemill.domain.claim_verdict import ClaimVerdict
-from tidemill.domain.error_kinds import ErrorKind, kind_of
+from tidemill.application.attempt.attempt_report import Ending, Report
+from tidemill.domain.attempt.error_kinds import ErrorKind, kind_of
+from tidemill.domain.dispatch.claim_verdict import ClaimVerdict
 from tidemill.domain.job import DeathReason, Job
 from tidemill.metrics import Metric
 from tidemill.names import CANARY_TYPE

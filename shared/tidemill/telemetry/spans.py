@@ -13,10 +13,10 @@ from opentelemetry import trace as api
 from opentelemetry.context import Context
 from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanKind, StatusCode, TraceFlags
 
-from tidemill.domain.dispatch import Dispatch
+from tidemill.domain.dispatch.dispatch import Dispatch
+from tidemill.domain.dispatch.job_message import reference_of
 from tidemill.domain.job import Job
-from tidemill.domain.job_message import reference_of
-from tidemill.domain.trace_context import trace_of, traceparent_of
+from tidemill.domain.submission.trace_context import trace_of, traceparent_of
 from tidemill.telemetry.tracing import Invocation, Tracing
 
 #: The longest wait for an exporter at the end of an invocation. At most half of the time left is used.

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Protocol
 
-from tidemill.domain.dispatch import Dispatch
+from tidemill.domain.dispatch.dispatch import Dispatch
 from tidemill.domain.error_text import error_text
 from tidemill.domain.job import Job
 from tidemill.names import Env

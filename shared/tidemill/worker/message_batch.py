@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-from tidemill.application.attempt_context import AttemptHooks
-from tidemill.application.attempt_report import RunObserver
-from tidemill.application.joint_calls import JointCalls
+from tidemill.application.attempt.attempt_context import AttemptHooks
+from tidemill.application.attempt.attempt_report import RunObserver
+from tidemill.application.batch_handlers.joint_calls import JointCalls
 from tidemill.domain.errors import TidemillError
 from tidemill.telemetry.handler_output import handler_scope, joint_scope
 from tidemill.telemetry.outcome_log import logger
@@ -20,7 +20,7 @@ from tidemill.telemetry.tracing import tracing
 from tidemill.worker.message_run import SETTLE_RESERVE, Invocation, MessageRun, WorkerSettings, time_left
 
 if TYPE_CHECKING:
-    from tidemill.application.grouped_commit import GroupedCommit
+    from tidemill.application.attempt.grouped_commit import GroupedCommit
 
 
 class PutBackError(TidemillError):

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from msgspec import Struct
 
-from tidemill.application.attempt import Attempt
-from tidemill.application.attempt_context import AttemptContext, AttemptHooks
-from tidemill.application.attempt_report import Ending, Report
-from tidemill.application.first_messages import FirstMessages
-from tidemill.application.participant import Participant
-from tidemill.domain.claim_verdict import AHEAD_DELAY, ClaimVerdict
+from tidemill.application.attempt.attempt import Attempt
+from tidemill.application.attempt.attempt_context import AttemptContext, AttemptHooks
+from tidemill.application.attempt.attempt_report import Ending, Report
+from tidemill.application.attempt.participant import Participant
+from tidemill.application.dispatch.first_messages import FirstMessages
+from tidemill.domain.dispatch.claim_verdict import AHEAD_DELAY, ClaimVerdict
+from tidemill.domain.dispatch.job_message import Reference, reference_to
 from tidemill.domain.error_text import text_of
 from tidemill.domain.errors import JobTimeoutError, MalformedDocumentError, NewerSchemaError, OtherEpochError
 from tidemill.domain.job import Job
-from tidemill.domain.job_message import Reference, reference_to
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.names import SETTLE_RESERVE_SECONDS, Lane
@@ -25,7 +25,7 @@ from tidemill.sqs import messages
 from tidemill.telemetry.outcome_log import first_message_not_sent, logger
 
 if TYPE_CHECKING:
-    from tidemill.application.grouped_commit import GroupedWrites
+    from tidemill.application.attempt.grouped_commit import GroupedWrites
 
 SETTLE_RESERVE: Final = timedelta(seconds=SETTLE_RESERVE_SECONDS)
 
@@ -60,7 +60,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
         """For the messages of one batch."""
         if self.grouped_writes is None:
             return self
-        from tidemill.application.grouped_commit import GroupedCommit  # noqa: PLC0415 - few workers need it
+        from tidemill.application.attempt.grouped_commit import GroupedCommit  # noqa: PLC0415 - few workers need it
 
         context = self.context
         grouped = GroupedCommit(context.store, self.grouped_writes, context.job_types, context.configuration)

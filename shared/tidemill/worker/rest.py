@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from tidemill.domain.strain import slowdown
+from tidemill.domain.admission.strain import slowdown
 from tidemill.names import Lane
 
 #: After such a part of its rest, the worker looks whether the strain has ended.

@@ -7,11 +7,11 @@ from constructs import Construct
 from shortener.names import VISITORS, Env, Output
 from stacks.app_stack import AppStack
 from stacks.applications.shortener.tables import ShortenerTables
-from tidemill.cdk.alarm import add_alarms
-from tidemill.cdk.application_alarms import api_alarms
+from tidemill.cdk.alarms.alarm import add_alarms
+from tidemill.cdk.alarms.application_alarms import api_alarms
 from tidemill.cdk.config import StageConfig
-from tidemill.cdk.function_factory import FunctionFactory
-from tidemill.cdk.gradual_deployment import GradualDeployment
+from tidemill.cdk.functions.function_factory import FunctionFactory
+from tidemill.cdk.functions.gradual_deployment import GradualDeployment
 from tidemill.cdk.http_api import Api
 from tidemill.cdk.iam_actions import GET, PUT, QUERY, READ_KEY, UPDATE
 from tidemill.cdk.pipeline import Pipeline, function_outputs

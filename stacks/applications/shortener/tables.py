@@ -4,8 +4,8 @@ from constructs import Construct
 
 from shortener import names
 from tidemill.cdk.config import StageConfig
-from tidemill.cdk.key_secret import key_secret
-from tidemill.cdk.on_demand_table import on_demand_table
+from tidemill.cdk.functions.key_secret import key_secret
+from tidemill.cdk.storage.on_demand_table import on_demand_table
 
 
 class ShortenerTables(Construct):

@@ -10,12 +10,12 @@ from aws_cdk import aws_sns as sns
 
 from stacks.app_stack import AppStack
 from stacks.application import Application
-from tidemill.cdk.eventbridge_source import EventBridgeSource
-from tidemill.cdk.function_factory import FunctionFactory
+from tidemill.cdk.events.eventbridge_source import EventBridgeSource
+from tidemill.cdk.events.s3_source import S3Source
+from tidemill.cdk.events.sns_source import SnsSource
+from tidemill.cdk.events.table_source import TableSource
+from tidemill.cdk.functions.function_factory import FunctionFactory
 from tidemill.cdk.pipeline import Pipeline
-from tidemill.cdk.s3_source import S3Source
-from tidemill.cdk.sns_source import SnsSource
-from tidemill.cdk.table_source import TableSource
 from tidemill.cdk.tags import tag
 
 #: The name of the bus, the bucket, the topic and the table.

@@ -11,7 +11,7 @@ import stacks.applications.shortener.stack
 import tidemill.cdk.pipeline
 from tests.infrastructure.alarms.installation import STAGE, Installation, read_installation
 from tests.infrastructure.conftest import Synthesise
-from tidemill.cdk.alarm import Entry, add_alarms
+from tidemill.cdk.alarms.alarm import Entry, add_alarms
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final
 
 from tests.infrastructure.conftest import Synthesised
-from tidemill.cdk.alarm import Entry
+from tidemill.cdk.alarms.alarm import Entry
 from tidemill.local.alarms import CompositeAlarm, MetricAlarm, MetricKey, read_alarms
 from tidemill.metrics import METRIC_NAMESPACE, Metric
 from tidemill.names import Lane

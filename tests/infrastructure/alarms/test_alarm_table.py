@@ -7,7 +7,7 @@ from stacks.composition import ROOT
 from tests.infrastructure.alarms.faults import OF_THE_ARCHIVE, PAGES, TICKETS, Fault
 from tests.infrastructure.alarms.installation import Installation
 from tests.infrastructure.alarms.test_faults import seconds_until
-from tidemill.cdk.alarm import Alarm
+from tidemill.cdk.alarms.alarm import Alarm
 
 PAGE_OF_ALARMS: Final = ROOT / "docs" / "operations" / "alarms.md"
 

@@ -7,7 +7,7 @@ import pytest
 from tests.infrastructure.alarms.faults import OF_THE_ARCHIVE, Fault
 from tests.infrastructure.alarms.installation import Installation
 from tests.infrastructure.alarms.test_faults import seconds_until
-from tidemill.cdk.alarm import Severity
+from tidemill.cdk.alarms.alarm import Severity
 
 
 @pytest.mark.parametrize("fault", OF_THE_ARCHIVE, ids=lambda fault: f"{fault.alarm}: {fault.what}")

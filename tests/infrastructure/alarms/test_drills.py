@@ -6,8 +6,8 @@ from demo.drills import speed
 from demo.drills.drill import Drill
 from demo.drills.incidents import DRILLS
 from tests.infrastructure.alarms.installation import Installation
-from tidemill.cdk import alarm_catalogue
-from tidemill.cdk.alarm import Severity
+from tidemill.cdk.alarms import alarm_catalogue
+from tidemill.cdk.alarms.alarm import Severity
 
 
 @pytest.mark.parametrize("drill", DRILLS.values(), ids=tuple(DRILLS))

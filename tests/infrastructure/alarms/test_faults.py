@@ -30,7 +30,7 @@ from tests.infrastructure.alarms.installation import (
     worker,
 )
 from tests.infrastructure.alarms.traces import Trace, healthy
-from tidemill.cdk.alarm import PAGE, Severity
+from tidemill.cdk.alarms.alarm import PAGE, Severity
 from tidemill.local.alarms import CompositeAlarm, Evaluator, State, Transition
 from tidemill.names import Lane
 

@@ -9,11 +9,11 @@ from tests.infrastructure.alarms.installation import STAGE, Installation, plain
 from tests.infrastructure.conftest import Synthesise
 from tests.support.builders import NOW, SECOND
 from tests.support.described_alarms import DescribedAlarms
-from tidemill.cdk import alarm as catalogue
+from tidemill.cdk.alarms import alarm as catalogue
 from tidemill.local.alarms.template import text
 from tidemill.metrics import Metric
-from tidemill.operator import alarm_states, burn_rates
-from tidemill.operator.alarm_states import Severity
+from tidemill.operator.status import alarm_states, burn_rates
+from tidemill.operator.status.alarm_states import Severity
 
 STACKS = ("Pipeline", "Shortener")
 

@@ -18,7 +18,7 @@ from tests.simulation.world.lambda_environments import Throttled
 from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import World
 from tidemill.domain.states import State
-from tidemill.domain.submission import Submission
+from tidemill.domain.submission.submission import Submission
 from tidemill.dynamodb.document import SCHEMA_ATTRIBUTE, SCHEMA_VERSION
 from tidemill.local.alarms import Evaluator
 from tidemill.local.alarms import State as AlarmState

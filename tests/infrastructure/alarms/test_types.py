@@ -10,7 +10,7 @@ from tests.infrastructure.alarms.installation import STAGE, Installation
 from tests.infrastructure.alarms.test_faults import seconds_until
 from tests.infrastructure.alarms.traces import Trace
 from tests.infrastructure.conftest import Synthesise
-from tidemill.cdk.alarm import Severity
+from tidemill.cdk.alarms.alarm import Severity
 from tidemill.local.alarms import MetricKey
 from tidemill.metrics import METRIC_NAMESPACE, Metric
 

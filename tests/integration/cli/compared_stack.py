@@ -13,7 +13,7 @@ from tests.integration.cli.loopback import ACCOUNT
 from tests.support.job_tables import REGION
 from tidemill.aws import clients
 from tidemill.names import ADOPTED_TABLE
-from tidemill.operator.expected_resource import Kind
+from tidemill.operator.drift.expected_resource import Kind
 
 QUEUE_ARN: Final = f"arn:aws:sqs:{REGION}:{ACCOUNT}:queue"
 LETTERS_ARN: Final = f"arn:aws:sqs:{REGION}:{ACCOUNT}:dead_letters"

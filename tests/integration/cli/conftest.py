@@ -22,8 +22,8 @@ from tests.support.job_tables import REGION, Table, client, create_table
 from tidemill import composition
 from tidemill.aws import clients
 from tidemill.cli.main import tidemill
+from tidemill.domain.dispatch.job_message import DeadLetter, Reference
 from tidemill.domain.job import Job
-from tidemill.domain.job_message import DeadLetter, Reference
 from tidemill.domain.states import State
 from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.job_store import DynamoJobStore

@@ -29,7 +29,7 @@ def _ids(*arguments: str) -> set[str]:
 @pytest.fixture
 def scanned(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> Cloud:
     """Pages of two items."""
-    monkeypatch.setattr("tidemill.dynamodb.job_scan._ITEMS", 2)
+    monkeypatch.setattr("tidemill.dynamodb.passes.job_scan._ITEMS", 2)
     return cloud
 
 
@@ -103,7 +103,7 @@ def test_after_an_interruption_a_scan_says_how_to_go_on(scanned: Cloud, monkeypa
     def interrupt(*_: object, **__: object) -> bool:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tidemill.application.pace.Pace.spend", interrupt)
+    monkeypatch.setattr("tidemill.application.passes.pace.Pace.spend", interrupt)
     result = run("list", "--all-tenants", "--all")
     assert result.exit_code == 130
     assert "Continue with --cursor " in result.stderr

@@ -8,12 +8,12 @@ import pytest
 
 from tests.integration.cli.conftest import Cloud, run
 from tests.support.builders import a_job, brought_to
-from tidemill.application.audit import AuditEntry, Outcome
+from tidemill.application.operations.audit import AuditEntry, Outcome
 from tidemill.aws import clients
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.states import State
-from tidemill.dynamodb.audit_items import DynamoAuditLog
 from tidemill.dynamodb.job_store import DynamoJobStore
+from tidemill.dynamodb.operations.audit_items import DynamoAuditLog
 from tidemill.names import AUDIT_RETENTION_DAYS, RECONCILE_READ_UNITS
 from tidemill.system import clock
 

@@ -9,15 +9,15 @@ from tests.integration.cli.conftest import run
 from tests.support.builders import TENANT
 from tests.support.deployed_functions import Mill, forget
 from tests.support.http_events import call
-from tidemill.domain import whole_cancels
+from tidemill.domain.batches import composite_cancels
 from tidemill.entrypoints import submit
 from tidemill.names import BATCH_PACKAGE, Env
 
 
 @pytest.fixture(autouse=True)
 def _batches(behind: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(whole_cancels, "_LONGEST_PAUSE", timedelta(0))
-    monkeypatch.setattr(whole_cancels, "_PAUSE_OF_JOB", timedelta(0))
+    monkeypatch.setattr(composite_cancels, "_LONGEST_PAUSE", timedelta(0))
+    monkeypatch.setattr(composite_cancels, "_PAUSE_OF_JOB", timedelta(0))
     monkeypatch.setenv(Env.JOB_PACKAGES, f"tests.support.jobs,{BATCH_PACKAGE}")
     forget()
 

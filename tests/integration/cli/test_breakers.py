@@ -10,15 +10,15 @@ from tests.integration.cli.conftest import Cloud, run
 from tests.support.builders import NOW, SECOND, a_job
 from tests.support.parked_jobs import enter, park, park_only
 from tidemill.aws import clients
-from tidemill.domain import breaker as rules
-from tidemill.domain.adaptive_limit import Adapted, Adaptive, ConcurrencyChange, RunSample, Trouble
-from tidemill.domain.breaker import Breaker
-from tidemill.domain.limit_state import run_name
-from tidemill.domain.limits import Limit, Rate
+from tidemill.domain.breakers import breaker as rules
+from tidemill.domain.breakers.breaker import Breaker
+from tidemill.domain.limits.adaptive_limit import Adapted, Adaptive, ConcurrencyChange, RunSample, Trouble
+from tidemill.domain.limits.limit_state import run_name
+from tidemill.domain.limits.limits import Limit, Rate
 from tidemill.domain.records import replace
-from tidemill.domain.waiting import Line
-from tidemill.dynamodb.breaker_item import DynamoBreakers
-from tidemill.dynamodb.limits import DynamoLimits
+from tidemill.domain.waiting.waiting import Line
+from tidemill.dynamodb.breakers.breaker_item import DynamoBreakers
+from tidemill.dynamodb.limits.limits import DynamoLimits
 
 LINE = Line.for_breaker("payments")
 FAILED = Breaker(name="payments", failures=5, calls=6)

@@ -16,11 +16,11 @@ from tests.integration.cli.conftest import Cloud, run
 from tests.support.builders import LEASE, NOW, brought_to, claimed
 from tidemill.application.ports import LimitSlot
 from tidemill.aws import clients
-from tidemill.domain.limits import Limit
+from tidemill.domain.limits.limits import Limit
 from tidemill.domain.states import State
-from tidemill.domain.waiting import Line
+from tidemill.domain.waiting.waiting import Line
 from tidemill.dynamodb.document import key
-from tidemill.dynamodb.limits import DynamoLimits
+from tidemill.dynamodb.limits.limits import DynamoLimits
 from tidemill.names import Env
 from tidemill.system import clock
 
@@ -263,7 +263,7 @@ def test_an_export_that_another_stack_still_imports_is_refused_with_the_order(
 
 
 def test_the_scan_ends_at_its_bound(cloud: Cloud, copy: WorkingCopy, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidemill.dynamodb.job_scan._ITEMS", 1)
+    monkeypatch.setattr("tidemill.dynamodb.passes.job_scan._ITEMS", 1)
     for _ in range(3):
         live_job(cloud)
     copy.holds()

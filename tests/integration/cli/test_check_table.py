@@ -11,9 +11,9 @@ import pytest
 from tests.integration.cli.conftest import Cloud, run
 from tests.support.builders import NOW
 from tests.support.job_tables import create_table
-from tidemill.application.recover import Recovery
+from tidemill.application.restore.recover import Recovery
 from tidemill.aws import clients
-from tidemill.dynamodb.restored_table import DynamoRecoveryLog
+from tidemill.dynamodb.restore.restored_table import DynamoRecoveryLog
 from tidemill.names import Env, Output
 
 OWN: Final = {"Jobs": {"Type": "AWS::DynamoDB::Table", "Properties": {}}}

@@ -11,11 +11,11 @@ from tests.support.builders import a_job
 from tests.support.fake_app_config import FakeAppConfig
 from tidemill.application.configuration import Configurator
 from tidemill.aws import clients
-from tidemill.domain.breaker import Breaker, BreakerPolicy, Callers
+from tidemill.domain.breakers.breaker import Breaker, BreakerPolicy, Callers
 from tidemill.domain.states import State
-from tidemill.domain.waiting import Cause, Wait
-from tidemill.dynamodb.breaker_item import DynamoBreakers
-from tidemill.dynamodb.configuration_item import DynamoConfiguration
+from tidemill.domain.waiting.waiting import Cause, Wait
+from tidemill.dynamodb.breakers.breaker_item import DynamoBreakers
+from tidemill.dynamodb.operations.configuration_item import DynamoConfiguration
 from tidemill.system import clock
 
 
@@ -87,7 +87,7 @@ def test_a_change_between_question_and_answer_is_a_conflict(cloud: Cloud, monkey
         other.set(other.read(), "flags.a", "theirs", by="arn:other", reason="")
         return True
 
-    monkeypatch.setattr("tidemill.cli.config.confirmed", confirmed)
+    monkeypatch.setattr("tidemill.cli.operations.config.confirmed", confirmed)
 
     result = run("config", "set", "flags.a", '"mine"')
 

@@ -9,7 +9,8 @@ from click.shell_completion import BashComplete
 from click.testing import CliRunner
 
 from stacks.composition import ROOT
-from tidemill.cli import errors, watch
+from tidemill.cli import errors
+from tidemill.cli.explain import watch
 from tidemill.cli.main import tidemill
 
 REFERENCE = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")

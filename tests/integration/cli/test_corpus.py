@@ -14,9 +14,9 @@ from tests.support.deployed_functions import Mill
 from tidemill import composition
 from tidemill.client import Submission, Tidemill
 from tidemill.domain.errors import InvalidPayloadError, KeyReusedError
-from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
+from tidemill.domain.waiting.holds import HoldCause
 from tidemill.system import job_type_loader
 from tidemill.testing import run_job
 

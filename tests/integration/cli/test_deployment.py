@@ -10,7 +10,7 @@ from botocore.stub import Stubber
 from tests.integration.cli.conftest import Cloud, pipeline, run, shortener
 from tests.integration.cli.loopback import Loopback, Stack
 from tidemill.names import Tag
-from tidemill.operator.deployment import Deployment, DeploymentNotFoundError, find
+from tidemill.operator.deployments.deployment import Deployment, DeploymentNotFoundError, find
 
 LANES = json.dumps({"default": {"queue": "https://q", "dead_letters": "https://l"}})
 

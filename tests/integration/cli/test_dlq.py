@@ -92,7 +92,7 @@ def test_each_line_of_json_is_printed_before_the_next_jobs_are_read(
         yield from jobs
         raise StoreUnavailableError("throttled")
 
-    environment.setattr("tidemill.application.redrive.Redriver.dead_jobs", throttled)
+    environment.setattr("tidemill.application.control.redrive.Redriver.dead_jobs", throttled)
     result = run("dlq", "list", "--json")
     assert result.exit_code == 1
     assert [json.loads(line)["id"] for line in result.stdout.splitlines()] == [job.id for job in jobs]

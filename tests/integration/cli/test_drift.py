@@ -10,7 +10,7 @@ from tests.integration.cli.called_functions import deploy
 from tests.integration.cli.conftest import Cloud
 from tests.support.job_tables import REGION
 from tidemill.domain.errors import StoreUnavailableError
-from tidemill.operator.drift import drifted
+from tidemill.operator.drift.drift import drifted
 
 STACK = "dev-Pipeline"
 

@@ -10,8 +10,8 @@ from tests.support.builders import TENANT, a_job, brought_to
 from tests.support.parked_jobs import enter, park, park_only
 from tidemill.aws import clients
 from tidemill.domain.states import State
-from tidemill.domain.waiting import Line
-from tidemill.dynamodb.limits import DynamoLimits
+from tidemill.domain.waiting.waiting import Line
+from tidemill.dynamodb.limits.limits import DynamoLimits
 from tidemill.names import SCHEDULE_TENANT
 from tidemill.system import clock
 
@@ -53,7 +53,7 @@ def test_without_rights_on_mappings_the_rest_is_explained(cloud: Cloud, monkeypa
     def denied(*_: object) -> None:
         raise clients.AWS_ERRORS[1]({"Error": {"Code": "AccessDenied", "Message": "denied"}}, "GetTemplate")
 
-    monkeypatch.setattr("tidemill.operator.expected_state.read", denied)
+    monkeypatch.setattr("tidemill.operator.drift.expected_state.read", denied)
     result = run("explain", _ready(cloud))
     assert result.exit_code == 0
     assert "its lane has no message" in result.stdout
@@ -132,8 +132,8 @@ def test_an_unknown_id_is_refused_with_a_remedy(cloud: Cloud, monkeypatch: pytes
     assert "tenant a:b has no job nope" in run("explain", "nope", "--tenant", "a:b").stderr
     for _ in range(3):
         cloud.dead_job()
-    monkeypatch.setattr("tidemill.operator.find_job._MOST_ENTRIES", 0)
-    monkeypatch.setattr("tidemill.operator.find_job._MOST_PAGES", 1)
+    monkeypatch.setattr("tidemill.operator.explain.find_job._MOST_ENTRIES", 0)
+    monkeypatch.setattr("tidemill.operator.explain.find_job._MOST_PAGES", 1)
     assert run("explain", "nope").exit_code == 1
 
 

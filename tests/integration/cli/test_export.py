@@ -135,7 +135,7 @@ def _broken_after(first: int, error: BaseException, monkeypatch: pytest.MonkeyPa
             raise error
         return {"id": job.id}
 
-    monkeypatch.setattr("tidemill.cli.export.record", record)
+    monkeypatch.setattr("tidemill.cli.operations.export.record", record)
 
 
 @pytest.mark.parametrize(("error", "outcome"), [(KeyboardInterrupt(), "interrupted"), (OSError("full"), "failed")])
@@ -178,7 +178,7 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(
         target.write_text("mine", encoding="ascii")
         return {"id": job.id}
 
-    monkeypatch.setattr("tidemill.cli.export.record", record)
+    monkeypatch.setattr("tidemill.cli.operations.export.record", record)
 
     assert run("export", "--to", str(target)).exit_code == 1
     assert target.read_text(encoding="ascii") == "mine"
@@ -211,7 +211,7 @@ def test_an_object_of_a_bucket_is_written_once(cloud: Cloud, bucket: Any) -> Non
 
 def _refused_before_the_scan(monkeypatch: pytest.MonkeyPatch, target: str) -> str:
     """What the command says."""
-    monkeypatch.setattr("tidemill.cli.export.record", lambda _: pytest.fail("it read a job"))
+    monkeypatch.setattr("tidemill.cli.operations.export.record", lambda _: pytest.fail("it read a job"))
 
     result = run("export", "--to", target)
 
@@ -263,7 +263,7 @@ def test_an_object_that_appears_meanwhile_is_not_replaced(
         bucket.put_object(Bucket="files", Key="a/jobs.jsonl", Body=b"mine")
         return {"id": job.id}
 
-    monkeypatch.setattr("tidemill.cli.export.record", record)
+    monkeypatch.setattr("tidemill.cli.operations.export.record", record)
 
     assert "a/jobs.jsonl exists" in run("export", "--to", "s3://files/a/jobs.jsonl").stderr
     assert _object(bucket) == b"mine"

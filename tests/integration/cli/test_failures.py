@@ -92,7 +92,7 @@ def test_an_unexpected_error_is_reported_as_a_bug(server: Loopback, monkeypatch:
     def broken(*_: object, **__: object) -> None:
         raise ValueError("unexpected")
 
-    monkeypatch.setattr("tidemill.operator.deployment.find", broken)
+    monkeypatch.setattr("tidemill.operator.deployments.deployment.find", broken)
     result = run("list")
     assert result.exit_code == 1
     assert "Error: ValueError: unexpected" in result.stderr

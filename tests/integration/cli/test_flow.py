@@ -8,7 +8,7 @@ from tests.integration.cli.conftest import run
 from tests.support.builders import TENANT
 from tests.support.deployed_functions import Mill, forget
 from tests.support.flow_calls import a_flow, node, skip
-from tidemill.application import flow_view
+from tidemill.application.flows import flow_view
 from tidemill.names import FLOW_PACKAGE, Env
 
 

@@ -5,9 +5,9 @@ import json
 from tests.integration.cli.conftest import Cloud, run
 from tests.support.builders import NOW
 from tidemill.aws import clients
-from tidemill.domain.governor import Starts
-from tidemill.dynamodb.configuration_item import DynamoConfiguration
-from tidemill.dynamodb.strain_item import DynamoGovernor
+from tidemill.domain.admission.governor import Starts
+from tidemill.dynamodb.admission.strain_item import DynamoGovernor
+from tidemill.dynamodb.operations.configuration_item import DynamoConfiguration
 
 SINCE = "2045-03-04 05:06:07Z"
 

@@ -211,7 +211,7 @@ def test_follow_shows_new_lines_once_and_ends_when_an_ended_job_is_quiet(
         if len(pauses) in {1, 4}:
             logged.write(GROUPS["work"], logged.line(job.id, f"round {len(pauses)}", len(pauses)))
 
-    environment.setattr("tidemill.cli.logs.sleep", pause)
+    environment.setattr("tidemill.cli.explain.logs.sleep", pause)
     logged.write(GROUPS["submit"], logged.line(job.id, "accepted", 0, tenant=job.tenant))
 
     lines = shown(job.id, "--follow")
@@ -230,7 +230,7 @@ def test_follow_waits_for_a_job_that_is_alive(logged: Logged, cloud: Cloud, envi
         if len(pauses) == 10:
             cloud.store.cancel(job, now=clock.now())
 
-    environment.setattr("tidemill.cli.logs.sleep", pause)
+    environment.setattr("tidemill.cli.explain.logs.sleep", pause)
     logged.write(GROUPS["submit"], logged.line(job.id, "accepted", 0, tenant=job.tenant))
 
     shown(job.id, "--follow")

@@ -17,7 +17,7 @@ from tidemill import composition
 from tidemill.aws import clients
 from tidemill.cli.errors import CommandError
 from tidemill.cli.installation import Installation
-from tidemill.cli.operator_job import require_success
+from tidemill.cli.operations.operator_job import require_success
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.records import replace
@@ -42,7 +42,7 @@ def system(server: Loopback, mill: Mill, environment: pytest.MonkeyPatch) -> Mil
     s3.create_bucket(Bucket="files", CreateBucketConfiguration={"LocationConstraint": REGION})
     environment.setattr(clients, "s3", lambda: s3)
     environment.setattr(clients, "sts", partial(client, "sts"))
-    environment.setattr("tidemill.cli.operator_job.sleep", lambda _seconds: mill.run())
+    environment.setattr("tidemill.cli.operations.operator_job.sleep", lambda _seconds: mill.run())
     return mill
 
 
@@ -205,7 +205,7 @@ def test_ctrl_c_says_that_the_migration_continues(
     def interrupt(_seconds: float) -> None:
         raise KeyboardInterrupt
 
-    environment.setattr("tidemill.cli.operator_job.sleep", interrupt)
+    environment.setattr("tidemill.cli.operations.operator_job.sleep", interrupt)
     result = run("migrate", _TYPE, "--with", _ADD, "--yes")
 
     assert result.exit_code == 130

@@ -11,10 +11,10 @@ from tests.integration.cli.conftest import Cloud, run
 from tests.support.builders import NOW, SECOND, TENANT, brought_to
 from tidemill.domain.history import Why
 from tidemill.domain.job import Job
-from tidemill.domain.pauses import Target
 from tidemill.domain.states import State
-from tidemill.domain.waiting import Wait
-from tidemill.dynamodb.job_scan import DynamoJobScan
+from tidemill.domain.waiting.pauses import Target
+from tidemill.domain.waiting.waiting import Wait
+from tidemill.dynamodb.passes.job_scan import DynamoJobScan
 
 
 def parked(cloud: Cloud, target: str = "type=test.job") -> Job:

@@ -109,7 +109,7 @@ def test_the_scan_takes_no_more_read_units_than_it_may(cloud: Cloud, monkeypatch
     """A page of one item costs half a unit, so each of two pauses is for a twentieth of a second."""
     pauses: list[float] = []
     monkeypatch.setattr("tidemill.parts.time.sleep", pauses.append)
-    monkeypatch.setattr("tidemill.dynamodb.job_scan._ITEMS", 1)
+    monkeypatch.setattr("tidemill.dynamodb.passes.job_scan._ITEMS", 1)
     at = clock.now()
     monkeypatch.setattr(clock, "now", lambda: at)
     jobs = [ended(cloud) for _ in range(3)]

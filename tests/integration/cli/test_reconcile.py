@@ -8,18 +8,18 @@ import pytest
 
 from tests.integration.cli.conftest import Cloud, run
 from tests.support.builders import a_job, behind_an_ended_head, brought_to, with_changes
-from tidemill.application.owed import Kind, Work
-from tidemill.application.pass_state import first_pass
+from tidemill.application.dispatch.owed import Kind, Work
+from tidemill.application.passes.pass_state import first_pass
 from tidemill.application.ports import OpenGroup, ScanPage
 from tidemill.aws import clients
-from tidemill.cli import reconcile as reconcile_command
+from tidemill.cli.operations import reconcile as reconcile_command
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import Job
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
-from tidemill.dynamodb.owed_items import DynamoOwedWork
-from tidemill.dynamodb.passes import DynamoPasses
-from tidemill.dynamodb.table_scan import DynamoTableScan
+from tidemill.dynamodb.dispatch.owed_items import DynamoOwedWork
+from tidemill.dynamodb.passes.passes import DynamoPasses
+from tidemill.dynamodb.passes.table_scan import DynamoTableScan
 from tidemill.system import clock, ids
 
 NO_MESSAGES = "DLQ messages: 0 deleted, 0 nudged, 0 kept."
@@ -127,7 +127,7 @@ def test_a_dry_run_reads_at_the_rate_and_names_what_it_cannot_read(
         cloud.table.put(with_changes(job, payload='"' + "x" * 300_000 + '"'))
     cloud.table.put(jobs[0], schema={"N": "99"})
     pauses: list[float] = []
-    environment.setattr("tidemill.cli.reconcile.time.sleep", pauses.append)
+    environment.setattr("tidemill.cli.operations.reconcile.time.sleep", pauses.append)
 
     result = run("reconcile", "--dry-run", "--read-units", "100")
 

@@ -22,15 +22,15 @@ from tests.support.builders import (
 )
 from tests.support.fake_app_config import FakeAppConfig
 from tests.support.job_tables import client
-from tidemill.application.recover import recovery_of
+from tidemill.application.restore.recover import recovery_of
 from tidemill.aws import clients
 from tidemill.domain.history import Why
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
-from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.dynamodb.document import SCHEMA_ATTRIBUTE, key
 from tidemill.dynamodb.job_store import DynamoJobStore
-from tidemill.dynamodb.restored_table import DynamoRecoveryLog
+from tidemill.dynamodb.operations.configuration_item import DynamoConfiguration
+from tidemill.dynamodb.restore.restored_table import DynamoRecoveryLog
 from tidemill.names import STATE_ATTRIBUTE
 from tidemill.system import clock
 
@@ -289,7 +289,7 @@ def test_a_pause_acts_only_after_every_function_has_polled_appconfig(
 ) -> None:
     assert run("pause", "lane=default", "--reject-new", "--yes").exit_code == 0
     slept: list[float] = []
-    monkeypatch.setattr("tidemill.cli.recover.time.sleep", slept.append)
+    monkeypatch.setattr("tidemill.cli.restore.recover.time.sleep", slept.append)
     monkeypatch.setattr(clock, "now", lambda: LATER + timedelta(minutes=30))
 
     _recovered()

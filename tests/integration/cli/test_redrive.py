@@ -339,7 +339,7 @@ def test_a_job_that_dies_again_meanwhile_is_redriven_once(cloud: Cloud, monkeypa
         return queued
 
     monkeypatch.setattr(DynamoJobStore, "redrive", redrive_and_die)
-    monkeypatch.setattr("tidemill.cli.parallel_writes.BATCH", 1)
+    monkeypatch.setattr("tidemill.cli.control.parallel_writes.BATCH", 1)
     # The index is read in pages of one job, so that it holds the jobs that died again.
     monkeypatch.setattr("tidemill.dynamodb.job_reader._BATCH_GET_LIMIT", 1)
     jobs = [cloud.dead_job() for _ in range(3)]

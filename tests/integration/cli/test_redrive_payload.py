@@ -34,7 +34,7 @@ def tick(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> Tick:
     stack = cloud.server.stacks[0]
     cloud.server.stacks[0] = replace(stack, outputs={**stack.outputs, "Functions": '{"tick": "f-tick"}'})
     tick = Tick()
-    monkeypatch.setattr("tidemill.operator.function_call.invocations", lambda: tick)
+    monkeypatch.setattr("tidemill.operator.deployments.function_call.invocations", lambda: tick)
     return tick
 
 

@@ -25,7 +25,7 @@ def worker(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Stat
             if job and job.state is State.QUEUED and job.type in ends:
                 cloud.store.settle(claimed(cloud.store, job), SETTLEMENTS[ends[job.type]], now=NOW)
 
-    monkeypatch.setattr("tidemill.cli.redrive_run.time.sleep", pause)
+    monkeypatch.setattr("tidemill.cli.control.redrive_run.time.sleep", pause)
     return ends.__setitem__
 
 
@@ -102,7 +102,7 @@ def test_an_interruption_leaves_the_probe_in_flight_and_a_repeat_goes_on(
     def interrupted(_seconds: float) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tidemill.cli.redrive_run.time.sleep", interrupted)
+    monkeypatch.setattr("tidemill.cli.control.redrive_run.time.sleep", interrupted)
     result = run("redrive", "--all", "--yes")
 
     assert result.exit_code == 130
@@ -133,7 +133,7 @@ def test_jobs_that_die_after_the_plan_are_probed_too(cloud: Cloud, monkeypatch: 
         jobs.extend(cloud.dead_job() for _ in range(4))
         return True
 
-    monkeypatch.setattr("tidemill.cli.change_options.confirmed", confirmed)
+    monkeypatch.setattr("tidemill.cli.control.change_options.confirmed", confirmed)
     result = run("redrive", "--all", "--yes", "--probe-timeout", "0s")
 
     assert "1 dead job to redrive" in result.stderr
@@ -151,7 +151,7 @@ def test_a_probe_fails_with_its_first_attempt_that_has_the_same_error(
         again = replace(probe.errors[-1], at=NOW + SECOND)
         cloud.table.put(replace(probe, state=State.RETRYING, errors=(*probe.errors, again)))
 
-    monkeypatch.setattr("tidemill.cli.redrive_run.time.sleep", fail)
+    monkeypatch.setattr("tidemill.cli.control.redrive_run.time.sleep", fail)
     result = run("redrive", "--all", "--yes", "--probe-timeout", "5s")
 
     assert f"Probe {jobs[0].id} failed again" in result.stderr

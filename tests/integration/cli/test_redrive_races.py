@@ -32,7 +32,7 @@ def test_each_of_two_operators_sees_how_many_jobs_the_other_redrove_first(
         return found
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tidemill.cli.redrive_run.in_group_order", read)
+        patch.setattr("tidemill.cli.control.redrive_run.in_group_order", read)
         result = run("redrive", "--all", "--no-probe", "--yes")
     assert "Redrove 2 of 2 jobs." in others[0].stdout
     assert "Redrove 3 of 5 jobs. Skipped 2 jobs that changed in the meantime." in result.stdout

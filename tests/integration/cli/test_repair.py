@@ -12,9 +12,9 @@ from tests.integration.cli.conftest import Cloud, run
 from tests.integration.cli.stored_resources import StoredAlarms, StoredQueues
 from tests.support.job_tables import REGION
 from tidemill.aws import clients
-from tidemill.operator import expected_state
-from tidemill.operator.drift import drifted
-from tidemill.operator.expected_resource import Kind
+from tidemill.operator.drift import expected_state
+from tidemill.operator.drift.drift import drifted
+from tidemill.operator.drift.expected_resource import Kind
 
 STACK = "dev-Pipeline"
 NOTHING_DIFFERS = "9 of 9 resources are as the template says."

@@ -14,7 +14,7 @@ from tests.support.deployed_functions import Mill, forget
 from tests.support.documented_job_types import job_types_of
 from tests.support.job_tables import client
 from tidemill import Event, composition
-from tidemill.application.events import publish
+from tidemill.application.events.events import publish
 from tidemill.application.job_types import JobTypes
 from tidemill.aws import clients
 from tidemill.cli.installation import Installation
@@ -55,7 +55,7 @@ def system(server: Loopback, mill: Mill, environment: pytest.MonkeyPatch) -> Any
         forget()
         server.stacks = [pipeline(mill.table.name, "{}"), shortener()]
         environment.setattr(clients, "sts", partial(client, "sts"))
-        environment.setattr("tidemill.cli.operator_job.sleep", lambda _seconds: mill.run())
+        environment.setattr("tidemill.cli.operations.operator_job.sleep", lambda _seconds: mill.run())
         yield mill
 
 
@@ -150,7 +150,7 @@ def test_a_dry_run_writes_nothing(system: Mill, environment: pytest.MonkeyPatch,
 
 
 def test_a_dry_run_says_when_it_stops_counting(system: Mill, environment: pytest.MonkeyPatch) -> None:
-    environment.setattr("tidemill.cli.replay.COUNTED_FOR", timedelta(0))
+    environment.setattr("tidemill.cli.events.replay.COUNTED_FOR", timedelta(0))
 
     result = run(*command("--dry-run"))
 
@@ -182,7 +182,7 @@ def test_ctrl_c_in_the_plan_says_that_only_the_count_continues(environment: pyte
         raise KeyboardInterrupt
 
     environment.setattr("tidemill.cli.confirm.stdin_is_terminal", lambda: True)
-    environment.setattr("tidemill.cli.operator_job.sleep", interrupt)
+    environment.setattr("tidemill.cli.operations.operator_job.sleep", interrupt)
     result = run(*command())
     assert result.exit_code == 130
     assert "The count of the events continues" in result.stderr
@@ -193,7 +193,7 @@ def test_ctrl_c_says_that_the_replay_continues(system: Mill, environment: pytest
     def interrupt(_seconds: float) -> None:
         raise KeyboardInterrupt
 
-    environment.setattr("tidemill.cli.operator_job.sleep", interrupt)
+    environment.setattr("tidemill.cli.operations.operator_job.sleep", interrupt)
     result = run(*command("--yes"))
 
     assert result.exit_code == 130

@@ -10,9 +10,9 @@ import pytest
 from tests.integration.cli.conftest import Cloud, run
 from tests.integration.cli.loopback import Stack
 from tests.integration.cli.versioned_functions import VersionedFunctions
-from tidemill.application.audit import Auditor
+from tidemill.application.operations.audit import Auditor
 from tidemill.aws import clients
-from tidemill.dynamodb.audit_items import DynamoAuditLog
+from tidemill.dynamodb.operations.audit_items import DynamoAuditLog
 from tidemill.names import Env, Output
 from tidemill.system import clock, ids
 

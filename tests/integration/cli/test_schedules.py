@@ -11,7 +11,7 @@ import pytest
 
 from tests.integration.cli.conftest import Cloud, run
 from tests.support.builders import a_job
-from tidemill.application.periodic import REQUESTED_TAG
+from tidemill.application.waiting.periodic import REQUESTED_TAG
 from tidemill.cli.formatting import timestamp
 from tidemill.names import LIVE_ALIAS, SCHEDULE_TENANT, Lane
 from tidemill.system import clock
@@ -141,7 +141,7 @@ def test_a_schedule_that_is_disabled_says_so_even_while_its_type_is_paused() -> 
 
 def test_a_run_is_submitted_by_tick_and_audited(monkeypatch: pytest.MonkeyPatch) -> None:
     tick = Tick({"id": "job-1", "state": "queued"})
-    monkeypatch.setattr("tidemill.operator.function_call.invocations", lambda: tick)
+    monkeypatch.setattr("tidemill.operator.deployments.function_call.invocations", lambda: tick)
 
     result = run("schedules", "run", NIGHTLY, "--reason", "INC-7", "--yes")
 
@@ -155,7 +155,7 @@ def test_a_run_is_submitted_by_tick_and_audited(monkeypatch: pytest.MonkeyPatch)
 
 def test_the_error_of_tick_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     failed = Tick({"errorMessage": "unknown job type"}, FunctionError="Unhandled")
-    monkeypatch.setattr("tidemill.operator.function_call.invocations", lambda: failed)
+    monkeypatch.setattr("tidemill.operator.deployments.function_call.invocations", lambda: failed)
 
     result = run("schedules", "run", NIGHTLY, "--yes")
 

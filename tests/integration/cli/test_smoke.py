@@ -20,8 +20,8 @@ from tidemill.aws.http_client import Answer
 from tidemill.cli.main import tidemill
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.names import COMPARE
-from tidemill.operator import deployment as deployments
-from tidemill.operator.smoke import CANARY_PATIENCE, Finding, Smoke
+from tidemill.operator.deployments import deployment as deployments
+from tidemill.operator.deployments.smoke import CANARY_PATIENCE, Finding, Smoke
 
 CHECKS = ["authorisation", "requests", "lanes", "scheduled functions", "drift", "alarms", "quotas", "log groups"]
 VERBS = ("submit", "query", "control", "publish", "work", "wake", "tick", "reconcile", "canary")
@@ -112,7 +112,7 @@ def account(server: Loopback, monkeypatch: pytest.MonkeyPatch) -> Account:
     monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
     for client in ("lambda_", "cloudwatch", "logs"):
         monkeypatch.setattr(clients, client, lambda: found)
-    monkeypatch.setattr("tidemill.operator.function_call.invocations", lambda: found)
+    monkeypatch.setattr("tidemill.operator.deployments.function_call.invocations", lambda: found)
     return found
 
 
@@ -205,7 +205,7 @@ def test_a_stage_without_canaries_and_schedules_needs_none(account: Account, ser
 
 @mock_aws
 def test_the_command_prints_what_to_fix_and_exits_with_1(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidemill.cli.smoke.Smoke", lambda **_: _smoke(account))
+    monkeypatch.setattr("tidemill.cli.deployments.smoke.Smoke", lambda **_: _smoke(account))
     assert CliRunner().invoke(tidemill, ["smoke"]).exit_code == 0
     account.quota = 10
     shown = CliRunner().invoke(tidemill, ["smoke"])

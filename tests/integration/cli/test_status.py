@@ -18,11 +18,11 @@ from tests.support.parked_jobs import enter, park
 from tidemill.aws import clients
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
+from tidemill.dynamodb.dispatch.owed_items import owed_partitions
 from tidemill.dynamodb.document import key
 from tidemill.dynamodb.indexes import attention_partition
-from tidemill.dynamodb.limit_item import LINE_SHARDS
-from tidemill.dynamodb.limits import DynamoLimits
-from tidemill.dynamodb.owed_items import owed_partitions
+from tidemill.dynamodb.limits.limit_item import LINE_SHARDS
+from tidemill.dynamodb.limits.limits import DynamoLimits
 from tidemill.metrics import Metric
 from tidemill.names import (
     ATTENTION_KEY,
@@ -33,7 +33,7 @@ from tidemill.names import (
     LARGEST_INDEX_SHARDS,
     Lane,
 )
-from tidemill.operator.system_status import NEWEST_DEAD
+from tidemill.operator.status.system_status import NEWEST_DEAD
 
 
 def _age_of_oldest(seconds: float, *, minutes_ago: float) -> None:
@@ -169,7 +169,7 @@ def test_the_members_of_the_json_are_documented() -> None:
 
 
 def test_counting_stops_at_the_limit(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidemill.dynamodb.attention_counts.MOST_COUNTED", 1)
+    monkeypatch.setattr("tidemill.dynamodb.operations.attention_counts.MOST_COUNTED", 1)
     for _ in range(10):
         cloud.dead_job()
         brought_to(cloud.store, State.SCHEDULED)
@@ -211,8 +211,8 @@ def test_more_dead_jobs_cost_neither_calls_nor_items(
     cloud: Cloud, reads: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So 100,000 of them take as long as these."""
-    monkeypatch.setattr("tidemill.dynamodb.attention_counts.MOST_COUNTED", 20)
-    monkeypatch.setattr("tidemill.dynamodb.job_sample._ITEMS", 50)
+    monkeypatch.setattr("tidemill.dynamodb.operations.attention_counts.MOST_COUNTED", 20)
+    monkeypatch.setattr("tidemill.dynamodb.passes.job_sample._ITEMS", 50)
     dead, costs = cloud.dead_job(dead_letter=False), []
     for number in (100, 700):
         _copies(cloud, dead, number)
@@ -371,7 +371,7 @@ def test_top_shows_the_status_again_and_again(cloud: Cloud, monkeypatch: pytest.
         if len(readings) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("tidemill.cli.top.time.sleep", pause)
+    monkeypatch.setattr("tidemill.cli.operations.top.time.sleep", pause)
     result = run("top", "--interval", "3")
     assert result.exit_code == 130
     assert readings == [3, 3]

@@ -24,7 +24,7 @@ SUCCEEDED = {**RUNNING, "state": "succeeded", "progress": {"done": 100, "total":
 def pauses(environment: pytest.MonkeyPatch) -> list[float]:
     """Records the pauses between polls, in seconds, without sleeping."""
     made: list[float] = []
-    environment.setattr("tidemill.cli.watch.sleep", made.append)
+    environment.setattr("tidemill.cli.explain.watch.sleep", made.append)
     return made
 
 
@@ -150,7 +150,7 @@ def test_a_terminal_shows_a_bar_per_job(server: Loopback, pauses: list[float]) -
 @pytest.fixture
 def working(behind: Mill, environment: pytest.MonkeyPatch) -> Mill:
     """The worker runs the jobs while the command line pauses."""
-    environment.setattr("tidemill.cli.watch.sleep", lambda _: behind.run())
+    environment.setattr("tidemill.cli.explain.watch.sleep", lambda _: behind.run())
     return behind
 
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tests.integration.cli.conftest import Cloud, run
-from tidemill.application.pace import Pace
-from tidemill.cli import parallel_writes
+from tidemill.application.passes.pace import Pace
+from tidemill.cli.control import parallel_writes
 
 
 @pytest.fixture

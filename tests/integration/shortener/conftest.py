@@ -26,13 +26,13 @@ from tests.support.builders import reference_to
 from tests.support.deployed_functions import forget as forget_engine
 from tests.support.faulty_client import FaultyClient
 from tidemill import composition
-from tidemill.application.attempt import Attempt
-from tidemill.application.attempt_report import Report
+from tidemill.application.attempt.attempt import Attempt
+from tidemill.application.attempt.attempt_report import Report
 from tidemill.aws import clients
 from tidemill.aws.clients import Item
 from tidemill.domain.job import Job
 from tidemill.domain.records import replace
-from tidemill.domain.submission import Submission
+from tidemill.domain.submission.submission import Submission
 from tidemill.dynamodb.document import SCHEMA_ATTRIBUTE, decode
 from tidemill.entrypoints import work
 from tidemill.names import Env, Lane

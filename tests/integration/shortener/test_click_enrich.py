@@ -14,9 +14,9 @@ from shortener.names import CLICK_SORT_KEY, TTL_ATTRIBUTE, VISITORS
 from tests.integration.shortener.conftest import REMAINING, SECRET, World, set_now
 from tests.support.faulty_client import Fault, KilledError
 from tidemill import StoreUnavailableError, Submission, composition
-from tidemill.application.attempt_report import Ending
+from tidemill.application.attempt.attempt_report import Ending
 from tidemill.aws import clients
-from tidemill.domain.claim_verdict import ClaimVerdict
+from tidemill.domain.dispatch.claim_verdict import ClaimVerdict
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.states import State
 

@@ -13,9 +13,9 @@ from shortener.click import CLICK
 from tests.integration.shortener.conftest import World
 from tests.support.deployed_functions import Context
 from tests.support.patience import PATIENCE_SECONDS
-from tidemill.application import joint_calls
+from tidemill.application.batch_handlers import joint_calls
 from tidemill.application.job_types import JobTypes
-from tidemill.domain.job_message import reference_to
+from tidemill.domain.dispatch.job_message import reference_to
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.entrypoints import work

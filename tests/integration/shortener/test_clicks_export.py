@@ -20,13 +20,13 @@ from shortener.visitor import Visitor
 from tests.integration.shortener.conftest import BUCKET, REMAINING, World, refusing, set_now
 from tests.support.faulty_client import KilledError
 from tidemill import composition
-from tidemill.application.attempt_report import Ending
-from tidemill.application.handler_results import LARGEST_CHECKPOINT_BYTES
+from tidemill.application.attempt.attempt_report import Ending
+from tidemill.application.attempt.handler_results import LARGEST_CHECKPOINT_BYTES
 from tidemill.aws import clients
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.states import State
-from tidemill.dynamodb.effects import entries
+from tidemill.dynamodb.attempt.effects import entries
 
 NOON: Final = datetime(2045, 3, 4, 12, tzinfo=UTC)
 HOUR: Final = timedelta(hours=1)

@@ -18,9 +18,9 @@ from shortener.visitor import Visitor
 from tests.integration.shortener.conftest import World, set_now
 from tests.support.faulty_client import KilledError
 from tidemill import composition
-from tidemill.application.attempt_report import Ending
+from tidemill.application.attempt.attempt_report import Ending
 from tidemill.domain.job import Job
-from tidemill.dynamodb.effects import entries
+from tidemill.dynamodb.attempt.effects import entries
 from tidemill.system import clock
 
 NOON: Final = datetime(2045, 3, 4, 12, tzinfo=UTC)

@@ -11,15 +11,15 @@ from tests.simulation.world.sqs_queue import Queue
 from tests.simulation.world.world import World
 from tidemill.metrics import Metric
 
-#: Each alarm evaluates periods of a minute: see `tidemill.cdk.alarm_catalogue`. That of passed-over records resolves
-#: after so many quiet ones.
+#: Each alarm evaluates periods of a minute: see `tidemill.cdk.alarms.alarm_catalogue`. That of passed-over records
+#: resolves after so many quiet ones.
 _PERIOD_MS: Final = 60_000
 _QUIET_MS: Final = 20 * _PERIOD_MS
 #: Delay from the end of a period to its evaluation: CloudWatch extracts metrics from a log and evaluates each minute.
 _KNOWN_WITHIN_MS: Final = 90_000
 #: Delay from there to the evaluation of a period without data points.
 _RESOLVED_WITHIN_MS: Final = (_PERIOD_MS, 10 * _PERIOD_MS)
-#: "The metrics of an idle queue come up to 15 minutes late": see `tidemill.cdk.alarm_catalogue`.
+#: "The metrics of an idle queue come up to 15 minutes late": see `tidemill.cdk.alarms.alarm_catalogue`.
 _IDLE_QUEUE_MS: Final = 15 * 60_000
 #: Share of seeds with DLQ alarms. Jobs die in most seeds, and each alarm makes reconcile scan the whole table.
 _SEEDS_WITH_DLQ_ALARMS: Final = 0.15

@@ -16,7 +16,7 @@ from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import FunctionError, Throttled
 from tests.simulation.world.world import World
 from tests.support.http_events import http_event
-from tidemill.domain.submission import Submission
+from tidemill.domain.submission.submission import Submission
 
 OK: Final = 200
 ACCEPTED: Final = 202

@@ -8,7 +8,7 @@ from tests.simulation.actors.callers import PlannedSubmission, TrackedSubmission
 from tests.simulation.checks.violation import require_in_task
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.world import World
-from tidemill.application.job_ids import keyed_job_id
+from tidemill.application.submission.job_ids import keyed_job_id
 
 #: A job that no version accepts. It must not affect the other jobs of its batch.
 _INVALID_JOB: Final = {"type": "sim.unheard-of"}

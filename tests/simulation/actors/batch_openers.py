@@ -13,13 +13,13 @@ from tests.simulation.checks.violation import maps_of, require_in_task, state_of
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.world import World
 from tidemill import composition
-from tidemill.application import submit_features
-from tidemill.application.batches import cancel_batch, close_batch, open_batch
-from tidemill.application.control import Control
-from tidemill.application.job_ids import keyed_job_id
+from tidemill.application.batches.batches import cancel_batch, close_batch, open_batch
+from tidemill.application.control.control import Control
+from tidemill.application.features import submit_features
 from tidemill.application.ports import WriterPayloads
-from tidemill.application.submit import Submit
-from tidemill.domain.batches import Batch
+from tidemill.application.submission.job_ids import keyed_job_id
+from tidemill.application.submission.submit import Submit
+from tidemill.domain.batches.batches import Batch
 from tidemill.domain.errors import (
     BatchRefusedError,
     InvalidPayloadError,
@@ -29,7 +29,7 @@ from tidemill.domain.errors import (
 )
 from tidemill.domain.job import Job
 from tidemill.domain.states import FINAL_STATES, State
-from tidemill.domain.submission import Submission
+from tidemill.domain.submission.submission import Submission
 from tidemill.dynamodb.document import from_milliseconds
 from tidemill.powertools import idempotency
 from tidemill.system import clock, ids

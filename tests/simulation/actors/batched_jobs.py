@@ -3,7 +3,7 @@
 from random import Random
 from typing import Final
 
-from tidemill.domain.submission import Submission
+from tidemill.domain.submission.submission import Submission
 
 #: Share of seeds with such jobs, and their number.
 _BATCHED: Final = 0.35

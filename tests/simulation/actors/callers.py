@@ -21,7 +21,7 @@ from tests.simulation.world.world import World
 from tidemill import composition
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.records import replace
-from tidemill.domain.submission import Submission
+from tidemill.domain.submission.submission import Submission
 from tidemill.names import Lane
 
 TENANTS: Final = tuple(CANARIES)

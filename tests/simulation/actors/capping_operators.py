@@ -11,10 +11,10 @@ from tests.simulation.actors.callers import Caller, PlannedSubmission, run_tool
 from tests.simulation.actors.operator_objects import configurator
 from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import World
-from tidemill.domain.caps import DEFAULT_CAP
 from tidemill.domain.errors import ConfigurationConflictError, InvalidSettingError
-from tidemill.domain.runtime_configuration import CAP_PREFIX, WEIGHT_PREFIX
-from tidemill.domain.submission import Submission
+from tidemill.domain.limits.caps import DEFAULT_CAP
+from tidemill.domain.operations.runtime_configuration import CAP_PREFIX, WEIGHT_PREFIX
+from tidemill.domain.submission.submission import Submission
 
 CAPPED: Final = "111122223333:AROACAP"
 #: Share of the seeds without faults, and of the others, with a cap.

@@ -11,7 +11,7 @@ from tests.simulation.checks.bursts import Answered, BurstChecks
 from tests.simulation.world.world import World
 from tidemill import composition
 from tidemill.domain.errors import TidemillError
-from tidemill.domain.submission import Submission
+from tidemill.domain.submission.submission import Submission
 
 #: Share of seeds with bursts, and the most keys and submissions of a key.
 _DEBOUNCED: Final = 0.3

@@ -11,12 +11,12 @@ from tests.simulation.checks.violation import require_in_task
 from tests.simulation.jobs.event_types import EVENT, topic
 from tests.simulation.world.world import World
 from tidemill import SnsRecord, composition
-from tidemill.application.event_sources import publish_record
-from tidemill.application.events import publish
-from tidemill.application.new_jobs import Accepted
+from tidemill.application.events.event_sources import publish_record
+from tidemill.application.events.events import publish
+from tidemill.application.submission.new_jobs import Accepted
 from tidemill.domain.errors import KeyReusedError, TidemillError
-from tidemill.domain.events import Event
-from tidemill.domain.submission import Submission
+from tidemill.domain.events.events import Event
+from tidemill.domain.submission.submission import Submission
 from tidemill.system import clock
 
 #: Share of seeds with events, also of those with a deployment. The most of them.

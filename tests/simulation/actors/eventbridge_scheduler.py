@@ -12,12 +12,12 @@ from tests.simulation.checks.violation import waits_alone
 from tests.simulation.world.code_versions import PRESENT
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.world import World
-from tidemill.cdk.schedule_retries import DELIVERY_SECONDS, PROMPT_SECONDS
-from tidemill.domain.schedule_times import Rate, parse
+from tidemill.cdk.functions.schedule_retries import DELIVERY_SECONDS, PROMPT_SECONDS
 from tidemill.domain.states import State
-from tidemill.dynamodb import pass_items
-from tidemill.dynamodb.limit_item import PAUSE_PREFIX, TYPE_PREFIX
-from tidemill.dynamodb.pass_items import PASS_KEY
+from tidemill.domain.waiting.schedule_times import Rate, parse
+from tidemill.dynamodb.limits.limit_item import PAUSE_PREFIX, TYPE_PREFIX
+from tidemill.dynamodb.passes import pass_items
+from tidemill.dynamodb.passes.pass_items import PASS_KEY
 from tidemill.names import (
     ATTENTION_SORT_KEY,
     CONTINUE,

@@ -13,10 +13,10 @@ from tests.simulation.actors.callers import PlannedSubmission, run_tool
 from tests.simulation.actors.operator_objects import configurator
 from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import World
-from tidemill.domain.quotas import Quota
-from tidemill.domain.runtime_configuration import QUOTA_PREFIX
-from tidemill.domain.strain import LEVEL_SETTING
-from tidemill.domain.submission import Submission
+from tidemill.domain.admission.quotas import Quota
+from tidemill.domain.admission.strain import LEVEL_SETTING
+from tidemill.domain.operations.runtime_configuration import QUOTA_PREFIX
+from tidemill.domain.submission.submission import Submission
 from tidemill.names import QUOTA_KEY
 
 FLOODER: Final = "111122223333:AROAFLO"

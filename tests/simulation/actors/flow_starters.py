@@ -21,7 +21,7 @@ from tests.simulation.checks.violation import require_in_task, state_of
 from tests.simulation.jobs.flow_types import NODE
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.world import World
-from tidemill.application.job_ids import keyed_job_id
+from tidemill.application.submission.job_ids import keyed_job_id
 from tidemill.domain.states import State
 from tidemill.names import FLOW_TYPE
 

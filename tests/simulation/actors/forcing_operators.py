@@ -12,9 +12,9 @@ from tests.simulation.actors.callers import run_tool
 from tests.simulation.actors.operator_objects import configurator
 from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import PAYMENTS, World
-from tidemill.domain.breaker import BreakerState
+from tidemill.domain.breakers.breaker import BreakerState
 from tidemill.domain.errors import ConfigurationConflictError, InvalidSettingError
-from tidemill.domain.runtime_configuration import BREAKER_PREFIX
+from tidemill.domain.operations.runtime_configuration import BREAKER_PREFIX
 from tidemill.system import clock
 
 #: Share of the seeds with forces.

@@ -8,7 +8,7 @@ from tests.simulation.actors.batch_callers import BatchCaller
 from tests.simulation.actors.callers import TENANTS, PlannedSubmission
 from tests.simulation.world.world import World
 from tidemill.domain.records import replace
-from tidemill.domain.submission import Submission
+from tidemill.domain.submission.submission import Submission
 
 #: Share of seeds with such jobs, and their number.
 _GROUPED: Final = 0.3

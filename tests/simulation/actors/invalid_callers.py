@@ -18,7 +18,7 @@ from tidemill.domain.errors import (
     TidemillError,
     UnknownJobTypeError,
 )
-from tidemill.domain.submission import Submission, Unique
+from tidemill.domain.submission.submission import Submission, Unique
 from tidemill.names import Lane
 from tidemill.system import clock
 

@@ -11,7 +11,7 @@ from tests.simulation.checks.migrations import MIGRATED_TYPE, MigrationChecks, m
 from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import World
 from tidemill import composition
-from tidemill.application.migration import Migration, Progress
+from tidemill.application.operations.migration import Migration, Progress
 from tidemill.system import clock
 
 #: Share of seeds with a migration, and of those with two at once.

@@ -2,10 +2,10 @@
 
 from tidemill import composition
 from tidemill.application.configuration import Configurator
-from tidemill.application.purge import Purger
-from tidemill.application.redrive import Redriver
+from tidemill.application.control.purge import Purger
+from tidemill.application.control.redrive import Redriver
 from tidemill.aws import clients
-from tidemill.dynamodb.configuration_item import DynamoConfiguration
+from tidemill.dynamodb.operations.configuration_item import DynamoConfiguration
 from tidemill.names import Env
 from tidemill.settings import setting
 from tidemill.system import clock, ids

@@ -13,8 +13,8 @@ from tests.simulation.checks.odd_values import ODD_TYPE
 from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import World
 from tidemill.domain.errors import ConfigurationConflictError, InvalidSettingError
-from tidemill.domain.overrides import TYPE_PREFIX
-from tidemill.domain.type_overrides import Option
+from tidemill.domain.operations.overrides import TYPE_PREFIX
+from tidemill.domain.operations.type_overrides import Option
 
 #: Share of the seeds with overrides.
 _OVERRIDING: Final = 0.3

@@ -16,9 +16,9 @@ from tests.simulation.world.faults import Fault
 from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import World
 from tidemill.domain.errors import ConfigurationConflictError, InvalidSettingError
-from tidemill.domain.limits import Rate
-from tidemill.domain.runtime_configuration import PAUSE_PREFIX
-from tidemill.dynamodb.limit_item import LIMIT_PREFIX
+from tidemill.domain.limits.limits import Rate
+from tidemill.domain.operations.runtime_configuration import PAUSE_PREFIX
+from tidemill.dynamodb.limits.limit_item import LIMIT_PREFIX
 from tidemill.names import SCHEDULE_TENANT
 from tidemill.system import clock
 

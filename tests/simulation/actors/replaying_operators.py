@@ -12,7 +12,7 @@ from tests.simulation.jobs.event_types import EVENT
 from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import World
 from tidemill import composition
-from tidemill.application.replay import REPLAY_TAG, Progress, Replay, ReplayVerdict
+from tidemill.application.events.replay import REPLAY_TAG, Progress, Replay, ReplayVerdict
 from tidemill.domain.errors import PermanentJobError
 from tidemill.domain.time_constants import EPOCH, MILLISECOND
 from tidemill.system import clock

@@ -23,14 +23,14 @@ from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import LARGEST_SKEW_MS
 from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import LONGEST_INDEX_LAG_MS, World
-from tidemill.application.job_filter import JobFilter
-from tidemill.application.job_search import JobSearch
-from tidemill.application.pace import Pace
+from tidemill.application.control.job_filter import JobFilter
+from tidemill.application.passes.job_search import JobSearch
+from tidemill.application.passes.pace import Pace
 from tidemill.aws import clients
 from tidemill.domain.job import Job
 from tidemill.domain.states import TERMINAL, State
-from tidemill.dynamodb.attention_counts import AttentionCounts
-from tidemill.dynamodb.job_scan import DynamoJobScan
+from tidemill.dynamodb.operations.attention_counts import AttentionCounts
+from tidemill.dynamodb.passes.job_scan import DynamoJobScan
 from tidemill.system import clock
 
 _CHECK: Final = "a selection finds the jobs that it names"

@@ -14,7 +14,7 @@ from tests.simulation.world.faults import Fault
 from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import World
 from tidemill import composition
-from tidemill.application.reconcile import Reconciler
+from tidemill.application.operations.reconcile import Reconciler
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.states import TERMINAL, State

@@ -4,7 +4,7 @@ from random import Random
 from typing import Final
 
 from tests.simulation.world.code_versions import Rollout
-from tidemill.domain.submission import Submission
+from tidemill.domain.submission.submission import Submission
 
 #: Share of seeds with such jobs, and their number.
 _STEPWISE: Final = 0.3

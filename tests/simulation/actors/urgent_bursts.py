@@ -9,7 +9,7 @@ from typing import Final
 from tests.simulation.actors.api_gateway import ACCEPTED, OK, as_json, ask
 from tests.simulation.actors.callers import PlannedSubmission
 from tests.simulation.world.world import World
-from tidemill.domain.submission import Submission
+from tidemill.domain.submission.submission import Submission
 from tidemill.names import Env
 
 URGENT: Final = "sim.urgent"

@@ -4,7 +4,7 @@ from typing import Final
 
 from tests.simulation.mutants.apply import Mutant
 
-_ADAPTIVE: Final = "tidemill.domain.adaptive_limit"
+_ADAPTIVE: Final = "tidemill.domain.limits.adaptive_limit"
 
 MUTANTS: Final = (
     Mutant(
@@ -17,7 +17,7 @@ MUTANTS: Final = (
     Mutant("the number never rises", _ADAPTIVE, "change_after", "found >= bounds.ceiling", "found"),
     Mutant(
         "a free slot waits for wake",
-        "tidemill.application.release",
+        "tidemill.application.waiting.release",
         "Releaser.leave",
         "line_stands or self._handed_over(slot, lowered)",
         "self._handed_over(slot, lowered) and line_stands",

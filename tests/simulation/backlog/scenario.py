@@ -20,7 +20,7 @@ from tests.simulation.world.world import PAYMENTS, World
 from tidemill import composition
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.states import TERMINAL, State
-from tidemill.domain.submission import Submission
+from tidemill.domain.submission.submission import Submission
 from tidemill.names import Lane
 
 ADAPTIVE: Final = "sim.calls"

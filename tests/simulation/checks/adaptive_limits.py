@@ -13,8 +13,8 @@ from tests.simulation.jobs.handler_runs import HandlerRun
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.world import World
-from tidemill.domain.adaptive_limit import Adaptive
-from tidemill.domain.limits import Limit
+from tidemill.domain.limits.adaptive_limit import Adaptive
+from tidemill.domain.limits.limits import Limit
 
 _PREFIX: Final = "!limit#"
 _FOLLOWS: Final = "an adaptive limit follows its rule"

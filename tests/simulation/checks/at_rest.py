@@ -22,8 +22,8 @@ from tests.simulation.jobs.handler_runs import HandlerRun
 from tests.simulation.jobs.odd_values import ODD_VALUES
 from tests.simulation.world.faults import LOSSES, Fault
 from tests.simulation.world.world import World
-from tidemill.application.attempt_report import Ending
-from tidemill.domain.claim_verdict import ClaimVerdict
+from tidemill.application.attempt.attempt_report import Ending
+from tidemill.domain.dispatch.claim_verdict import ClaimVerdict
 from tidemill.domain.job import NO_ATTEMPT_LEFT, DeathReason
 from tidemill.domain.states import TERMINAL, State
 from tidemill.names import BATCH_TYPE, EVENT_TYPE, FLOW_TYPE, LARGEST_MAX_ATTEMPTS, OWED_PREFIX

@@ -11,8 +11,8 @@ from tests.simulation.world.downstream import DownstreamStatusError
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import RAISED
 from tests.simulation.world.world import World
-from tidemill.application.attempt_report import Ending
-from tidemill.domain.claim_verdict import ClaimVerdict
+from tidemill.application.attempt.attempt_report import Ending
+from tidemill.domain.dispatch.claim_verdict import ClaimVerdict
 from tidemill.domain.errors import NewerSchemaError, TidemillError
 from tidemill.domain.states import State
 

@@ -21,7 +21,7 @@ from tests.simulation.checks.violation import (
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import FAR_OFF_MS, LARGEST_SKEW_MS
 from tests.simulation.world.world import World
-from tidemill.domain.batches import (
+from tidemill.domain.batches.batches import (
     CALLBACKS,
     MISSING,
     ON_COMPLETE,
@@ -29,9 +29,9 @@ from tidemill.domain.batches import (
     ON_SUCCESS,
     BatchFailed,
 )
+from tidemill.domain.batches.composite_cancels import CANCELLED
 from tidemill.domain.errors import KeyReusedError
 from tidemill.domain.states import FINAL_STATES, TERMINAL, State
-from tidemill.domain.whole_cancels import CANCELLED
 from tidemill.names import BATCH_TYPE
 
 KINDS: Final = CALLBACKS

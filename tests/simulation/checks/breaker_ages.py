@@ -15,7 +15,7 @@ from tests.simulation.checks.violation import number_of, require, text_of
 from tests.simulation.world.cloudwatch import Line
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.world import PAYMENTS, World
-from tidemill.application.release import Released
+from tidemill.application.waiting.release import Released
 from tidemill.metrics import Metric
 
 _ITEM: Final = f"!breaker#{PAYMENTS}"

@@ -22,7 +22,7 @@ from tests.simulation.world.lambda_environments import FAR_OFF_MS, LARGEST_SKEW_
 from tests.simulation.world.world import World
 from tidemill.domain.job import Job
 from tidemill.domain.states import TERMINAL, State
-from tidemill.domain.submission import Submission
+from tidemill.domain.submission.submission import Submission
 from tidemill.names import PAYLOADS_PREFIX
 
 _RUNS: Final = "the payload of an accepted submission runs after its acceptance, or that of a later one"

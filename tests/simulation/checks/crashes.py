@@ -6,8 +6,8 @@ from typing import Any, Final
 from tests.simulation.checks.table_watch import watch_jobs
 from tests.simulation.checks.violation import Item, holds_by_cause, number_of, require, state_of, text_of
 from tests.simulation.world.world import World
+from tidemill.domain.attempt.outcomes import ERRORS_KEPT
 from tidemill.domain.job import CRASHED
-from tidemill.domain.outcomes import ERRORS_KEPT
 from tidemill.domain.states import TERMINAL, State
 from tidemill.dynamodb import document
 

@@ -21,7 +21,7 @@ from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import FAR_OFF_MS, LARGEST_SKEW_MS
 from tests.simulation.world.sqs_queue import Message, Queue
 from tests.simulation.world.world import World
-from tidemill.domain.job_message import Reference
+from tidemill.domain.dispatch.job_message import Reference
 from tidemill.domain.states import State
 
 _DISPATCHED: Final = frozenset({State.QUEUED, State.RETRYING})

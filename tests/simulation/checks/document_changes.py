@@ -26,9 +26,9 @@ from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import FAR_OFF_MS, LARGEST_SKEW_MS
 from tests.simulation.world.world import World
-from tidemill.application.attempt import CLOCK_SKEW_MARGIN
+from tidemill.application.attempt.attempt import CLOCK_SKEW_MARGIN
 from tidemill.domain.job import CRASHED
-from tidemill.domain.limit_state import AHEAD, RESERVED
+from tidemill.domain.limits.limit_state import AHEAD, RESERVED
 from tidemill.domain.states import AT_REST, TERMINAL, State
 
 _LIVE_WITH_DUE: Final = frozenset({State.QUEUED, State.RETRYING, State.SCHEDULED, State.PARKED, State.RUNNING})

@@ -27,15 +27,15 @@ from tests.simulation.world.code_versions import INDEX_SHARDS, job_type
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import FAR_OFF_MS, LARGEST_SKEW_MS
 from tests.simulation.world.world import World
-from tidemill.application.attempt_report import Ending
-from tidemill.application.owed import Kind, Work
+from tidemill.application.attempt.attempt_report import Ending
+from tidemill.application.dispatch.owed import Kind, Work
+from tidemill.domain.attempt.outcomes import ERRORS_KEPT, LONGEST_MESSAGE_CHARACTERS
 from tidemill.domain.history import Why
 from tidemill.domain.job import CRASHED, DeathReason
-from tidemill.domain.outcomes import ERRORS_KEPT, LONGEST_MESSAGE_CHARACTERS
 from tidemill.domain.states import TERMINAL, State
-from tidemill.dynamodb.group_items import POSITION_PREFIX, head_key
+from tidemill.dynamodb.dispatch.owed_items import owed_key
+from tidemill.dynamodb.groups.group_items import POSITION_PREFIX, head_key
 from tidemill.dynamodb.history_entries import transitions
-from tidemill.dynamodb.owed_items import owed_key
 from tidemill.names import JOB_KEY, LISTING_KEY, WAKE_WINDOW_SECONDS
 
 _DAY_MS: Final = 86_400_000

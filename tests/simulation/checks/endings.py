@@ -19,7 +19,7 @@ from tests.simulation.checks.violation import (
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import FAR_OFF_MS, LARGEST_SKEW_MS
 from tests.simulation.world.world import World
-from tidemill.application.attempt_holds import MOST_HOLDS_OF_A_VERSION
+from tidemill.application.attempt.attempt_holds import MOST_HOLDS_OF_A_VERSION
 from tidemill.domain.states import State
 from tidemill.names import BATCH_TYPE, EVENT_TYPE, FLOW_TYPE
 

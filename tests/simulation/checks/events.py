@@ -18,7 +18,7 @@ from tests.simulation.checks.violation import (
 )
 from tests.simulation.jobs.event_types import SOME
 from tests.simulation.world.world import World
-from tidemill.domain.events import Event
+from tidemill.domain.events.events import Event
 from tidemill.domain.states import State
 from tidemill.names import EVENT_TYPE
 

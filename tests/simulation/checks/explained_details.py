@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from tests.simulation.checks.violation import Item, map_of, maps_of, number_of, state_of, text_of
-from tidemill.application.explanation import Reason
+from tidemill.application.explain.explanation import Reason
 from tidemill.domain.states import State
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

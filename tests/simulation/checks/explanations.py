@@ -31,14 +31,14 @@ from tests.simulation.checks.violation import (
 from tests.simulation.deployment import JOBS_TABLE
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.world import World
-from tidemill.application.explain import explain
-from tidemill.application.explanation import Answer, Reason
+from tidemill.application.explain.explain import explain
+from tidemill.application.explain.explanation import Answer, Reason
 from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError
 from tidemill.domain.job import Job
 from tidemill.domain.states import TERMINAL, State
-from tidemill.domain.waiting import Line
+from tidemill.domain.waiting.waiting import Line
 from tidemill.dynamodb.job_reader import JobReader
-from tidemill.operator.job_facts import JobFacts
+from tidemill.operator.explain.job_facts import JobFacts
 
 #: One look in so many steps of the world.
 _STEPS_PER_LOOK: Final = 25

@@ -16,7 +16,7 @@ from tests.simulation.checks.table_watch import watch_items
 from tests.simulation.checks.violation import number_of, require, tenant_of, text_of
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.world import World
-from tidemill.application.job_ids import keyed_job_id
+from tidemill.application.submission.job_ids import keyed_job_id
 
 #: A change of a setting acts within this time.
 _ACTS_WITHIN_MS: Final = 10_000

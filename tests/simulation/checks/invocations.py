@@ -8,7 +8,7 @@ from tests.simulation.checks.violation import number_of, require, require_in_tas
 from tests.simulation.world.lambda_environments import Context
 from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import World
-from tidemill.dynamodb.pass_items import PASS_KEY
+from tidemill.dynamodb.passes.pass_items import PASS_KEY
 from tidemill.names import CONTINUE, JOB_KEY
 from tidemill.telemetry.outcome_log import Telemetry
 

@@ -16,7 +16,7 @@ from tests.simulation.checks.violation import Item, number_of, require, text_of
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.world import World
-from tidemill.domain.limits import Limit, Rate
+from tidemill.domain.limits.limits import Limit, Rate
 from tidemill.domain.states import State
 
 _PREFIX: Final = "!limit#"

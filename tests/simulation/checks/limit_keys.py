@@ -7,7 +7,7 @@ from tests.simulation.checks.violation import Item, map_of, text_of
 from tests.simulation.jobs.handler_runs import HandlerRun
 from tests.simulation.world.code_versions import PRESENT, job_type
 from tidemill.application.job_types import JobType
-from tidemill.domain.limits import Limit
+from tidemill.domain.limits.limits import Limit
 
 _SHARED: Final = "limit:"
 

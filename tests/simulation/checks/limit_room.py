@@ -23,7 +23,7 @@ from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import LARGEST_SKEW_MS
 from tests.simulation.world.world import World
-from tidemill.domain.limits import Rate
+from tidemill.domain.limits.limits import Rate
 from tidemill.domain.states import State
 
 _PREFIX: Final = "!limit#"

@@ -11,7 +11,7 @@ from tests.simulation.jobs.handler_runs import HandlerRun
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import LARGEST_SKEW_MS
 from tests.simulation.world.world import World
-from tidemill.domain.limits import Rate
+from tidemill.domain.limits.limits import Rate
 
 _MILLISECOND: Final = timedelta(milliseconds=1)
 #: A job whose time has come may start so much sooner.

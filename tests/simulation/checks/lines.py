@@ -13,7 +13,7 @@ from tests.simulation.world.cloudwatch import Line
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.task_scheduler import Task
 from tests.simulation.world.world import World
-from tidemill.application.attempt_report import Ending
+from tidemill.application.attempt.attempt_report import Ending
 
 _CHECK: Final = "each claim and settle has its line at once"
 #: How the names of workers begin.

@@ -13,9 +13,9 @@ from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.trace import Change
 from tests.simulation.world.world import World
-from tidemill.application.owed import Kind, Work
+from tidemill.application.dispatch.owed import Kind, Work
 from tidemill.domain.states import State
-from tidemill.dynamodb.owed_items import owed_key
+from tidemill.dynamodb.dispatch.owed_items import owed_key
 from tidemill.names import JOB_KEY
 
 _PREFIX: Final = "!owed#"

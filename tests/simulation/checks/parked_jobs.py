@@ -14,11 +14,11 @@ from tests.simulation.world.faults import LOSSES, Fault
 from tests.simulation.world.lambda_environments import FAR_OFF_MS
 from tests.simulation.world.sdk import LONGEST_OUTAGE_MS
 from tests.simulation.world.world import LONGEST_INDEX_LAG_MS, World
-from tidemill.domain.limit_state import RESERVED
+from tidemill.domain.limits.limit_state import RESERVED
 from tidemill.domain.states import State
-from tidemill.domain.waiting import LONGEST_PARKED, Cause, Line
+from tidemill.domain.waiting.waiting import LONGEST_PARKED, Cause, Line
 from tidemill.dynamodb.indexes import line_partition
-from tidemill.dynamodb.limit_item import ARRIVAL, LIMIT_PREFIX
+from tidemill.dynamodb.limits.limit_item import ARRIVAL, LIMIT_PREFIX
 
 _MILLISECOND: Final = timedelta(milliseconds=1)
 #: The schedules of a seed call wake so often while all jobs are late by that much.

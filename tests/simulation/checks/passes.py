@@ -11,9 +11,9 @@ from tests.simulation.world.code_versions import PRESENT
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.sqs_queue import Queue
 from tests.simulation.world.world import World
-from tidemill.application.table_pass import MOST_TRIES
+from tidemill.application.passes.table_pass import MOST_TRIES
 from tidemill.domain.states import State
-from tidemill.dynamodb.pass_items import PASS_KEY, PREFIX
+from tidemill.dynamodb.passes.pass_items import PASS_KEY, PREFIX
 from tidemill.names import JOB_KEY
 
 _PASS: Final = PASS_KEY[JOB_KEY]["S"]

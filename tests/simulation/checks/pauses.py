@@ -27,9 +27,9 @@ from tests.simulation.world.lambda_environments import FAR_OFF_MS, LARGEST_SKEW_
 from tests.simulation.world.sdk import LONGEST_OUTAGE_MS
 from tests.simulation.world.sqs_queue import Message, Queue
 from tests.simulation.world.world import LONGEST_INDEX_LAG_MS, World
-from tidemill.domain.pauses import CATCH_UP_TAG
 from tidemill.domain.states import State
-from tidemill.domain.waiting import Line
+from tidemill.domain.waiting.pauses import CATCH_UP_TAG
+from tidemill.domain.waiting.waiting import Line
 from tidemill.names import SCHEDULE_TENANT
 
 #: A change acts within this time.

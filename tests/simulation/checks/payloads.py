@@ -12,7 +12,7 @@ from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import LOSSES, Fault
 from tests.simulation.world.lambda_environments import LONGEST_INVOCATION_MS
 from tests.simulation.world.world import World
-from tidemill.application.attempt_report import Ending
+from tidemill.application.attempt.attempt_report import Ending
 from tidemill.names import FLOW_TYPE, PAYLOADS_PREFIX
 
 #: Prefixes of an item and a file, as `tidemill.dynamodb.payloads` writes them.

@@ -19,9 +19,9 @@ from tests.simulation.checks.violation import (
 )
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.world import World
-from tidemill.application.reconcile import Reconciled
+from tidemill.application.operations.reconcile import Reconciled
 from tidemill.domain.states import TERMINAL, State
-from tidemill.dynamodb.flow_items import CURSOR_PREFIX
+from tidemill.dynamodb.flows.flow_items import CURSOR_PREFIX
 from tidemill.names import FLOW_TYPE, OWED_PREFIX
 
 _CHECK: Final = "a repair path is used only after a fault"

@@ -20,7 +20,7 @@ from tests.simulation.jobs.event_types import SOME
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.world import LONGEST_INDEX_LAG_MS, World
-from tidemill.application.replay import Replay
+from tidemill.application.events.replay import Replay
 from tidemill.domain.states import State
 from tidemill.domain.time_constants import EPOCH, MILLISECOND
 from tidemill.names import EVENT_TYPE

@@ -14,7 +14,7 @@ from tests.simulation.checks.table_watch import watch_items
 from tests.simulation.checks.violation import Item, require, tenant_of, text_of
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.world import World
-from tidemill.domain.pauses import ACTS_WITHIN, CATCH_UP_TAG
+from tidemill.domain.waiting.pauses import ACTS_WITHIN, CATCH_UP_TAG
 from tidemill.names import SCHEDULE_TENANT, TICK_SCHEDULED_AT, TICK_TYPE
 
 _ONE_JOB: Final = "each scheduled time is one job"

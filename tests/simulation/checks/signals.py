@@ -22,9 +22,9 @@ from tests.simulation.checks.violation import (
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import FAR_OFF_MS, LARGEST_SKEW_MS
 from tests.simulation.world.world import World
-from tidemill.domain.batches import CLOSED
+from tidemill.domain.batches.batches import CLOSED
+from tidemill.domain.batches.composite_cancels import CANCELLED
 from tidemill.domain.states import TERMINAL, State
-from tidemill.domain.whole_cancels import CANCELLED
 from tidemill.names import BATCH_TYPE
 
 _ONCE: Final = "a signal takes effect once"

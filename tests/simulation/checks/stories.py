@@ -8,7 +8,7 @@ from typing import Final
 
 from tests.simulation.checks.limit_keys import limit_in_words
 from tests.simulation.checks.violation import Item, cap_in_words, group_of, map_of, maps_of, number_of, require, text_of
-from tidemill.application.job_story import story
+from tidemill.application.explain.job_story import story
 from tidemill.domain.history import Why
 from tidemill.domain.job import Job
 

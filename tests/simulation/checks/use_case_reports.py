@@ -12,14 +12,14 @@ from tests.simulation.world.lambda_environments import RAISED
 from tests.simulation.world.sqs_queue import Message
 from tests.simulation.world.trace import Change
 from tests.simulation.world.world import World
-from tidemill.application.owed import OwedResult
-from tidemill.application.publish import Published
-from tidemill.application.reconcile import Reconciled
-from tidemill.application.release import Released
-from tidemill.application.wake import Woken
-from tidemill.domain.repair_actions import RepairAction
+from tidemill.application.dispatch.owed import OwedResult
+from tidemill.application.dispatch.publish import Published
+from tidemill.application.operations.reconcile import Reconciled
+from tidemill.application.waiting.release import Released
+from tidemill.application.waiting.wake import Woken
+from tidemill.domain.operations.repair_actions import RepairAction
 from tidemill.domain.states import State
-from tidemill.dynamodb.owed_items import owed_key
+from tidemill.dynamodb.dispatch.owed_items import owed_key
 from tidemill.names import JOB_KEY, OWED_PREFIX
 
 #: After these, a function cannot know whether it or another one wrote the document.

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tests.simulation.world.task_scheduler import Scheduler
-from tidemill.application.replay import REPLAY_TAG
-from tidemill.domain.flow_place import NODE_GROUP
+from tidemill.application.events.replay import REPLAY_TAG
+from tidemill.domain.flows.flow_place import NODE_GROUP
 from tidemill.domain.states import State
 
 Item = Mapping[str, Any]

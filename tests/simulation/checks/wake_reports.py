@@ -12,11 +12,11 @@ from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import FAR_OFF_MS, LARGEST_SKEW_MS, RAISED
 from tests.simulation.world.trace import Change
 from tests.simulation.world.world import LONGEST_INDEX_LAG_MS, World
-from tidemill.application.owed import Kind, OwedResult
-from tidemill.application.release import Released
-from tidemill.application.wake import Woken
+from tidemill.application.dispatch.owed import Kind, OwedResult
+from tidemill.application.waiting.release import Released
+from tidemill.application.waiting.wake import Woken
 from tidemill.domain.states import State
-from tidemill.dynamodb.owed_items import owed_key
+from tidemill.dynamodb.dispatch.owed_items import owed_key
 from tidemill.names import ATTENTION_SORT_KEY, JOB_KEY, OWED_PREFIX
 
 _MINUTE_MS: Final = 60_000

@@ -17,10 +17,10 @@ from tests.simulation.world.faults import Fault, Faults
 from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import PAYMENTS, World
 from tidemill import composition
-from tidemill.application.events import publish
+from tidemill.application.events.events import publish
 from tidemill.domain.errors import StoreUnavailableError
-from tidemill.domain.events import Event
-from tidemill.domain.runtime_configuration import PAUSE_PREFIX
+from tidemill.domain.events.events import Event
+from tidemill.domain.operations.runtime_configuration import PAUSE_PREFIX
 from tidemill.domain.states import State
 
 _TENANT: Final = "111122223333:AROAADA"

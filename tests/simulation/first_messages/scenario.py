@@ -15,7 +15,7 @@ from tests.simulation.deployment import Deployment
 from tests.simulation.run_one_seed import MOST_STEPS, Result, result_of
 from tests.simulation.world.world import World
 from tidemill import names
-from tidemill.domain.submission import Submission
+from tidemill.domain.submission.submission import Submission
 
 _KINDS: Final = (
     "sim.effect",

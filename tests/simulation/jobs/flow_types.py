@@ -8,8 +8,8 @@ from tests.simulation.jobs.job_types import Plan
 from tests.simulation.world.installed_patches import world
 from tidemill import Done, Run, composition, job_type
 from tidemill.domain.errors import FlowRefusedError, TidemillError
-from tidemill.domain.flows import Node
-from tidemill.domain.submission import Submission
+from tidemill.domain.flows.flows import Node
+from tidemill.domain.submission.submission import Submission
 
 NODE: str = "sim.node"
 #: A node adds this one, which follows it.

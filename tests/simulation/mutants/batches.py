@@ -8,7 +8,7 @@ from tests.simulation.mutants.apply import Mutant
 BATCHED: Final = (
     Mutant(
         "a batch that was closed refuses a close",
-        "tidemill.application.batches",
+        "tidemill.application.batches.batches",
         "close_batch",
         "return batch",
         "raise InvalidPayloadError([])",

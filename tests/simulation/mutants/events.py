@@ -43,14 +43,14 @@ PUBLISHED: Final = (
     ),
     Mutant(
         "a consumer forgets that it blocks its group",
-        "tidemill.application.later_jobs",
+        "tidemill.application.submission.later_jobs",
         "facts_of",
         "job_type.blocks or None",
         "None",
     ),
     Mutant(
         "the key of a source is of the delivery",
-        "tidemill.application.event_sources",
+        "tidemill.application.events.event_sources",
         "event_key",
         "record.identity",
         "record",

@@ -52,14 +52,14 @@ OPERATION: Final = (
     # Redrives with probes.
     Mutant(
         "a probe that died again counts as a success",
-        "tidemill.application.redrive_probes",
+        "tidemill.application.control.redrive_probes",
         "verdict_of",
         "current.state is State.SUCCEEDED",
         "current.state.terminal",
     ),
     Mutant(
         "jobs follow a probe that did not succeed",
-        "tidemill.application.redrive_probes",
+        "tidemill.application.control.redrive_probes",
         "Probes.approved",
         "probe.verdict is ProbeVerdict.SUCCEEDED",
         "",
@@ -246,7 +246,7 @@ OPERATION: Final = (
     ),
     Mutant(
         "a conflict means that nothing was written",
-        "tidemill.application.unnamed_payloads",
+        "tidemill.application.submission.unnamed_payloads",
         "deleted_on_conflict",
         "payloads.delete_later(stored)",
         "delete_unnamed(stored, None, payloads)",
@@ -260,7 +260,7 @@ OPERATION: Final = (
     ),
     Mutant(
         "payloads stay when their jobs go",
-        "tidemill.cdk.stream_settings",
+        "tidemill.cdk.events.stream_settings",
         "",
         "names.STATE_ATTRIBUTE: {'S': list(names.TERMINAL_STATES)}, names.PAYLOAD_LOCATION_ATTRIBUTE: _THERE",
         "names.STATE_ATTRIBUTE: {'S': list(names.TERMINAL_STATES)}, names.PAYLOAD_LOCATION_ATTRIBUTE: "

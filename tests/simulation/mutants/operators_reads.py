@@ -22,7 +22,7 @@ READ: Final = (
     ),
     Mutant(
         "the story of a job leaves out its wait",
-        "tidemill.application.job_story",
+        "tidemill.application.explain.job_story",
         "_untold",
         "job.wait and job.wait.since not in others",
         "False",
@@ -36,14 +36,14 @@ READ: Final = (
     ),
     Mutant(
         "a search takes jobs of any age",
-        "tidemill.application.job_filter",
+        "tidemill.application.control.job_filter",
         "JobFilter.__contains__",
         "self.since is None or job.created_at >= self.since",
         "True",
     ),
     Mutant(
         "a count takes one partition",
-        "tidemill.dynamodb.attention_counts",
+        "tidemill.dynamodb.operations.attention_counts",
         "AttentionCounts.jobs",
         "_partitions(state)",
         "_partitions(state)[:1]",

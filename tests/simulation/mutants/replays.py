@@ -33,7 +33,7 @@ REPLAYED: Final = (
     ),
     Mutant(
         "a listing of events begins after the time",
-        "tidemill.dynamodb.listed_events",
+        "tidemill.dynamodb.events.listed_events",
         "ListedEvents.pages",
         "begin.at, wanted.until - MILLISECOND",
         "begin.at + 600000 * MILLISECOND, wanted.until - MILLISECOND",

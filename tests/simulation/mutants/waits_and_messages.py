@@ -5,7 +5,7 @@ from typing import Final
 from tests.simulation.mutants import modules
 from tests.simulation.mutants.apply import Mutant
 
-_DISPATCH: Final = "tidemill.domain.dispatch"
+_DISPATCH: Final = "tidemill.domain.dispatch.dispatch"
 
 WAITING: Final = (
     Mutant("messages are not delayed", modules.QUEUES, "_entry", "'DelaySeconds': dispatch.delay_seconds", ""),
@@ -21,7 +21,7 @@ WAITING: Final = (
     ),
     Mutant(
         "retries do not back off",
-        "tidemill.domain.retry",
+        "tidemill.domain.attempt.retry",
         "RetryPolicy.delay_seconds",
         "self.backoff_seconds * 2.0 ** (attempt - 1)",
         "self.backoff_cap_seconds",
@@ -46,7 +46,7 @@ WAITING: Final = (
     Mutant("DLQ messages do not say why", _DISPATCH, "_dead_letter", "job.death or ''", "''"),
     Mutant(
         "the DLQ messages of dead jobs are deleted",
-        "tidemill.application.dead_letter_sweep",
+        "tidemill.application.dispatch.dead_letter_sweep",
         "_sort",
         "if dead_letter.newer or key in unreadable or action is DeadLetterAction.DEAD:\n"
         "    done.keep.append(dead_letter)\n"

@@ -21,7 +21,7 @@ MUTANTS: Final = (
         "began anew",
         Mutant(
             "a breaker that opens again begins another outage",
-            "tidemill.domain.breaker",
+            "tidemill.domain.breakers.breaker",
             "opened",
             "breaker.outage_from if again and breaker.outage_from > EPOCH else now",
             "now",
@@ -32,7 +32,7 @@ MUTANTS: Final = (
         "too many attempts",
         Mutant(
             "only the worker that counts the last failure opens a breaker",
-            "tidemill.application.breakers",
+            "tidemill.application.breakers.breakers",
             "Breakers._opened_if_due",
             "not rules.trips(breaker, policy) or over or now < rules.heard_at(breaker, policy)",
             "True",
@@ -43,7 +43,7 @@ MUTANTS: Final = (
         "too many claims",
         Mutant(
             "the line of a breaker that cannot be read is released",
-            "tidemill.application.release",
+            "tidemill.application.waiting.release",
             "Releaser.release_from_breaker",
             "self._breakers.holds_line",
             "self._breakers.blocks",

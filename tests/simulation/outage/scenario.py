@@ -18,7 +18,7 @@ from tests.simulation.world.world import PAYMENTS, World
 from tidemill import composition
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.states import TERMINAL
-from tidemill.domain.submission import Submission
+from tidemill.domain.submission.submission import Submission
 from tidemill.names import Lane
 
 _TENANT: Final = "111122223333:AROAADA"

@@ -144,7 +144,7 @@ MUTANTS: Final = (
         "pages of a flow",
         Mutant(
             "a page reads the whole flow",
-            "tidemill.application.flow_view",
+            "tidemill.application.flows.flow_view",
             "page_view",
             "documents.read(numbers)",
             "documents.read(range(size))",
@@ -154,7 +154,7 @@ MUTANTS: Final = (
         "pages of a flow",
         Mutant(
             "a page reads all parents of its nodes",
-            "tidemill.application.flow_view",
+            "tidemill.application.flows.flow_view",
             "page_view",
             "(each for each in others if not documents.has_read(each)), MOST_ON_PAGE",
             "(each for each in others if not documents.has_read(each)), None",
@@ -174,7 +174,7 @@ MUTANTS: Final = (
         "parsed payloads of flows",
         Mutant(
             "a process keeps the texts of any number of flows",
-            "tidemill.application.flow_graphs",
+            "tidemill.application.flows.flow_graphs",
             "Kept.put",
             "self._left < 0",
             "self._left < -1000000000",

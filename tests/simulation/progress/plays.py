@@ -14,21 +14,22 @@ from tests.simulation.progress.prices import PRICED
 from tests.simulation.progress.scene import TENANT, Scene, pause, scene
 from tests.simulation.world.world import PAYMENTS
 from tidemill import composition
-from tidemill.application import batch_members, release, wake
-from tidemill.application.job_ids import keyed_job_id
-from tidemill.application.migration import Migration, Progress
-from tidemill.application.owed import Kind, Work
-from tidemill.application.table_pass import RESERVE
+from tidemill.application.batches import batch_members
+from tidemill.application.dispatch.owed import Kind, Work
+from tidemill.application.operations.migration import Migration, Progress
+from tidemill.application.passes.table_pass import RESERVE
+from tidemill.application.submission.job_ids import keyed_job_id
+from tidemill.application.waiting import release, wake
 from tidemill.batch import job as batch_job
-from tidemill.domain import batches
-from tidemill.domain.flows import LONGEST_FLOW
-from tidemill.domain.retry import LARGEST_MAX_HOPS
+from tidemill.domain.attempt.retry import LARGEST_MAX_HOPS
+from tidemill.domain.batches import batches
+from tidemill.domain.batches.composite_cancels import is_cancelled
+from tidemill.domain.flows.flows import LONGEST_FLOW
 from tidemill.domain.states import State
-from tidemill.domain.submission import Submission
-from tidemill.domain.whole_cancels import is_cancelled
+from tidemill.domain.submission.submission import Submission
 from tidemill.dynamodb import document
-from tidemill.dynamodb.group_items import head_key
-from tidemill.dynamodb.owed_items import owed_key
+from tidemill.dynamodb.dispatch.owed_items import owed_key
+from tidemill.dynamodb.groups.group_items import head_key
 from tidemill.entrypoints import reconcile
 from tidemill.entrypoints import wake as wake_function
 from tidemill.names import JOB_KEY, WAKE_PART, WAKE_PARTS

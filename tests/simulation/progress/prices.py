@@ -10,8 +10,8 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from tests.simulation.progress.scene import Scene, pause, scene
-from tidemill.application import flow_graphs, flow_view
-from tidemill.domain import flows
+from tidemill.application.flows import flow_graphs, flow_view
+from tidemill.domain.flows import flows
 from tidemill.domain.states import State
 from tidemill.names import WAKE_PART, WAKE_PARTS
 

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from tests.simulation.checks.violation import Violation
 from tests.simulation.restore.restore_state import Restore, Result
-from tidemill.application.recover import Fate
-from tidemill.domain.claim_verdict import ClaimVerdict
+from tidemill.application.restore.recover import Fate
+from tidemill.domain.dispatch.claim_verdict import ClaimVerdict
 
 _FINAL: Final = frozenset({"succeeded", "cancelled", "expired"})
 _ENDED: Final = _FINAL | {"dead"}

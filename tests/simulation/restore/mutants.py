@@ -5,7 +5,7 @@ from typing import Final
 from tests.simulation.mutants.apply import Mutant
 
 _MESSAGES: Final = "tidemill.sqs.messages"
-_RECOVER: Final = "tidemill.application.recover"
+_RECOVER: Final = "tidemill.application.restore.recover"
 
 MUTANTS: Final = (
     Mutant(

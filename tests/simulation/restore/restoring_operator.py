@@ -7,14 +7,14 @@ from typing import Any, Final
 from tests.simulation.deployment import JOBS_TABLE, RETENTION_DAYS
 from tests.simulation.world.world import World
 from tidemill.application.configuration import Configurator
-from tidemill.application.pace import Pace
-from tidemill.application.recover import Recoverer, missing, recovery_of
+from tidemill.application.passes.pace import Pace
+from tidemill.application.restore.recover import Recoverer, missing, recovery_of
 from tidemill.aws import clients
 from tidemill.domain.errors import TidemillError
-from tidemill.domain.runtime_configuration import PAUSE_PREFIX
-from tidemill.dynamodb.configuration_item import DynamoConfiguration
+from tidemill.domain.operations.runtime_configuration import PAUSE_PREFIX
 from tidemill.dynamodb.job_store import DynamoJobStore
-from tidemill.dynamodb.restored_table import DynamoRecoveryLog, RestoredPages
+from tidemill.dynamodb.operations.configuration_item import DynamoConfiguration
+from tidemill.dynamodb.restore.restored_table import DynamoRecoveryLog, RestoredPages
 from tidemill.system import clock
 
 _AGAIN_MS: Final = 5_000

@@ -18,7 +18,7 @@ from tests.simulation.world.faults import Fault, Faults
 from tests.simulation.world.task_scheduler import Process, StalledError
 from tests.simulation.world.world import World
 from tidemill.domain.states import State
-from tidemill.domain.submission import Submission
+from tidemill.domain.submission.submission import Submission
 
 TENANT: Final = "111122223333:AROAADA"
 _GROUP: Final = "unreadable"

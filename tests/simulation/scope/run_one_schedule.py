@@ -24,7 +24,9 @@ from tests.simulation.scope.touched_items import Sleeping, Step
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.task_scheduler import StalledError
 from tests.simulation.world.world import World
-from tidemill.dynamodb import bursts, groups, job_store
+from tidemill.dynamodb import job_store
+from tidemill.dynamodb.debounce import debounce_items
+from tidemill.dynamodb.groups import groups
 from tidemill.dynamodb.transactions import Part, RefusedError
 from tidemill.names import WAKE_INTERVAL_SECONDS, WAKE_PART, WAKE_PARTS
 
@@ -57,7 +59,7 @@ def run_schedule(scenario: Scenario, branch: Branch, seen: VisitedStates, *, mos
     choices = Choices(branch, most_faults=most_faults)
     director = Director(choices, directed=scenario.directed, independent=scenario.independent, fates=scenario.fates)
     with ExitStack() as stack:
-        for module in (bursts, groups, job_store):
+        for module in (debounce_items, groups, job_store):
             stack.enter_context(patch.object(module, "retried", _retried))
         world = stack.enter_context(
             World(

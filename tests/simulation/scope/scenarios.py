@@ -14,15 +14,15 @@ from tests.simulation.scope.director import Director
 from tests.simulation.scope.participants import Fate
 from tests.simulation.world.world import World
 from tidemill import composition
-from tidemill.application.events import publish
-from tidemill.application.flows import start_flow
-from tidemill.application.job_ids import keyed_job_id, node_job_id
+from tidemill.application.events.events import publish
+from tidemill.application.flows.flows import start_flow
+from tidemill.application.submission.job_ids import keyed_job_id, node_job_id
 from tidemill.domain.errors import TidemillError
-from tidemill.domain.events import Event
-from tidemill.domain.flows import Flow, Node
+from tidemill.domain.events.events import Event
+from tidemill.domain.flows.flows import Flow, Node
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
-from tidemill.domain.submission import Submission
+from tidemill.domain.submission.submission import Submission
 from tidemill.system import clock, ids
 
 _TENANT: Final = TENANTS[0]

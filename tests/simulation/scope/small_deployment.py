@@ -8,7 +8,7 @@ from typing import Any, Final
 from tests.simulation.deployment import Deployment
 from tests.simulation.scope.director import Director
 from tests.simulation.world.installed_patches import world
-from tidemill.cdk.lane_config import LaneConfig
+from tidemill.cdk.lanes.lane_config import LaneConfig
 
 WORKERS: Final = 2
 

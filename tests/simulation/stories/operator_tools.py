@@ -9,16 +9,16 @@ from tests.simulation.actors.operator_objects import configurator
 from tests.simulation.deployment import JOBS_TABLE
 from tests.simulation.stories.stage import TENANT, Stage
 from tidemill import composition
-from tidemill.application.explain import explain
-from tidemill.application.job_story import story
+from tidemill.application.explain.explain import explain
+from tidemill.application.explain.job_story import story
 from tidemill.aws import clients
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import Job
 from tidemill.domain.records import replace
-from tidemill.domain.waiting import Cause
-from tidemill.dynamodb.attention_counts import AttentionCounts
-from tidemill.operator import held_lines
-from tidemill.operator.job_facts import JobFacts
+from tidemill.domain.waiting.waiting import Cause
+from tidemill.dynamodb.operations.attention_counts import AttentionCounts
+from tidemill.operator.explain.job_facts import JobFacts
+from tidemill.operator.status import held_lines
 from tidemill.system import clock
 
 #: The functions that may be stopped.

@@ -26,9 +26,10 @@ from botocore.client import BaseClient
 
 from tests.simulation.world import code_versions, watched_reports
 from tests.simulation.world.faults import Fault
-from tidemill.application import pass_state, table_pass, traceback_text
+from tidemill.application.attempt import traceback_text
+from tidemill.application.passes import pass_state, table_pass
 from tidemill.aws import clients
-from tidemill.cdk.asset import NOT_SHIPPED
+from tidemill.cdk.functions.asset import NOT_SHIPPED
 from tidemill.dynamodb import document, indexes
 from tidemill.system import clock, ids, random_draw
 from tidemill.telemetry import handler_output, outcome_log, throttled_writes

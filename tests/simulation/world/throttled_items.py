@@ -12,7 +12,7 @@ from tests.simulation.world.errors import ServiceError
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.transactions import Transactions
 from tidemill.domain.states import TERMINAL
-from tidemill.dynamodb.group_items import head_key
+from tidemill.dynamodb.groups.group_items import head_key
 
 #: Some periods end before publish gives the group up, some long after.
 _THROTTLED_FOR_MS: Final = (20_000, 400_000, 1_500_000, 1_500_000)

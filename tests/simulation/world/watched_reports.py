@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.worked_batch import WorkedBatch
-from tidemill.application.reactions import PublishStep
+from tidemill.application.dispatch.reactions import PublishStep
 from tidemill.telemetry import outcome_log, run_lines
 from tidemill.telemetry.handler_output import handler_scope
 from tidemill.worker import lane_worker, message_batch, message_run

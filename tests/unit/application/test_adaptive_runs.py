@@ -11,12 +11,12 @@ from tests.support.one_job import attempt_at
 from tests.support.single_job import Clock, carried_out
 from tidemill import Continue, GiveUp, PermanentJobError, RetryAfter, Run, Snooze
 from tidemill.application.ports import Entered, LimitSlot
-from tidemill.domain.adaptive_limit import Adapted, Adaptive, ConcurrencyChange, RunSample, Trouble
-from tidemill.domain.downstream_errors import Classify
+from tidemill.domain.breakers.downstream_errors import Classify
 from tidemill.domain.job import Job
-from tidemill.domain.limits import Limit
+from tidemill.domain.limits.adaptive_limit import Adapted, Adaptive, ConcurrencyChange, RunSample, Trouble
+from tidemill.domain.limits.limits import Limit
 from tidemill.domain.records import replace
-from tidemill.domain.waiting import Line
+from tidemill.domain.waiting.waiting import Line
 from tidemill.in_memory.single_job import OneJob, Unlimited
 
 FOUND = Adapted(allowed=4, falls=1)

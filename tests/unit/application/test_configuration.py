@@ -17,12 +17,12 @@ from tidemill.application.configuration import (
     Configurator,
     nothing_set,
 )
-from tidemill.application.release import LISTED_AT_LEAST
-from tidemill.cdk.lane_config import LONGEST_FUNCTION_TIMEOUT_SECONDS
+from tidemill.application.waiting.release import LISTED_AT_LEAST
+from tidemill.cdk.lanes.lane_config import LONGEST_FUNCTION_TIMEOUT_SECONDS
 from tidemill.domain.errors import ConfigurationConflictError, InvalidSettingError, StoreUnavailableError
-from tidemill.domain.limits import Rate
-from tidemill.domain.pauses import Drain, Target
-from tidemill.domain.runtime_configuration import NOTHING_SET, Change, RuntimeConfiguration
+from tidemill.domain.limits.limits import Rate
+from tidemill.domain.operations.runtime_configuration import NOTHING_SET, Change, RuntimeConfiguration
+from tidemill.domain.waiting.pauses import Drain, Target
 from tidemill.powertools.app_config import POLL_INTERVAL
 
 

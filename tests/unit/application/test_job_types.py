@@ -9,16 +9,16 @@ from uuid import UUID
 import pytest
 
 from tests.support.builders import NOW, SECOND, a_job_type, a_run, types_of
-from tidemill.application.event_types import EventType
+from tidemill.application.attempt.run import Run
+from tidemill.application.events.event_types import EventType
 from tidemill.application.job_types import JobTypes as Types
 from tidemill.application.job_types import measured
-from tidemill.application.run import Run
+from tidemill.domain.admission.strain import Importance
 from tidemill.domain.errors import JobFileError, UnknownJobTypeError, UnloadedJobTypeError
-from tidemill.domain.limits import Limit
+from tidemill.domain.limits.limits import Limit
+from tidemill.domain.operations.type_overrides import NO_OVERRIDES, TypeOverrides
 from tidemill.domain.records import replace
-from tidemill.domain.strain import Importance
-from tidemill.domain.type_overrides import NO_OVERRIDES, TypeOverrides
-from tidemill.domain.waiting import Line
+from tidemill.domain.waiting.waiting import Line
 from tidemill.names import CANARY_TYPE
 
 LIMIT = Limit(concurrency=3)

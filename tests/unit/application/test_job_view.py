@@ -9,15 +9,15 @@ import pytest
 
 from tests.support.builders import A_BURST, A_STEP, A_WAIT, AN_UNDO, NOW, SECOND, a_job, an_error, with_changes
 from tidemill.application.job_view import batch_view, operator_view, payload_of, record, summary, view
+from tidemill.domain.corrections.undo import Undone
 from tidemill.domain.errors import MalformedDocumentError
-from tidemill.domain.flow_place import FlowPlace
+from tidemill.domain.flows.flow_place import FlowPlace
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import DeathReason, Job, Redrive
 from tidemill.domain.job_parts import CancelRequest
 from tidemill.domain.records import replace
-from tidemill.domain.signals import Signal
 from tidemill.domain.states import State
-from tidemill.domain.undo import Undone
+from tidemill.domain.waiting.signals import Signal
 from tidemill.in_memory.single_job import Inline
 
 FULL = a_job(

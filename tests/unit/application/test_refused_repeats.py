@@ -7,11 +7,11 @@ import pytest
 
 from tests.support.builders import SECOND, TENANT, a_job_type, types_of
 from tests.support.single_job import Clock, Inline
-from tidemill.application import submit_features
+from tidemill.application.features import submit_features
 from tidemill.application.ports import JobStore
 from tidemill.domain.errors import SubmissionShedError
 from tidemill.domain.job import Job
-from tidemill.domain.submission import Submission, Unique
+from tidemill.domain.submission.submission import Submission, Unique
 
 DAY = timedelta(days=1)
 TYPES = types_of(a_job_type())

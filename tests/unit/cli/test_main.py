@@ -34,7 +34,7 @@ FOREIGN = (
 SIGNALLED = """
 import os, pathlib, signal, sys
 from tidemill.cli import main
-from tidemill.cli.export_target import FileTarget
+from tidemill.cli.operations.export_target import FileTarget
 
 signal.signal(signal.SIGHUP, signal.{before})
 
@@ -57,7 +57,7 @@ class Blocked:
 
 sys.meta_path.insert(0, Blocked())
 import tidemill.cli
-names = [module.name for module in pkgutil.iter_modules(tidemill.cli.__path__, "tidemill.cli.")]
+names = [module.name for module in pkgutil.walk_packages(tidemill.cli.__path__, "tidemill.cli.")]
 for name in names:
     importlib.import_module(name)
 assert "tidemill.cli.main" in names, names

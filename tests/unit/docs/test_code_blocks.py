@@ -31,7 +31,7 @@ RUN_BY: Final[dict[str, tuple[int, str]]] = {
     "docs/guides/events.md": (1, "tests/integration/test_events.py"),
     "docs/guides/from-python.md": (6, "tests/unit/test_client.py"),
     "docs/guides/grouped-commit.md": (1, "tests/unit/docs/test_code_blocks.py"),
-    "docs/guides/limits.md": (2, "tests/unit/dynamodb/test_limits.py"),
+    "docs/guides/limits.md": (2, "tests/unit/dynamodb/limits/test_limits.py"),
     "docs/guides/logs.md": (1, "tests/unit/docs/test_code_blocks.py"),
     "docs/guides/long-jobs.md": (1, "tests/integration/test_long_jobs.py"),
     "docs/guides/migrations.md": (1, "tests/unit/docs/test_code_blocks.py"),

@@ -7,21 +7,22 @@ from pathlib import Path
 import pytest
 
 from tidemill import names
-from tidemill.application import grouped_commit, handler_results, ports, validation
-from tidemill.domain import (
-    adaptive_limit,
-    batches,
-    events,
-    flows,
-    joint_call,
-    retry,
-    runtime_configuration,
-    steps,
-    tenants,
-    time_constants,
-    undo,
-)
-from tidemill.dynamodb import burst_writes, transactions
+from tidemill.application import ports
+from tidemill.application.attempt import grouped_commit, handler_results
+from tidemill.application.submission import validation
+from tidemill.domain import time_constants
+from tidemill.domain.attempt import retry
+from tidemill.domain.batch_handlers import joint_call
+from tidemill.domain.batches import batches
+from tidemill.domain.corrections import undo
+from tidemill.domain.events import events
+from tidemill.domain.flows import flows
+from tidemill.domain.limits import adaptive_limit
+from tidemill.domain.operations import runtime_configuration
+from tidemill.domain.steps import steps
+from tidemill.domain.submission import tenants
+from tidemill.dynamodb import transactions
+from tidemill.dynamodb.debounce import debounce_writes
 
 _PAGE = Path(__file__).parents[3] / "docs" / "reference" / "limits-of-the-system.md"
 _ROWS = dict(line.strip("| ").split(" | ", 1) for line in _PAGE.read_text().splitlines() if line.count(" | ") == 1)
@@ -63,7 +64,7 @@ _DAY = timedelta(days=1)
         ("hops", f"{retry.RetryPolicy().max_hops:,}, unless the type says otherwise"),
         ("concurrency per key", f"{adaptive_limit.LARGEST_CONCURRENCY}"),
         ("size of the runtime configuration", f"{runtime_configuration.LARGEST_DOCUMENT // 1024} KiB"),
-        ("a debounced job that has not begun", f"for {burst_writes.KEPT // _DAY} days after the end of its burst"),
+        ("a debounced job that has not begun", f"for {debounce_writes.KEPT // _DAY} days after the end of its burst"),
     ],
     # Without the number, so that another one does not change the name of the test.
     ids=lambda value: value if any(item.startswith(value) for item in _ROWS) else "states",

@@ -11,8 +11,8 @@ import pytest
 from stacks.applications.shortener import Shortener
 from tests.support.builders import NOW, SECOND, TENANT
 from tests.support.document_blocks import python_blocks
+from tidemill.application.attempt.run import Run
 from tidemill.application.job_types import JobType
-from tidemill.application.run import Run
 from tidemill.cdk.settings import SETTINGS
 from tidemill.domain.errors import InvalidPayloadError, PermanentJobError
 from tidemill.system import job_type_loader

@@ -7,20 +7,17 @@ from typing import Final
 
 import pytest
 
-from tidemill.application import model_check, nudge, owed, pace, pass_state, reconcile, table_pass, validation
-from tidemill.domain import (
-    adaptive_limit,
-    breaker,
-    events,
-    governor,
-    limit_state,
-    outcomes,
-    pass_bounds,
-    pauses,
-    retry,
-    signals,
-    strain,
-)
+from tidemill.application.dispatch import nudge, owed
+from tidemill.application.operations import model_check, reconcile
+from tidemill.application.passes import pace, pass_state, table_pass
+from tidemill.application.submission import validation
+from tidemill.domain.admission import governor, strain
+from tidemill.domain.attempt import outcomes, retry
+from tidemill.domain.breakers import breaker
+from tidemill.domain.events import events
+from tidemill.domain.limits import adaptive_limit, limit_state
+from tidemill.domain.passes import pass_bounds
+from tidemill.domain.waiting import pauses, signals
 
 _DOCS: Final = Path(__file__).parents[3] / "docs"
 _RECONCILE: Final = "operations/reconcile.md"

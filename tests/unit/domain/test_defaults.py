@@ -4,15 +4,15 @@ from collections.abc import Iterator
 from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 from typing import Any
 
 from msgspec import NODEFAULT, Struct, structs
 
 import tidemill.domain
-from tidemill.domain.breaker import BreakerState
-from tidemill.domain.flows import OnFailure
-from tidemill.domain.limits import Rate
+from tidemill.domain.breakers.breaker import BreakerState
+from tidemill.domain.flows.flows import OnFailure
+from tidemill.domain.limits.limits import Rate
 
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_DEFAULT = (MISSING, NODEFAULT)
@@ -56,7 +56,7 @@ _NOT_EMPTY = {
 
 def _fields() -> Iterator[tuple[str, Any]]:
     """Yield the fields of public records: the others belong to no document."""
-    for module in iter_modules(tidemill.domain.__path__, "tidemill.domain."):
+    for module in walk_packages(tidemill.domain.__path__, "tidemill.domain."):
         for each in vars(import_module(module.name)).values():
             if not isinstance(each, type) or each.__module__ != module.name or each.__name__.startswith("_"):
                 continue

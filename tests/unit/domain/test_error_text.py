@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tidemill.domain.error_groups import as_failure
+from tidemill.domain.attempt.error_groups import as_failure
 from tidemill.domain.error_text import class_name, error_text, text_of
 from tidemill.domain.errors import BatchCallError
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import a_job
+from tidemill.domain.attempt.return_values import Continue, GiveUp, Snooze
 from tidemill.domain.error_text import error_text
 from tidemill.domain.errors import (
     BatchCallError,
@@ -34,7 +35,6 @@ from tidemill.domain.errors import (
     UnloadedJobTypeError,
     WriteRefusedError,
 )
-from tidemill.domain.return_values import Continue, GiveUp, Snooze
 from tidemill.domain.states import State
 from tidemill.domain.time_constants import EPOCH, LONGEST_SPAN, MILLISECOND
 

@@ -5,11 +5,11 @@ from datetime import datetime
 import pytest
 
 from tests.support.builders import A_BURST, NOW, SECOND, a_job
+from tidemill.domain.corrections.undo import Undone
 from tidemill.domain.history import Transition, Why, version_of, with_attempts
 from tidemill.domain.job import Job
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
-from tidemill.domain.undo import Undone
 from tidemill.dynamodb.history_entries import WRITE_UNIT_BYTES, kept
 
 

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from tests.support.builders import A_BURST, NOW, SECOND, a_job, an_error, with_changes
-from tidemill.domain.ended_nodes import EndedNodes
+from tidemill.domain.corrections.undo import Undo
+from tidemill.domain.dispatch.job_message import DeadLetter, FirstRun, Reference, reference_of, reference_to
+from tidemill.domain.flows.ended_nodes import EndedNodes
 from tidemill.domain.history import Transition, Why
-from tidemill.domain.holds import HoldCause, known_cause
 from tidemill.domain.job import CRASHED, DeathReason, Redrive
-from tidemill.domain.job_message import DeadLetter, FirstRun, Reference, reference_of, reference_to
-from tidemill.domain.signals import Awaited, Signal
 from tidemill.domain.states import State
-from tidemill.domain.undo import Undo
-from tidemill.domain.waiting import Cause
+from tidemill.domain.waiting.holds import HoldCause, known_cause
+from tidemill.domain.waiting.signals import Awaited, Signal
+from tidemill.domain.waiting.waiting import Cause
 from tidemill.names import Lane
 
 

@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 
 from tests.support.builders import A_BURST, A_SIGNAL, A_STEP, AN_UNDO, NOW, a_job, an_error
 from tidemill.aws.attribute_values import milliseconds, seconds
+from tidemill.domain.corrections.undo import Undone
 from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError
-from tidemill.domain.flow_place import FlowPlace, Mark
+from tidemill.domain.flows.flow_place import FlowPlace, Mark
 from tidemill.domain.history import Transition, Why
-from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import AttemptError, Job, Redrive
 from tidemill.domain.job_parts import CancelRequest
 from tidemill.domain.records import replace
-from tidemill.domain.signals import Awaited
 from tidemill.domain.states import State
-from tidemill.domain.undo import Undone
-from tidemill.domain.waiting import Cause, Wait
+from tidemill.domain.waiting.holds import HoldCause
+from tidemill.domain.waiting.signals import Awaited
+from tidemill.domain.waiting.waiting import Cause, Wait
 from tidemill.dynamodb import document
 from tidemill.dynamodb.document import decode, encode, split_key
 from tidemill.names import JOB_KEY, Lane

@@ -6,11 +6,11 @@ import pytest
 
 from tests.support.builders import A_STEP, NOW, RETENTION, SECOND, a_job, with_changes
 from tidemill.aws.clients import Item
+from tidemill.domain.attempt.outcomes import Settlement
 from tidemill.domain.history import LEAST_KEPT_AFTER_FAILURE, Transition, Why
-from tidemill.domain.outcomes import Settlement
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
-from tidemill.dynamodb import settle_requests
+from tidemill.dynamodb.attempt import settle_requests
 from tidemill.dynamodb.history_entries import kept, size_bytes, transitions
 from tidemill.dynamodb.indexes import NOT_LISTED
 

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from tests.support.builders import MILLISECOND, NOW, SECOND, TENANT, a_job, with_changes
-from tidemill.application.job_search import FoundPage
+from tidemill.application.events.replay import Replay
+from tidemill.application.passes.job_search import FoundPage
 from tidemill.application.ports import Unreadable, UnreadableItem
-from tidemill.application.replay import Replay
 from tidemill.domain.errors import MalformedDocumentError
 from tidemill.domain.job import Job
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
-from tidemill.dynamodb.listed_events import ListedEvents
+from tidemill.dynamodb.events.listed_events import ListedEvents
 from tidemill.dynamodb.listing import MOST_READ, DynamoListing, Wanted
 from tidemill.dynamodb.listing_entries import Position
 from tidemill.names import EVENT_TYPE

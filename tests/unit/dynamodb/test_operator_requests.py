@@ -24,12 +24,12 @@ from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import DeathReason, Redrive
 from tidemill.domain.job_parts import CancelRequest
 from tidemill.domain.records import replace
-from tidemill.domain.signals import Awaited, Signal
 from tidemill.domain.states import State
-from tidemill.domain.waiting import LONGEST_PARKED, Cause, Wait
-from tidemill.dynamodb import operator_writes
+from tidemill.domain.waiting.signals import Awaited, Signal
+from tidemill.domain.waiting.waiting import LONGEST_PARKED, Cause, Wait
 from tidemill.dynamodb.document import ATTEMPT_ERRORS, CANCEL, REDRIVES, WAIT
 from tidemill.dynamodb.indexes import Indexes, in_line
+from tidemill.dynamodb.operations import operator_writes
 
 INDEXES = Indexes(shards=1)
 AT = NOW + 10 * SECOND

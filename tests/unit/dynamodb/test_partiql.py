@@ -4,11 +4,11 @@ import pytest
 
 from tests.support.builders import LEASE, NOW, RETENTION, SETTLEMENTS, a_job
 from tests.support.partiql_updates import UnknownStatementError, as_insert, as_update
-from tidemill.domain.job_message import reference_to
+from tidemill.domain.dispatch.job_message import reference_to
 from tidemill.domain.states import State
-from tidemill.dynamodb import settle_requests
+from tidemill.dynamodb.attempt import settle_requests
+from tidemill.dynamodb.attempt.first_claim import first_claim
 from tidemill.dynamodb.document import HOLD_ATTRIBUTES
-from tidemill.dynamodb.first_claim import first_claim
 from tidemill.dynamodb.indexes import NOT_LISTED
 from tidemill.dynamodb.partiql import insertion, statement
 from tidemill.dynamodb.update_requests import Request, update_job

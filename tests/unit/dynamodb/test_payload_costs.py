@@ -20,12 +20,12 @@ from tests.support.faulty_client import FaultyClient
 from tests.support.in_memory_owed_work import owing
 from tests.support.job_tables import Table
 from tests.support.single_job import Clock
-from tidemill.application import submit_features
+from tidemill.application.features import submit_features
+from tidemill.domain.attempt.outcomes import Settlement
 from tidemill.domain.job import Job
-from tidemill.domain.outcomes import Settlement
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
-from tidemill.domain.submission import Submission
+from tidemill.domain.submission.submission import Submission
 from tidemill.dynamodb.document import encode
 from tidemill.dynamodb.history_entries import WRITE_UNIT_BYTES, size_bytes
 from tidemill.dynamodb.indexes import Indexes

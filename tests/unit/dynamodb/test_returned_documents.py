@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.builders import NOW, SECOND, a_job, reference_to
 from tidemill.application.ports import JobStore
-from tidemill.domain.outcomes import Settlement
+from tidemill.domain.attempt.outcomes import Settlement
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import encode
 from tidemill.dynamodb.job_store import DynamoJobStore

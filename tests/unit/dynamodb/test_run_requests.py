@@ -12,8 +12,9 @@ from tidemill.application.ports import Checkpoint
 from tidemill.aws.attribute_values import milliseconds
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.states import State
-from tidemill.dynamodb import job_writes, run_writes
+from tidemill.dynamodb import job_writes
 from tidemill.dynamodb.document import SCHEMA_VERSION
+from tidemill.dynamodb.steps import run_writes
 
 AT = NOW + 10 * SECOND
 JOB = a_job(generation=3)

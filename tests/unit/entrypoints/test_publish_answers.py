@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tidemill.composition import FunctionParts
-from tidemill.dynamodb import stream
+from tidemill.dynamodb.dispatch import stream
 from tidemill.entrypoints import publish
 from tidemill.names import Env, Lane
 

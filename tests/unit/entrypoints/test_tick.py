@@ -12,15 +12,15 @@ from tests.support.job_tables import Table
 from tidemill import composition
 from tidemill.application.configuration import CACHED_FOR, CachedConfiguration, Configurator
 from tidemill.application.job_types import JobTypes
-from tidemill.application.periodic import REQUESTED_TAG
+from tidemill.application.waiting.periodic import REQUESTED_TAG
 from tidemill.domain.errors import StoreUnavailableError, UnknownJobTypeError
 from tidemill.domain.job import Job
-from tidemill.domain.pauses import ACTS_WITHIN
+from tidemill.domain.operations.runtime_configuration import NOTHING_SET, RuntimeConfiguration
 from tidemill.domain.records import replace
-from tidemill.domain.runtime_configuration import NOTHING_SET, RuntimeConfiguration
 from tidemill.domain.states import State
-from tidemill.dynamodb.configuration_item import DynamoConfiguration
+from tidemill.domain.waiting.pauses import ACTS_WITHIN
 from tidemill.dynamodb.document import decode
+from tidemill.dynamodb.operations.configuration_item import DynamoConfiguration
 from tidemill.entrypoints.tick import handle
 from tidemill.names import SCHEDULE_TENANT, SCHEDULED_TIME, TICK_PAYLOAD, TICK_REQUESTED, TICK_SCHEDULED_AT, TICK_TYPE
 

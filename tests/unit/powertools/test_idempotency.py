@@ -15,15 +15,15 @@ from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import D
 from tests.support.builders import NOW, TENANT, a_job, a_job_type, fresh_token, reference_to, stored, types_of
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.single_job import INVOCATION, Clock, tools
-from tidemill.application.attempt import Attempt
-from tidemill.application.attempt_report import Ending
-from tidemill.application.new_jobs import Accepted
-from tidemill.application.run import Run
-from tidemill.application.submit import Submit
+from tidemill.application.attempt.attempt import Attempt
+from tidemill.application.attempt.attempt_report import Ending
+from tidemill.application.attempt.run import Run
+from tidemill.application.submission.new_jobs import Accepted
+from tidemill.application.submission.submit import Submit
 from tidemill.domain.errors import PayloadTooLargeError, StoreUnavailableError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
-from tidemill.domain.submission import Submission
+from tidemill.domain.submission.submission import Submission
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.powertools.idempotency import AttemptLayer, SubmitLayer, run_once
 

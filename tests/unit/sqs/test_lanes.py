@@ -12,8 +12,8 @@ from botocore.exceptions import ClientError, ConnectTimeoutError
 from tests.support.builders import a_job, letter_for, reference_to
 from tests.support.patience import PATIENCE_SECONDS
 from tidemill.application.ports import Refusal
-from tidemill.domain.dispatch import Dispatch
-from tidemill.domain.job_message import Reference
+from tidemill.domain.dispatch.dispatch import Dispatch
+from tidemill.domain.dispatch.job_message import Reference
 from tidemill.names import Lane
 from tidemill.sqs import lanes as lanes_module
 from tidemill.sqs.lanes import LaneUrls, SqsLanes

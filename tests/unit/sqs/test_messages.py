@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.builders import NOW, a_job, letter_for, reference_to
+from tidemill.domain.dispatch.job_message import DeadLetter, FirstRun, Reference, reference_of
 from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError, OtherEpochError
-from tidemill.domain.job_message import DeadLetter, FirstRun, Reference, reference_of
 from tidemill.sqs.messages import decode, encode
 
 REFERENCES = st.builds(Reference, generation=st.integers())

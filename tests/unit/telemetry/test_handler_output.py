@@ -16,7 +16,7 @@ import pytest
 from aws_lambda_powertools import Logger
 
 from tests.support.builders import a_job, fresh_token
-from tidemill.application.run_log import RUN_LOGGER, RunLog
+from tidemill.application.attempt.run_log import RUN_LOGGER, RunLog
 from tidemill.domain.records import replace
 from tidemill.telemetry import handler_output
 from tidemill.telemetry.handler_output import handler_scope

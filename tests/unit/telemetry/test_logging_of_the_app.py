@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from tidemill.application.run_log import RUN_LOGGER, RunLog
+from tidemill.application.attempt.run_log import RUN_LOGGER, RunLog
 
 ROOT: Final = Path(__file__).parents[3]
 _WORKER: Final = """
@@ -18,7 +18,7 @@ import logging.config
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.logging import utils
 from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
-from tidemill.application.run_log import RunLog
+from tidemill.application.attempt.run_log import RunLog
 from tidemill.telemetry import handler_output
 from tidemill.telemetry.handler_stream import HANDLER_FIELDS
 from tidemill.telemetry.outcome_log import configuration_not_read

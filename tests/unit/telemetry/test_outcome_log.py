@@ -4,11 +4,11 @@ import pytest
 
 from tests.support.builders import NOW, a_job, letter_for, reference_to
 from tests.unit.telemetry.conftest import Said
-from tidemill.application.new_jobs import Accepted
-from tidemill.application.owed import Kind, Owed, OwedResult, Work
-from tidemill.application.publish import FailedStep, Published
-from tidemill.application.reactions import PublishStep
-from tidemill.domain.dispatch import Dispatch
+from tidemill.application.dispatch.owed import Kind, Owed, OwedResult, Work
+from tidemill.application.dispatch.publish import FailedStep, Published
+from tidemill.application.dispatch.reactions import PublishStep
+from tidemill.application.submission.new_jobs import Accepted
+from tidemill.domain.dispatch.dispatch import Dispatch
 from tidemill.domain.records import replace
 from tidemill.names import Lane
 from tidemill.telemetry.outcome_log import Telemetry, logger

@@ -9,17 +9,17 @@ import pytest
 
 from tests.support.builders import NOW, SECOND, a_job, reference_to, with_changes
 from tests.unit.telemetry.conftest import Said
-from tidemill.application.attempt_report import Ending, Report
-from tidemill.application.new_jobs import Accepted
+from tidemill.application.attempt.attempt_report import Ending, Report
+from tidemill.application.operations.reconcile import Reconciled
 from tidemill.application.ports import UnreadableItem
-from tidemill.application.reconcile import Reconciled
-from tidemill.domain.adaptive_limit import Adapted, ConcurrencyChange, RunSample, Trouble
-from tidemill.domain.claim_verdict import ClaimVerdict
+from tidemill.application.submission.new_jobs import Accepted
+from tidemill.domain.dispatch.claim_verdict import ClaimVerdict
 from tidemill.domain.errors import JobTimeoutError, MalformedDocumentError
 from tidemill.domain.job import CRASHED, DEADLINE_PASSED, AttemptError, DeathReason, Job
-from tidemill.domain.limit_key import LimitKey
+from tidemill.domain.limits.adaptive_limit import Adapted, ConcurrencyChange, RunSample, Trouble
+from tidemill.domain.limits.limit_key import LimitKey
 from tidemill.domain.records import replace
-from tidemill.domain.waiting import Line
+from tidemill.domain.waiting.waiting import Line
 from tidemill.names import CANARY_TYPE, Env, Lane
 from tidemill.telemetry.outcome_log import Telemetry
 from tidemill.telemetry.run_lines import RunLines

@@ -10,12 +10,12 @@ import pytest
 from tests.support.builders import MILLISECOND, NOW, SECOND, a_job, a_job_type, types_of
 from tests.support.single_job import Clock, tools
 from tidemill import Snooze
-from tidemill.application.attempt_context import AttemptHooks
-from tidemill.application.attempt_report import Ending, Report, Unobserved
-from tidemill.application.participant import SoleParticipant
-from tidemill.domain.claim_verdict import AHEAD_DELAY, ClaimVerdict
+from tidemill.application.attempt.attempt_context import AttemptHooks
+from tidemill.application.attempt.attempt_report import Ending, Report, Unobserved
+from tidemill.application.attempt.participant import SoleParticipant
+from tidemill.domain.dispatch.claim_verdict import AHEAD_DELAY, ClaimVerdict
+from tidemill.domain.dispatch.job_message import Reference, reference_to
 from tidemill.domain.job import Job
-from tidemill.domain.job_message import Reference, reference_to
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.in_memory.single_job import OneJob

@@ -8,12 +8,12 @@ import pytest
 
 from tests.support.builders import MILLISECOND, NOW, SECOND, a_job, with_changes
 from tests.support.single_job import Clock, tools
-from tidemill.application.attempt_context import AttemptHooks
-from tidemill.application.attempt_report import Ending, Report
-from tidemill.application.grouped_commit import GroupedCommit
+from tidemill.application.attempt.attempt_context import AttemptHooks
+from tidemill.application.attempt.attempt_report import Ending, Report
+from tidemill.application.attempt.grouped_commit import GroupedCommit
+from tidemill.domain.dispatch.job_message import Reference, reference_to
 from tidemill.domain.errors import JobTimeoutError
 from tidemill.domain.job import Job
-from tidemill.domain.job_message import Reference, reference_to
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.names import SETTLE_RESERVE_SECONDS, Lane

@@ -7,12 +7,12 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 from pydantic.json_schema import SkipJsonSchema
 
-from tidemill.application.validation import MOST_TAGS
-from tidemill.domain.flows import OnFailure
+from tidemill.application.submission.validation import MOST_TAGS
+from tidemill.domain.flows.flows import OnFailure
 from tidemill.domain.job import DeathReason
-from tidemill.domain.signals import MOST_SIGNALS
 from tidemill.domain.states import State
-from tidemill.domain.steps import MOST_STEPS
+from tidemill.domain.steps.steps import MOST_STEPS
+from tidemill.domain.waiting.signals import MOST_SIGNALS
 from tidemill.names import Lane
 
 Count = Annotated[int, Field(ge=0)]

@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from tidemill.application.validation import TAG_PATTERN
-from tidemill.domain.signals import LARGEST_SIGNAL_BYTES, NAME_PATTERN
+from tidemill.application.submission.validation import TAG_PATTERN
+from tidemill.domain.waiting.signals import LARGEST_SIGNAL_BYTES, NAME_PATTERN
 from tidemill.http.list_query import DEFAULT_PAGE, LARGEST_PAGE, LONGEST_CURSOR, LONGEST_TYPE, NODE_CURSOR
 from tidemill.http.openapi.responses import (
     ANYWHERE,

@@ -15,7 +15,7 @@ from tidemill.local.alarm_watch.log_lines import Source
 from tidemill.local.alarm_watch.watch import Clients, Watch
 from tidemill.local.alarms import MetricKey
 from tidemill.names import Output
-from tidemill.operator import alarm_states
+from tidemill.operator.status import alarm_states
 
 #: The stage `local` with the alarms that the embedded AWS cannot create from a template.
 _WITH_ALL_ALARMS: Final = ("metric_math=on",)

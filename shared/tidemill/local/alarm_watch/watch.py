@@ -14,7 +14,7 @@ from tidemill.local.alarm_watch.short_minutes import ScheduledCalls
 from tidemill.local.alarms import CompositeAlarm, Evaluator, MetricAlarm, MetricKey, State, Transition
 from tidemill.local.alarms.evaluation import ADDITIONAL_POINTS
 from tidemill.metrics import Metric
-from tidemill.operator.alarm_states import Alarms, AlarmState
+from tidemill.operator.status.alarm_states import Alarms, AlarmState
 
 #: A minute of the alarms, unless a shorter one is set.
 MINUTE_SECONDS: Final = 60.0

@@ -8,7 +8,7 @@ from tidemill.aws import clients
 from tidemill.aws.clients import AWS_ERRORS, translated
 from tidemill.domain.errors import MissingResourceError, TidemillError
 from tidemill.operator.comparisons.comparison import Found, OwnSettings, picked
-from tidemill.operator.expected_resource import Expected, Kind
+from tidemill.operator.drift.expected_resource import Expected, Kind
 
 SETTINGS: Final = (
     "ActionsEnabled",

@@ -8,7 +8,7 @@ from tidemill.operator.comparisons.mappings import Mappings
 from tidemill.operator.comparisons.queues import QueuePolicies, Queues
 from tidemill.operator.comparisons.schedules import Schedules
 from tidemill.operator.comparisons.tables import Tables
-from tidemill.operator.expected_resource import Expected, Kind
+from tidemill.operator.drift.expected_resource import Expected, Kind
 
 
 def comparisons(expected: Sequence[Expected] = ()) -> Mapping[Kind, Comparison]:

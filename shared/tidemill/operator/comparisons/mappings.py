@@ -6,7 +6,7 @@ from typing import Any, Final
 from tidemill.aws import clients
 from tidemill.aws.clients import translated
 from tidemill.operator.comparisons.comparison import Found, OwnSettings, picked
-from tidemill.operator.expected_resource import Expected, Kind, LatestStream
+from tidemill.operator.drift.expected_resource import Expected, Kind, LatestStream
 
 #: https://docs.aws.amazon.com/lambda/latest/api/API_GetEventSourceMapping.html
 _ON: Final = frozenset({"Creating", "Enabling", "Enabled", "Updating"})

@@ -10,7 +10,7 @@ from tidemill.aws import clients
 from tidemill.aws.clients import translated
 from tidemill.domain.errors import MissingResourceError
 from tidemill.operator.comparisons.comparison import Found, OwnSettings, picked
-from tidemill.operator.expected_resource import Expected, Kind
+from tidemill.operator.drift.expected_resource import Expected, Kind
 
 SETTINGS: Final = (
     "MessageRetentionPeriod",

@@ -6,7 +6,7 @@ from typing import Any, Final
 from tidemill.aws import clients
 from tidemill.aws.clients import translated
 from tidemill.operator.comparisons.comparison import Found, OwnSettings, picked
-from tidemill.operator.expected_resource import Expected, Kind
+from tidemill.operator.drift.expected_resource import Expected, Kind
 
 #: Members of the response of `GetSchedule` that `UpdateSchedule` does not take:
 #: https://docs.aws.amazon.com/scheduler/latest/APIReference/API_UpdateSchedule.html

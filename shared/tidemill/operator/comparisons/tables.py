@@ -6,7 +6,7 @@ from typing import Any, Final
 from tidemill.aws import clients
 from tidemill.aws.clients import translated
 from tidemill.operator.comparisons.comparison import Found, OwnSettings
-from tidemill.operator.expected_resource import Expected, Kind
+from tidemill.operator.drift.expected_resource import Expected, Kind
 
 #: The attribute with the time of expiry.
 TTL: Final = "TimeToLive"

@@ -23,7 +23,7 @@ _FOLDERS: Final = ("unit", "contract", "integration")
 #: These test the example, the documents and the command line.
 _OTHER: Final = frozenset(("shortener", "docs", "cli"))
 #: These read all constants and defaults, and call nothing.
-_OF_CONSTANTS: Final = ("tests/unit/docs/test_constants_page.py", "tests/unit/domain/test_defaults.py")
+_OF_CONSTANTS: Final = ("tests/unit/docs/test_constants_page.py", "tests/unit/domain/breakers/test_defaults.py")
 #: These read some constants.
 _OF_NUMBERS: Final = ("tests/unit/docs/test_limits_page.py", "tests/unit/docs/test_stated_numbers.py")
 

@@ -11,8 +11,8 @@ from tests.simulation.stories.operator_tools import (
 )
 from tests.simulation.stories.stage import TENANT, Stage
 from tidemill import composition
-from tidemill.application.breakers import Breakers
-from tidemill.domain.breaker import BreakerPolicy
+from tidemill.application.breakers.breakers import Breakers
+from tidemill.domain.breakers.breaker import BreakerPolicy
 from tidemill.domain.job import Job
 
 

@@ -6,11 +6,11 @@ from typing import Final
 
 from tests.simulation.deployment import JOBS_TABLE
 from tests.simulation.stories.stage import Stage
-from tidemill.application.pace import Pace
-from tidemill.application.recover import Recoverer, counts, missing, recovery_of
+from tidemill.application.passes.pace import Pace
+from tidemill.application.restore.recover import Recoverer, counts, missing, recovery_of
 from tidemill.aws import clients
 from tidemill.dynamodb.job_store import DynamoJobStore
-from tidemill.dynamodb.restored_table import DynamoRecoveryLog, RestoredPages
+from tidemill.dynamodb.restore.restored_table import DynamoRecoveryLog, RestoredPages
 from tidemill.system import clock
 
 _RESTORED: Final = "restored"

@@ -3,11 +3,11 @@
 from tests.simulation.deployment import JOBS_TABLE
 from tests.simulation.stories.operator_tools import set_setting, spaced
 from tests.simulation.stories.stage import TENANT, Stage
+from tidemill.application.admission.foreground import Governor
 from tidemill.application.configuration import nothing_set
-from tidemill.application.foreground import Governor
 from tidemill.aws import clients
-from tidemill.domain.governor import Starts
-from tidemill.dynamodb.strain_item import DynamoGovernor
+from tidemill.domain.admission.governor import Starts
+from tidemill.dynamodb.admission.strain_item import DynamoGovernor
 from tidemill.names import Env
 from tidemill.system import clock
 

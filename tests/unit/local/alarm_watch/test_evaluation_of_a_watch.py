@@ -14,7 +14,7 @@ from tidemill.local.alarms import CompositeAlarm, MetricAlarm, MetricKey
 from tidemill.local.alarms.definition import Missing, Query
 from tidemill.metrics import Metric
 from tidemill.names import Lane
-from tidemill.operator.alarm_states import Alarms, AlarmState, Severity
+from tidemill.operator.status.alarm_states import Alarms, AlarmState, Severity
 
 BEGIN: Final = 1_800_000_000
 TOPIC: Final = "arn:pages"

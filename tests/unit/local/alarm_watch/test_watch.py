@@ -17,7 +17,7 @@ from tidemill.local.alarm_watch.short_minutes import ScheduledCalls
 from tidemill.local.alarm_watch.watch import change_line
 from tidemill.local.alarms import CompositeAlarm, MetricAlarm, MetricKey, State, Transition
 from tidemill.local.wait import wait_until
-from tidemill.operator.alarm_states import AlarmState, Severity
+from tidemill.operator.status.alarm_states import AlarmState, Severity
 
 NOON: Final = datetime(2026, 1, 1, 12, tzinfo=UTC)
 KEY: Final = MetricKey("Tidemill", "JobsDead", ())
