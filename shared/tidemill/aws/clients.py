@@ -1,10 +1,10 @@
 """Creates and configures each AWS client once, and translates AWS errors to errors of Tidemill."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from functools import cache, wraps
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import boto3
 from botocore.config import Config
@@ -72,12 +72,29 @@ CONFIG: Final = Config(
 )
 
 
-class OldSdkError(TidemillError):
-    """The AWS SDK of this environment lacks what the store needs."""
-
+Client = TypeVar("Client")
 
 #: Held while a client is created for which several threads may ask.
 _CREATING: Final = threading.Lock()
+
+
+def _shared_by_threads(create: Callable[[], Client]) -> Callable[[], Client]:
+    """Create the client once, whichever threads ask for it, and no two such clients at a time.
+
+    The session of boto3 is not thread-safe, and each client takes as much CPU time and memory as a hundred calls.
+    """
+    created = cache(create)
+
+    @wraps(create)
+    def shared() -> Client:
+        with _CREATING:
+            return created()
+
+    return shared
+
+
+class OldSdkError(TidemillError):
+    """The AWS SDK of this environment lacks what the store needs."""
 
 
 def require_sdk(version: str = boto3.__version__) -> None:
@@ -141,15 +158,9 @@ def logs() -> "CloudWatchLogsClient":
     return boto3.client("logs", config=CONFIG.merge(patient))
 
 
+@_shared_by_threads
 def s3() -> Any:
     """The jobs of a batch with large payloads ask for it in their threads, all at once."""
-    # The session of boto3 is not thread-safe, and each client takes as much CPU time and memory as a hundred calls.
-    with _CREATING:
-        return _s3()
-
-
-@cache
-def _s3() -> Any:
     return boto3.client("s3", config=CONFIG)
 
 
@@ -159,8 +170,9 @@ def s3_uploads() -> Any:
     return boto3.client("s3", config=CONFIG.merge(Config(read_timeout=60)))
 
 
-@cache
+@_shared_by_threads
 def sqs() -> "SQSClient":
+    """A worker asks for it at the end of an invocation, while a handler that ran too long may ask for another one."""
     return boto3.client("sqs", config=CONFIG)
 
 

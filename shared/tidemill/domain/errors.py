@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -17,7 +16,6 @@ from tidemill.domain.waiting.signals import require_name
 
 if TYPE_CHECKING:
     from tidemill.domain.job import Job
-
 
 #: How many consecutive waits for one input a job may have, unless `MissingInput` says otherwise.
 MOST_WAITS_FOR_INPUT: Final = 3
@@ -225,6 +223,8 @@ class UnknownJobTypeError(TidemillError):
     """This code does not know a job type of that name. `known` lists the names that it knows."""
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
+        from difflib import get_close_matches  # noqa: PLC0415 - seldom, and imports are most of a cold start
+
         #: The most similar name that it knows; None if none is similar.
         self.similar = next(iter(get_close_matches(name, known, n=1, cutoff=_SIMILAR)), None)
         known_types = f"known types: {', '.join(sorted(known)) or 'none'}"

@@ -108,7 +108,7 @@ def worker() -> Worker:
         epoch=parts().epoch,
         grouped_writes=_grouped_writes(),
     )
-    lane_messages = LaneMessages(clients.sqs(), urls.queue, clock=clock.now)
+    lane_messages = LaneMessages(clients.sqs, urls.queue, clock=clock.now)
     return Worker(
         settings=settings,
         messages=lane_messages,

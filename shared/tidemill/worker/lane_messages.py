@@ -26,9 +26,13 @@ _LONGEST_VISIBILITY_SECONDS: Final = (12 * 60 - 20) * 60
 
 
 class LaneMessages:
-    """The messages of one lane. SQS takes ten in a call, so a larger batch needs several calls."""
+    """The messages of one lane. SQS takes ten in a call, so a larger batch needs several calls.
 
-    def __init__(self, queues: "SQSClient", queue_url: str, *, clock: Clock) -> None:
+    `queues` gives the client. It is asked only when a message changes, because creating the client slows a cold start
+    and most invocations leave their messages to the queue.
+    """
+
+    def __init__(self, queues: "Callable[[], SQSClient]", queue_url: str, *, clock: Clock) -> None:
         self._queues = queues
         self.queue_url = queue_url
         self._clock = clock
@@ -40,10 +44,12 @@ class LaneMessages:
             entry | {"VisibilityTimeout": _visibility_seconds(time, now)}
             for entry, time in zip(_entries(list(until)), until.values(), strict=True)
         ]
-        self._change(self._queues.change_message_visibility_batch, entries, "message visibility not changed")
+        if entries:
+            self._change(self._queues().change_message_visibility_batch, entries, "message visibility not changed")
 
     def delete(self, receipts: Sequence[str]) -> None:
-        self._change(self._queues.delete_message_batch, _entries(receipts), "message not deleted")
+        if receipts:
+            self._change(self._queues().delete_message_batch, _entries(receipts), "message not deleted")
 
     def _change(self, call: Callable[..., Any], entries: list[Any], complaint: str) -> None:
         for first in range(0, len(entries), _MOST_ENTRIES):

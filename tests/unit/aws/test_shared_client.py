@@ -1,5 +1,6 @@
 """The clients of AWS that several threads ask for at once."""
 
+import runpy
 import time
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -13,8 +14,11 @@ from tidemill.aws import clients
 THREADS = 10
 
 
-def test_the_jobs_of_a_batch_whose_payloads_are_files_share_one_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each of them asks in its thread. Ten clients would take the CPU time and the memory of a second cold start."""
+@pytest.mark.parametrize("service", ["s3", "sqs"])
+def test_threads_share_one_client(service: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each job of a batch asks in its thread. Ten clients would take the CPU time and memory of a second cold start."""
+    # A module of its own, in which no client has been created.
+    shared = runpy.run_path(clients.__file__)[service]
     created: list[str] = []
     together = Barrier(THREADS)
 
@@ -25,15 +29,11 @@ def test_the_jobs_of_a_batch_whose_payloads_are_files_share_one_client(monkeypat
 
     def ask(_thread: int) -> object:
         together.wait()
-        return clients.s3()
+        return shared()
 
     monkeypatch.setattr(boto3, "client", create)
-    clients._s3.cache_clear()
-    try:
-        with ThreadPoolExecutor(THREADS) as pool:
-            found = set(pool.map(ask, range(THREADS)))
-    finally:
-        clients._s3.cache_clear()
+    with ThreadPoolExecutor(THREADS) as pool:
+        found = set(pool.map(ask, range(THREADS)))
 
-    assert created == ["s3"]
+    assert created == [service]
     assert len(found) == 1

@@ -41,7 +41,7 @@ class Queue:
 
 
 def messages_of(queue: Any) -> LaneMessages:
-    return LaneMessages(queue, URL, clock=lambda: NOW)
+    return LaneMessages(lambda: queue, URL, clock=lambda: NOW)
 
 
 @pytest.mark.parametrize(
@@ -137,3 +137,13 @@ def test_each_refused_entry_is_logged(warnings: list[tuple[str, str]]) -> None:
 def test_a_bug_is_not_hidden() -> None:
     with pytest.raises(ZeroDivisionError):
         messages_of(Queue(error=ZeroDivisionError())).delete(["a"])
+
+
+def test_an_invocation_that_changes_no_message_needs_no_client() -> None:
+    def needed() -> Any:
+        pytest.fail("a client was created")
+
+    untouched = LaneMessages(needed, URL, clock=lambda: NOW)
+
+    untouched.hide({})
+    untouched.delete([])
