@@ -23,7 +23,7 @@ from tidemill.application.attempt.handler_results import outcome_of_error
 from tidemill.application.attempt.participant import Participant
 from tidemill.application.batch_handlers.joint_calls import JointCalls
 from tidemill.application.control.control import Control
-from tidemill.application.events.event_types import EventType
+from tidemill.application.event_types import EventType
 from tidemill.application.features.attempt_features import gates_of
 from tidemill.application.features.submit_features import RULES, placements
 from tidemill.application.job_types import JobType, JobTypes

@@ -24,7 +24,7 @@ from tidemill import (
     event_type,
     job_type,
 )
-from tidemill.application.events.event_types import EventSource, EventType
+from tidemill.application.event_types import EventSource, EventType
 from tidemill.application.job_types import JobTypes
 from tidemill.aws import clients
 from tidemill.domain.events.source_records import ChangeKind

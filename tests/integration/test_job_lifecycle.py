@@ -8,9 +8,9 @@ from tests.support.deployed_functions import Mill, forget
 from tests.support.job_tables import client
 from tidemill import composition
 from tidemill.application.attempt.run import Run
-from tidemill.application.control.job_filter import ANY_JOB
 from tidemill.application.control.redrive import Redriver
 from tidemill.application.dispatch.dead_letter_sweep import Swept, sweep
+from tidemill.application.job_filter import ANY_JOB
 from tidemill.domain.attempt.return_values import Done
 from tidemill.domain.dispatch.job_message import DeadLetter
 from tidemill.domain.errors import PermanentJobError

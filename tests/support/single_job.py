@@ -12,12 +12,12 @@ from tests.support.in_memory_owed_work import InMemoryOwedWork
 from tidemill.application.attempt.attempt import Attempt
 from tidemill.application.attempt.attempt_context import AttemptContext
 from tidemill.application.attempt.attempt_report import Report
-from tidemill.application.control.job_filter import ANY_JOB
 from tidemill.application.control.redrive import Redriver
 from tidemill.application.dispatch.dead_letter_sweep import sweep
 from tidemill.application.features import submit_features
 from tidemill.application.features.attempt_features import gates_of
 from tidemill.application.features.publisher_features import publisher
+from tidemill.application.job_filter import ANY_JOB
 from tidemill.application.job_types import JobTypes
 from tidemill.application.ports import JobStore, Refusal
 from tidemill.application.submission.job_ids import keyed_job_id

@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from tidemill import S3Record, SnsRecord, TableRecord, event_source, event_type
-from tidemill.application.events.event_types import EventSource
+from tidemill.application.event_types import EventSource
 from tidemill.application.job_types import JobTypes
 from tidemill.domain.errors import DeclarationError, JobFileError
 from tidemill.domain.events.source_records import SourceKind

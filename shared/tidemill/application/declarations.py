@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from types import FrameType, ModuleType
 from typing import Final, TypeVar
 
-from tidemill.application.events.event_types import EventSource, EventType
+from tidemill.application.event_types import EventSource, EventType
 from tidemill.application.job_types import JobType
 
 Declaration = JobType | EventType | EventSource

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from tidemill.application.control.job_filter import ANY_JOB, JobFilter
+from tidemill.application.job_filter import ANY_JOB, JobFilter
 from tidemill.domain.attempt.outcomes import Settlement
 from tidemill.domain.batches.batches import Page
 from tidemill.domain.corrections.undo import Undone

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from tidemill.application.events.event_types import EventSource, EventType
+from tidemill.application.event_types import EventSource, EventType
 from tidemill.domain.admission.strain import Importance
 from tidemill.domain.attempt.retry import RetryPolicy
 from tidemill.domain.breakers.breaker import BreakerPolicy

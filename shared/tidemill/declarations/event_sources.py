@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, get_args, get_type_hints
 
 from tidemill.application.declarations import noted
-from tidemill.application.events.event_types import EventSource
+from tidemill.application.event_types import EventSource
 from tidemill.declarations import declaration_checks as checks
 from tidemill.domain.errors import DeclarationError
 from tidemill.domain.events.events import FIRST_VERSION

@@ -18,7 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tidemill.application.declarations import noted
-from tidemill.application.events.event_types import EventType
+from tidemill.application.event_types import EventType
 from tidemill.application.job_types import JobType
 from tidemill.declarations import declaration_checks as checks
 from tidemill.declarations.payload_model import field_names, parser

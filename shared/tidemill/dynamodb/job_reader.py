@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from tidemill.application.control.job_filter import ANY_JOB, JobFilter
+from tidemill.application.job_filter import ANY_JOB, JobFilter
 from tidemill.application.ports import WHOLE, Part, Unreadable, ignore_unreadable
 from tidemill.aws.attribute_values import milliseconds
 from tidemill.aws.clients import Item, translated

@@ -7,7 +7,7 @@ Streams with the changes of a table.
 from collections.abc import Mapping
 from typing import Any
 
-from tidemill.application.events.event_types import EventSource
+from tidemill.application.event_types import EventSource
 from tidemill.aws import clients
 from tidemill.composition import parts
 from tidemill.domain.errors import MissingResourceError, UnloadedJobTypeError

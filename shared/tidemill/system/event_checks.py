@@ -6,7 +6,7 @@ They compare JSON schemas, so a rule of one model that is not in its schema may 
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from tidemill.application.events.event_types import EventType
+from tidemill.application.event_types import EventType
 from tidemill.application.job_types import JobType, JobTypes
 from tidemill.domain.errors import JobFileError
 from tidemill.domain.events.events import MOST_CONSUMERS, Consumption

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 from tidemill.application.declarations import Declaration, declared_by
-from tidemill.application.events.event_types import EventSource, EventType
+from tidemill.application.event_types import EventSource, EventType
 from tidemill.application.job_types import JobType, JobTypes
 from tidemill.domain.error_text import class_name, text_of
 from tidemill.domain.errors import DuplicateJobTypeError, JobFileError

@@ -17,8 +17,8 @@ from tests.simulation.world.lambda_environments import Throttled
 from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import World
 from tidemill import composition
-from tidemill.application.control.job_filter import ANY_JOB
 from tidemill.application.dispatch.dead_letter_sweep import sweep
+from tidemill.application.job_filter import ANY_JOB
 from tidemill.aws import clients
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.states import TERMINAL, State

@@ -17,9 +17,9 @@ from tests.simulation.world.faults import Fault
 from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import World
 from tidemill import composition
-from tidemill.application.control.job_filter import ANY_JOB, JobFilter
 from tidemill.application.control.redrive_probes import Cause, Probe, Probes, ProbeVerdict, cause_of
 from tidemill.application.groups.group_order import in_group_order
+from tidemill.application.job_filter import ANY_JOB, JobFilter
 from tidemill.application.submission.validation import read_payload
 from tidemill.domain.errors import TransactionConflictError
 from tidemill.domain.job import Job

@@ -23,7 +23,7 @@ from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import LARGEST_SKEW_MS
 from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import LONGEST_INDEX_LAG_MS, World
-from tidemill.application.control.job_filter import JobFilter
+from tidemill.application.job_filter import JobFilter
 from tidemill.application.passes.job_search import JobSearch
 from tidemill.application.passes.pace import Pace
 from tidemill.aws import clients

@@ -36,7 +36,7 @@ READ: Final = (
     ),
     Mutant(
         "a search takes jobs of any age",
-        "tidemill.application.control.job_filter",
+        "tidemill.application.job_filter",
         "JobFilter.__contains__",
         "self.since is None or job.created_at >= self.since",
         "True",

@@ -183,14 +183,14 @@ SHOWN: Final = (
     ),
     Mutant(
         "a purge takes jobs of every type",
-        "tidemill.application.control.job_filter",
+        "tidemill.application.job_filter",
         "JobFilter.__contains__",
         "not self.types or job.type in self.types",
         "True",
     ),
     Mutant(
         "a redrive takes jobs with other ids",
-        "tidemill.application.control.job_filter",
+        "tidemill.application.job_filter",
         "JobFilter.fits_key",
         "not self.ids or job_id in self.ids",
         "True",

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.builders import NOW, SECOND, a_job_type, a_run, types_of
 from tidemill.application.attempt.run import Run
-from tidemill.application.events.event_types import EventType
+from tidemill.application.event_types import EventType
 from tidemill.application.job_types import JobTypes as Types
 from tidemill.application.job_types import measured
 from tidemill.domain.admission.strain import Importance

@@ -4,11 +4,11 @@ import json
 from functools import partial
 from typing import Any, NoReturn
 
+from tidemill.application.attempt.checkpoints import checkpoints
 from tidemill.application.attempt.claimed_run import ClaimedRun
 from tidemill.application.attempt.handler_context import HandlerContext
 from tidemill.application.attempt.run import Run
 from tidemill.application.attempt.run_log import RunLog
-from tidemill.application.steps.checkpoints import checkpoints
 from tidemill.domain.errors import BatchHandlerError
 from tidemill.domain.submission.trace_context import traceparent_of
 

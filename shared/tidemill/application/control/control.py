@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from tidemill.application.control.job_filter import JobFilter
+from tidemill.application.job_filter import JobFilter
 from tidemill.application.ports import Clock, ControlStore, NewToken
 from tidemill.application.submission.validation import may_be_id, stored_json
 from tidemill.domain.batches.batches import is_batch

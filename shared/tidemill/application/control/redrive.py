@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime
 
-from tidemill.application.control.job_filter import JobFilter
+from tidemill.application.job_filter import JobFilter
 from tidemill.application.ports import Clock, NewToken, Payloads, RedriveStore, Unreadable, ignore_unreadable
 from tidemill.application.submission.unnamed_payloads import delete_unnamed
 from tidemill.domain.errors import TidemillError, TransactionConflictError, WriteRefusedError

@@ -10,9 +10,9 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from tidemill.application.control.error_fingerprint import fingerprint, job_fingerprint
 from tidemill.application.groups.group_order import Group, group_of
 from tidemill.application.ports import Clock, RedriveStore
+from tidemill.domain.attempt.error_fingerprint import fingerprint, job_fingerprint
 from tidemill.domain.job import AttemptError, Job
 from tidemill.domain.states import State
 

@@ -2,7 +2,7 @@
 
 import hashlib
 
-from tidemill.application.events.event_types import EventSource
+from tidemill.application.event_types import EventSource
 from tidemill.application.events.events import publish
 from tidemill.application.submission.new_jobs import Accepted
 from tidemill.application.submission.submit import Submit

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from tidemill.application.events.event_types import EventType
+from tidemill.application.event_types import EventType
 from tidemill.application.job_types import JobType, JobTypes
 from tidemill.application.submission.job_ids import follow_up_id
 from tidemill.application.submission.later_jobs import facts_of

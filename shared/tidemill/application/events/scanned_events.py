@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 
-from tidemill.application.control.job_filter import JobFilter
 from tidemill.application.events.replay import Replay
+from tidemill.application.job_filter import JobFilter
 from tidemill.application.passes.job_search import FoundPage, JobScan, JobSearch
 from tidemill.application.passes.pace import Pace
 from tidemill.domain.job import Job

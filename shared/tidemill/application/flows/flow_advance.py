@@ -7,9 +7,9 @@ from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
+from tidemill.application.flows.busy_groups import Busy, by_group, carry_out
 from tidemill.application.flows.cursor_mover import CursorMover
 from tidemill.application.flows.flow_nodes import FlowParts, NodeDocuments, TooLargeError
-from tidemill.application.groups.busy_groups import Busy, by_group, carry_out
 from tidemill.domain.flows.flow_graph import LAST
 from tidemill.domain.flows.flows import NodeVerdict, is_flow, over_age, starts_nodes
 from tidemill.domain.job import Job

@@ -12,9 +12,9 @@ from typing import Final
 
 from msgspec import Struct
 
+from tidemill.application.flows.busy_groups import Busy, by_group, carry_out
 from tidemill.application.flows.cursor_mover import CursorMover
 from tidemill.application.flows.flow_nodes import FlowParts, NodeDocuments, in_parts
-from tidemill.application.groups.busy_groups import Busy, by_group, carry_out
 from tidemill.application.groups.round_robin import in_turn
 from tidemill.domain.batches.composite_cancels import is_cancelled
 from tidemill.domain.errors import StoreUnavailableError, WriteRefusedError

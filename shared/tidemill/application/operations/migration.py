@@ -13,7 +13,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from tidemill.application.control.job_filter import JobFilter
+from tidemill.application.job_filter import JobFilter
 from tidemill.application.job_types import JobTypes
 from tidemill.application.passes.job_search import JobScan, JobSearch
 from tidemill.application.passes.job_walk import JobWalk, WalkProgress

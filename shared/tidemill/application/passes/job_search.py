@@ -11,7 +11,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from tidemill.application.control.job_filter import JobFilter
+from tidemill.application.job_filter import JobFilter
 from tidemill.application.passes.pace import Pace
 from tidemill.application.ports import UnreadableItem
 from tidemill.domain.job import Job

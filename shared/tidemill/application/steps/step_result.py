@@ -4,8 +4,8 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tidemill.application.attempt.read_back import require_equal
 from tidemill.application.attempt.result_types import not_readable, returned_type
+from tidemill.application.submission.read_back import require_equal
 from tidemill.application.submission.validation import stored_json
 from tidemill.domain.error_text import text_of
 from tidemill.domain.errors import StepError

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 from typing import Any, Final, TypeGuard
 
-from tidemill.application.attempt.read_back import require_equal
 from tidemill.application.job_types import JobType
+from tidemill.application.submission.read_back import require_equal
 from tidemill.domain.error_text import text_of
 from tidemill.domain.errors import Fault, InvalidPayloadError
 from tidemill.domain.submission.submission import Submission, Unique

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Final
 
-from tidemill.application.control.job_filter import JobFilter
+from tidemill.application.job_filter import JobFilter
 from tidemill.application.passes.pace import MOST_WRITES_PER_SECOND
 from tidemill.cli.control.change_options import ChangeOptions
 from tidemill.cli.control.job_filter_options import as_options

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import click
 
-from tidemill.application.control.job_filter import ANY_JOB, JobFilter
+from tidemill.application.job_filter import ANY_JOB, JobFilter
 from tidemill.cli.control.job_filter_options import death_option
 from tidemill.cli.errors import report_unreadable
 from tidemill.cli.explain.job_report import ended_at, error_class, reason, report

@@ -8,8 +8,7 @@ from itertools import islice
 
 import click
 
-from tidemill.application.control.error_fingerprint import job_fingerprint
-from tidemill.application.control.job_filter import JobFilter
+from tidemill.application.job_filter import JobFilter
 from tidemill.cli.errors import report_unreadable
 from tidemill.cli.explain.job_report import ended_at
 from tidemill.cli.formatting import DASH, age, count, timestamp, visible
@@ -25,6 +24,7 @@ from tidemill.cli.output import (
     show_json_lines,
     tall_cell,
 )
+from tidemill.domain.attempt.error_fingerprint import job_fingerprint
 from tidemill.domain.job import Job
 from tidemill.system import clock
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 from msgspec.structs import asdict
 
-from tidemill.application.control.job_filter import JobFilter
+from tidemill.application.job_filter import JobFilter
 from tidemill.application.passes.pace import MOST_WRITES_PER_SECOND
 from tidemill.cli.formatting import timestamp
 from tidemill.cli.options import Command

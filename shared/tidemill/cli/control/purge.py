@@ -5,7 +5,7 @@ from typing import Final
 
 import click
 
-from tidemill.application.control.job_filter import JobFilter
+from tidemill.application.job_filter import JobFilter
 from tidemill.cli.control.bulk_change import BulkChange
 from tidemill.cli.control.change_options import ChangeOptions, change_options
 from tidemill.cli.control.job_filter_options import job_filter_options, write_pace_options

@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from tidemill.application.control.job_filter import ANY_JOB, JobFilter
+from tidemill.application.job_filter import ANY_JOB, JobFilter
 from tidemill.cli.control.change_options import ChangeOptions, change_options
 from tidemill.cli.control.job_filter_options import as_options, job_filter_options, write_pace_options
 from tidemill.cli.control.own_jobs import change_own_jobs

@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from tidemill.application.control.job_filter import JobFilter
+from tidemill.application.job_filter import JobFilter
 from tidemill.application.submission.validation import read_payload
 from tidemill.cli.control.change_options import ChangeOptions
 from tidemill.cli.control.job_filter_options import as_options

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
-from tidemill.application.control.error_fingerprint import job_fingerprint
 from tidemill.cli.formatting import count
 from tidemill.cli.output import say, show, show_table
+from tidemill.domain.attempt.error_fingerprint import job_fingerprint
 from tidemill.domain.job import Job
 
 #: A plan looks at so many jobs at most. A redrive of more jobs need not read all of them twice.

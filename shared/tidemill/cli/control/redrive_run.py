@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from itertools import chain, islice
 
-from tidemill.application.control.job_filter import JobFilter
 from tidemill.application.control.redrive_probes import Probe, Probes, ProbeVerdict, cause_of
 from tidemill.application.groups.group_order import in_group_order
+from tidemill.application.job_filter import JobFilter
 from tidemill.application.passes.pace import MOST_WRITES_PER_SECOND
 from tidemill.cli.control.parallel_writes import ParallelWrites
 from tidemill.cli.control.redrive_plan import Plan

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from tidemill.application.control.job_filter import JobFilter
+from tidemill.application.job_filter import JobFilter
 from tidemill.application.ports import UnreadableItem
 from tidemill.cli.installation import Installation
 from tidemill.domain.job import Job

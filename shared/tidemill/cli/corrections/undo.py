@@ -2,7 +2,7 @@
 
 import click
 
-from tidemill.application.control.job_filter import JobFilter
+from tidemill.application.job_filter import JobFilter
 from tidemill.cli.api_call import call, job_path
 from tidemill.cli.control.job_filter_options import as_options
 from tidemill.cli.explain.any_tenant import NoSuchJobError

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import click
 
-from tidemill.application.control.job_filter import JobFilter
+from tidemill.application.job_filter import JobFilter
 from tidemill.application.job_types import JobTypes
 from tidemill.application.operations.model_check import CheckedType, ModelCheck
 from tidemill.application.ports import UnreadableItem

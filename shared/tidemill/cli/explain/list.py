@@ -7,7 +7,7 @@ from urllib.parse import quote, urlencode
 
 import click
 
-from tidemill.application.control.job_filter import JobFilter
+from tidemill.application.job_filter import JobFilter
 from tidemill.aws.http_client import HttpApi
 from tidemill.cli.api_call import ApiError, call
 from tidemill.cli.errors import CommandError

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import click
 
-from tidemill.application.control.job_filter import JobFilter
+from tidemill.application.job_filter import JobFilter
 from tidemill.application.job_view import summary
 from tidemill.cli.errors import CommandError, report_unreadable, report_unreadable_item
 from tidemill.cli.explain.any_tenant import read, tenant_of

@@ -10,7 +10,7 @@ from typing import IO, Any, Final
 
 import click
 
-from tidemill.application.control.job_filter import JobFilter
+from tidemill.application.job_filter import JobFilter
 from tidemill.application.job_view import operator_view, payload_of, record
 from tidemill.application.ports import UnreadableItem
 from tidemill.cli.control.job_filter_options import as_options, job_filter_options, pace_options

@@ -5,7 +5,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Final
 
-from tidemill.application.control.job_filter import JobFilter
+from tidemill.application.job_filter import JobFilter
 from tidemill.aws.clients import AWS_ERRORS
 from tidemill.cli.formatting import count, visible
 from tidemill.cli.installation import Installation

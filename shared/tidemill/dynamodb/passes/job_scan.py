@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tidemill.application.control.job_filter import JobFilter
+from tidemill.application.job_filter import JobFilter
 from tidemill.application.passes.job_search import JobPage
 from tidemill.application.ports import UnreadableItem
 from tidemill.aws.attribute_values import text

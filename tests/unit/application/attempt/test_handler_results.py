@@ -10,7 +10,7 @@ import pytest
 from tests.support.builders import TENANT, a_job, a_job_type, types_of
 from tests.support.single_job import Clock, tools
 from tidemill.application.attempt.handler_results import checkpoint_text, outcome_of_error, outcome_of_value
-from tidemill.application.events.event_types import EventType
+from tidemill.application.event_types import EventType
 from tidemill.application.job_types import JobTypes
 from tidemill.application.submission.submit import Submit
 from tidemill.application.submission.validation import stored_json

@@ -21,7 +21,7 @@ from tests.support.interleave import meet
 from tests.support.job_tables import Table
 from tests.support.single_job import Clock
 from tidemill.application.control.control import Control
-from tidemill.application.control.job_filter import JobFilter
+from tidemill.application.job_filter import JobFilter
 from tidemill.application.ports import JobStore
 from tidemill.domain.errors import NotAllowedNowError, StoreUnavailableError
 from tidemill.domain.job import OWNER, Job

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.builders import NOW, SECOND, a_job, with_changes
 from tests.support.in_memory_jobs import InMemoryJobs
-from tidemill.application.control.job_filter import JobFilter
+from tidemill.application.job_filter import JobFilter
 from tidemill.domain.errors import NotAllowedNowError, SignalRefusedError, WriteRefusedError
 from tidemill.domain.flows.flow_place import FlowPlace, Mark
 from tidemill.domain.job import OWNER, Job

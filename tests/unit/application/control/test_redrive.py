@@ -17,8 +17,8 @@ from tests.support.builders import (
 from tests.support.in_memory_dlq import Letters
 from tests.support.job_tables import Table
 from tests.support.single_job import Clock
-from tidemill.application.control.job_filter import JobFilter
 from tidemill.application.control.redrive import Redriver
+from tidemill.application.job_filter import JobFilter
 from tidemill.application.ports import JobStore
 from tidemill.domain.job import Redrive
 from tidemill.domain.records import replace

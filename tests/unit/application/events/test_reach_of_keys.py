@@ -10,8 +10,8 @@ from tests.support.builders import NOW, a_job, a_job_type
 from tests.support.in_memory_jobs import InMemoryJobs
 from tidemill.application.batches.batches import open_batch
 from tidemill.application.corrections.undo import undo_id
+from tidemill.application.event_types import EventSource, EventType
 from tidemill.application.events.event_sources import publish_record
-from tidemill.application.events.event_types import EventSource, EventType
 from tidemill.application.events.events import publish
 from tidemill.application.events.replay import delivery_id
 from tidemill.application.flows.flows import start_flow

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.builders import NOW, SECOND, TENANT, a_job, a_job_type
 from tidemill.application.attempt.handler_results import checkpoint_text
-from tidemill.application.events.event_types import EventType
+from tidemill.application.event_types import EventType
 from tidemill.application.events.replay import Progress, Replay, Replayer, ReplayVerdict, delivery_id
 from tidemill.application.features import submit_features
 from tidemill.application.job_types import JobTypes

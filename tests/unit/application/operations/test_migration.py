@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from tests.support.builders import MILLISECOND, NOW, SECOND, TENANT, a_job, a_job_type, types_of, with_changes
 from tests.support.migrations import add_unit
 from tests.support.single_job import Clock
-from tidemill.application.control.job_filter import JobFilter
+from tidemill.application.job_filter import JobFilter
 from tidemill.application.operations.migration import Migration, Migrator, Progress
 from tidemill.application.passes.job_search import JobPage
 from tidemill.application.passes.pace import Pace

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from tests.support.builders import NOW, SECOND, a_job
-from tidemill.application.control.job_filter import ANY_JOB, JobFilter
+from tidemill.application.job_filter import ANY_JOB, JobFilter
 from tidemill.application.passes.job_search import JobPage, JobSearch, SearchStep
 from tidemill.application.passes.pace import Pace
 from tidemill.application.ports import UnreadableItem

@@ -6,9 +6,9 @@ import pytest
 
 from tests.support.builders import NOW, SECOND, a_job, with_changes
 from tests.support.in_memory_jobs import InMemoryJobs
-from tidemill.application.control.job_filter import JobFilter
+from tidemill.application.attempt.checkpoints import checkpoints
+from tidemill.application.job_filter import JobFilter
 from tidemill.application.ports import Checkpoint
-from tidemill.application.steps.checkpoints import checkpoints
 from tidemill.domain.errors import (
     CancelRequestedError,
     InvalidPayloadError,

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from tests.support.builders import NOW, TENANT, a_job
-from tidemill.application.control.job_filter import ANY_JOB
 from tidemill.application.control.redrive import Redriver
 from tidemill.application.control.redrive_probes import Probes
 from tidemill.application.groups.group_order import in_group_order
+from tidemill.application.job_filter import ANY_JOB
 from tidemill.cli.control.parallel_writes import ParallelWrites
 from tidemill.domain.job import AttemptError, DeathReason, Job
 from tidemill.domain.records import replace

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from tests.support.builders import NOW, a_job
-from tidemill.application.control.job_filter import ANY_JOB, JobFilter
+from tidemill.application.job_filter import ANY_JOB, JobFilter
 from tidemill.application.passes.job_search import JobPage, JobSearch
 from tidemill.application.passes.pace import Pace
 from tidemill.cli.control.scanned_jobs import scanned_jobs

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import NOW, SECOND, TENANT, a_job
-from tidemill.application.control.job_filter import ANY_JOB, JobFilter
+from tidemill.application.job_filter import ANY_JOB, JobFilter
 from tidemill.aws.attribute_values import milliseconds
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.flows.flow_cursor import Cursor

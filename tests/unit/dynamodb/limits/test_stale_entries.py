@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.support.builders import A_WAIT, NOW, SECOND, TENANT, a_job, with_changes
-from tidemill.application.control.job_filter import JobFilter
 from tidemill.application.dispatch.owed import Kind, Work
+from tidemill.application.job_filter import JobFilter
 from tidemill.domain.job import Job
 from tidemill.domain.records import replace
 from tidemill.domain.states import State

@@ -8,8 +8,8 @@ import pytest
 from botocore.exceptions import ConnectTimeoutError
 
 from tests.support.builders import LEASE, NOW, RETENTION, TENANT, a_job
-from tidemill.application.control.job_filter import ANY_JOB
 from tidemill.application.dispatch.owed import Kind, Owed, Work
+from tidemill.application.job_filter import ANY_JOB
 from tidemill.application.operations.audit import AuditEntry, Outcome
 from tidemill.application.passes.pass_state import first_pass
 from tidemill.application.ports import WHOLE, LimitSlot, PayloadItem

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import TENANT, a_job
-from tidemill.application.control.job_filter import ANY_JOB, JobFilter
+from tidemill.application.job_filter import ANY_JOB, JobFilter
 from tidemill.application.ports import UnreadableItem
 from tidemill.domain.job import Job
 from tidemill.domain.states import State

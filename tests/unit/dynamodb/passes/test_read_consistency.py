@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.support.builders import NOW, RETENTION, TENANT, a_job
-from tidemill.application.control.job_filter import ANY_JOB
 from tidemill.application.dispatch.owed import Kind, Work
+from tidemill.application.job_filter import ANY_JOB
 from tidemill.application.passes.pass_state import first_pass
 from tidemill.domain.errors import MalformedDocumentError
 from tidemill.domain.waiting.waiting import Line

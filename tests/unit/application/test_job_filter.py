@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tests.support.builders import MILLISECOND, NOW, SECOND, a_job, an_error
-from tidemill.application.control.error_fingerprint import job_fingerprint
-from tidemill.application.control.job_filter import ANY_JOB, JobFilter
+from tidemill.application.job_filter import ANY_JOB, JobFilter
+from tidemill.domain.attempt.error_fingerprint import job_fingerprint
 from tidemill.domain.job import DeathReason
 from tidemill.domain.records import replace
 from tidemill.domain.states import State

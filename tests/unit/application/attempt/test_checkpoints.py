@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tests.support.builders import NOW, a_job
+from tidemill.application.attempt.checkpoints import checkpoints
 from tidemill.application.attempt.run import SaveCheckpoint
 from tidemill.application.ports import Checkpoint
-from tidemill.application.steps.checkpoints import checkpoints
 from tidemill.domain.job import Job
 
 LARGEST = 10**38 - 1

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import a_job, an_error
-from tidemill.application.control.error_fingerprint import fingerprint, job_fingerprint
+from tidemill.domain.attempt.error_fingerprint import fingerprint, job_fingerprint
 from tidemill.domain.job import DeathReason
 
 

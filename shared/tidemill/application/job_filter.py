@@ -5,7 +5,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from tidemill.application.control.error_fingerprint import job_fingerprint
+from tidemill.domain.attempt.error_fingerprint import job_fingerprint
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.states import State
 
