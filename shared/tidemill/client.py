@@ -40,7 +40,7 @@ from tidemill.domain.submission.tenants import LONGEST_TENANT, is_tenant
 from tidemill.domain.submission.trace_context import from_traceparent, trace_of, traceparent_of
 from tidemill.domain.time_constants import EPOCH, JOB_RETENTION_DAYS
 from tidemill.dynamodb import job_writes
-from tidemill.dynamodb.batches.member_listing import has_members
+from tidemill.dynamodb.batches.listed_members import has_members
 from tidemill.dynamodb.document import split_key
 from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.listing import Wanted
@@ -50,7 +50,7 @@ from tidemill.names import BATCH_PACKAGE, EVENT_PACKAGE, FLOW_PACKAGE, INDEX_SHA
 from tidemill.parts import Parts
 from tidemill.settings import setting
 from tidemill.system import clock, ids, job_type_loader
-from tidemill.system.open_telemetry import current_traceparent
+from tidemill.system.current_span import current_traceparent
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

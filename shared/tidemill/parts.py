@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from tidemill.application.passes.pace import Pace
     from tidemill.application.passes.table_pass import TablePasses
     from tidemill.dynamodb.batches.batch_pages import DynamoBatchPages
-    from tidemill.dynamodb.batches.member_listing import MemberListing
+    from tidemill.dynamodb.batches.listed_members import MemberListing
     from tidemill.dynamodb.dispatch.owed_items import DynamoOwedWork
     from tidemill.dynamodb.flows.flow_items import DynamoFlows
     from tidemill.dynamodb.listing import DynamoListing
@@ -180,7 +180,7 @@ class Parts:
 
     @cached_property
     def member_listing(self) -> "MemberListing":
-        from tidemill.dynamodb.batches.member_listing import MemberListing
+        from tidemill.dynamodb.batches.listed_members import MemberListing
 
         return MemberListing(self.batch_pages, read=self.store.get_many)
 

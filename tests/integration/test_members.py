@@ -17,9 +17,9 @@ from tidemill.client import Batch, Tidemill
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb import listing
-from tidemill.dynamodb.batches import member_listing
+from tidemill.dynamodb.batches import listed_members
 from tidemill.dynamodb.batches.batch_pages import DynamoBatchPages
-from tidemill.dynamodb.batches.member_listing import MemberListing
+from tidemill.dynamodb.batches.listed_members import MemberListing
 from tidemill.dynamodb.listing import Wanted
 from tidemill.names import BATCH_PACKAGE, EVENT_TYPE, Env
 from tidemill.system import clock
@@ -89,8 +89,8 @@ def test_cursors_lead_through_all_jobs_of_a_batch_once(mill: Mill, filters: dict
 
 
 def test_a_page_reads_a_bounded_number_of_documents(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(member_listing, "MOST_READ", 2)
-    monkeypatch.setattr(member_listing, "_BATCH", 1)
+    monkeypatch.setattr(listed_members, "MOST_READ", 2)
+    monkeypatch.setattr(listed_members, "_BATCH", 1)
     batch = a_batch(mill)
     jobs = sorted((mill.accepted(batch=batch) for _ in range(4)), reverse=True)
     other = mill.accepted(batch=batch, job_type="test.noop")
@@ -205,7 +205,7 @@ def test_the_jobs_of_an_event_are_listed(mill: Mill) -> None:
 
 
 def test_python_lists_the_jobs_of_a_batch_and_of_an_event(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(member_listing, "_BATCH", 2)
+    monkeypatch.setattr(listed_members, "_BATCH", 2)
     client, batch = a_client(mill), a_batch(mill)
     done = mill.accepted(batch=batch)
     mill.run()

@@ -24,7 +24,7 @@ from tidemill.domain.states import State
 from tidemill.dynamodb.document import decode, key
 from tidemill.dynamodb.events.listed_events import ListedEvents
 from tidemill.fan_out.job import fan_out
-from tidemill.fan_out.replay import ReplayRequest, replay
+from tidemill.fan_out.replay_job import ReplayRequest, replay
 from tidemill.names import EVENT_TYPE, REPLAY_TENANT, Env, Lane
 from tidemill.system import clock
 

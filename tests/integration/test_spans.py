@@ -17,7 +17,7 @@ from tidemill import Done, Run, Submission
 from tidemill.domain.submission.trace_context import traceparent_of
 from tidemill.entrypoints import submit
 from tidemill.names import Env
-from tidemill.system.open_telemetry import current_traceparent
+from tidemill.system.current_span import current_traceparent
 from tidemill.telemetry import tracing as tracing_module
 from tidemill.telemetry.tracing import Tracing
 

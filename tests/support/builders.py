@@ -13,7 +13,7 @@ from tidemill.application.ports import JobStore
 from tidemill.domain.attempt.outcomes import Settlement
 from tidemill.domain.attempt.retry import RetryPolicy
 from tidemill.domain.corrections.undo import Undo, Undone
-from tidemill.domain.debounce.debounce_window import Burst
+from tidemill.domain.debounce.debounce_record import Burst
 from tidemill.domain.dispatch.job_message import DeadLetter, Reference
 from tidemill.domain.job import AttemptError, DeathReason, Job
 from tidemill.domain.job_parts import StoredPayload

@@ -10,7 +10,7 @@ from tidemill.application.event_types import EventSource
 from tidemill.application.job_types import JobTypes
 from tidemill.domain.errors import DeclarationError, JobFileError
 from tidemill.domain.events.source_records import SourceKind
-from tidemill.sources import table
+from tidemill.sources.readers import table
 from tidemill.system.event_checks import require_sources
 
 

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from tidemill.domain.corrections.undo import Correction
-from tidemill.domain.debounce.debounce_window import Burst
+from tidemill.domain.debounce.debounce_record import Burst
 from tidemill.domain.flows.flow_place import FlowPlace, FlowState
 from tidemill.domain.history import HELD, Transition, Why, insert, with_attempts
 from tidemill.domain.job_parts import Cancel, GroupPlace, Lease, Lifetime, Nudges, Progress, StoredPayload

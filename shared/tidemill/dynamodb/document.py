@@ -11,7 +11,7 @@ from msgspec import Struct
 from tidemill.aws.attribute_values import milliseconds, number, seconds, text
 from tidemill.aws.clients import Item
 from tidemill.domain.corrections.undo import Correction, Undo, Undone
-from tidemill.domain.debounce.debounce_window import Burst
+from tidemill.domain.debounce.debounce_record import Burst
 from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError
 from tidemill.domain.flows.flow_place import NODE_GROUP, FlowPlace, FlowState, Mark
 from tidemill.domain.job import AttemptError, DeathReason, Job, Redrive

@@ -15,7 +15,7 @@ from tidemill.application.flows.flow_view import page_view
 from tidemill.application.job_view import summary
 from tidemill.composition import parts
 from tidemill.domain.batches.batches import is_batch
-from tidemill.dynamodb.batches.member_listing import KINDS
+from tidemill.dynamodb.batches.listed_members import KINDS
 from tidemill.dynamodb.listing import Page
 from tidemill.http.caller_identity import tenant
 from tidemill.http.job_response import answer, batch_answer, require_flow, whole_missing

@@ -36,6 +36,7 @@ from tidemill.http.caller_identity import tenant
 from tidemill.http.job_response import require_flow
 from tidemill.http.problems import ProblemError, as_problem
 from tidemill.http.request import idempotency_key, read_body, read_object
+from tidemill.http.request_trace import caller_trace
 from tidemill.http.router import DEBOUNCED, REPLAYED, json_response, resolver, serve
 from tidemill.http.submission_form import (
     BatchedForm,
@@ -47,7 +48,6 @@ from tidemill.http.submission_form import (
     SubmissionForm,
     read_form,
 )
-from tidemill.http.trace_headers import caller_trace
 from tidemill.names import LARGEST_BATCH_BODY_BYTES
 from tidemill.telemetry.outcome_log import first_message_not_sent, submission_deferred
 from tidemill.telemetry.tracing import tracing

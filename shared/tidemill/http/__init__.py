@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from tidemill.http.caller_identity import tenant
     from tidemill.http.problems import ProblemError
     from tidemill.http.request import idempotency_key, read_body
+    from tidemill.http.request_trace import caller_trace
     from tidemill.http.router import REPLAYED, json_response, resolver
-    from tidemill.http.trace_headers import caller_trace
 else:
     from importlib import import_module
 
@@ -19,7 +19,7 @@ else:
     _MODULES = {
         "REPLAYED": "router",
         "ProblemError": "problems",
-        "caller_trace": "trace_headers",
+        "caller_trace": "request_trace",
         "idempotency_key": "request",
         "json_response": "router",
         "read_body": "request",

@@ -24,7 +24,7 @@ def answer(job: Job | None, payloads: Payloads) -> Response[str]:
 
 
 def whole_missing(kind: str) -> ProblemError:
-    """The caller has no such job of this kind, one of `member_listing.KINDS`."""
+    """The caller has no such job of this kind, one of `listed_members.KINDS`."""
     kept = "ended ones are kept for a limited time"
     detail = f"You own no {kind} with this id. Check the id and your credentials; {kept}."
     if kind == "event":

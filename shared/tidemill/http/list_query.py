@@ -14,7 +14,7 @@ from tidemill.declarations.payload_model import faults
 from tidemill.domain.errors import Fault
 from tidemill.domain.states import State
 from tidemill.domain.time_constants import EPOCH
-from tidemill.dynamodb.batches.member_listing import KINDS
+from tidemill.dynamodb.batches.listed_members import KINDS
 from tidemill.dynamodb.listing import Wanted
 from tidemill.dynamodb.listing_entries import Position
 from tidemill.http.cursors import CursorError, Cursors

@@ -1,1 +1,1 @@
-"""Reads what AWS delivers for each kind of source: one module for each shape. Each raises `MalformedRecordError`."""
+"""What the sources of events deliver: `intake` publishes it, and `readers` have one module for each shape."""

@@ -15,7 +15,7 @@ from tidemill.application.submission.submit import Submit
 from tidemill.domain.error_text import error_text
 from tidemill.domain.errors import KeyReusedError, TidemillError
 from tidemill.domain.events.source_records import SourceKind, SourceRecord
-from tidemill.sources import eventbridge, s3, sns, table
+from tidemill.sources.readers import eventbridge, s3, sns, table
 
 _READERS: Final[Mapping[SourceKind, Callable[[Mapping[str, Any]], Iterator[SourceRecord]]]] = {
     SourceKind.EVENTBRIDGE: eventbridge.read,

@@ -24,7 +24,7 @@ from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import decode
 from tidemill.fan_out.job import fan_out
-from tidemill.fan_out.replay import replay
+from tidemill.fan_out.replay_job import replay
 from tidemill.names import REPLAY_TYPE, Env, Lane
 
 _CONSUMER: Final = "mail.confirm"

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.builders import NOW, a_run
 from tidemill import PermanentJobError, composition
-from tidemill.fan_out.replay import ReplayRequest, replay
+from tidemill.fan_out.replay_job import ReplayRequest, replay
 from tidemill.migration.job import MigrationRequest, migrate
 
 MIGRATION = MigrationRequest(type="mail", function="json:loads", rate=1)

@@ -11,7 +11,7 @@ from tidemill.application.submission.new_jobs import Accepted, Insert
 from tidemill.application.submission.placements import Placement
 from tidemill.application.submission.validation import NAME_RULE, Check, is_name
 from tidemill.domain.debounce.debounce import longest, quiet_after
-from tidemill.domain.debounce.debounce_window import Burst
+from tidemill.domain.debounce.debounce_record import Burst
 from tidemill.domain.errors import Fault, InvalidPayloadError
 from tidemill.domain.job import Job
 from tidemill.domain.records import replace

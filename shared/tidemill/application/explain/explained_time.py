@@ -6,7 +6,7 @@ from typing import Final
 
 from tidemill.application.explain.explanation import Reason
 from tidemill.application.time_text import moment
-from tidemill.domain.debounce.debounce_window import Burst
+from tidemill.domain.debounce.debounce_record import Burst
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.domain.waiting.holds import HoldCause

@@ -23,7 +23,7 @@ from tidemill.domain.attempt.retry import RetryPolicy
 from tidemill.domain.events.events import Consumption
 from tidemill.domain.job import Job
 from tidemill.domain.submission.submission import Submission
-from tidemill.fan_out.replay import NAME_PATTERN, ReplayRequest
+from tidemill.fan_out.replay_job import NAME_PATTERN, ReplayRequest
 from tidemill.names import REPLAY_TENANT, REPLAY_TYPE, Lane
 from tidemill.system import clock, ids
 

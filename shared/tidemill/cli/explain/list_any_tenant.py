@@ -20,7 +20,7 @@ from tidemill.cli.installation import Installation
 from tidemill.cli.output import say, show_json
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
-from tidemill.dynamodb.batches.member_listing import has_members
+from tidemill.dynamodb.batches.listed_members import has_members
 from tidemill.dynamodb.listing import Wanted
 from tidemill.dynamodb.listing_entries import Position
 from tidemill.system import clock

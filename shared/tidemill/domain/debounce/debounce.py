@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from tidemill.domain.attempt.outcomes import state_until
-from tidemill.domain.debounce.debounce_window import Burst
+from tidemill.domain.debounce.debounce_record import Burst
 from tidemill.domain.job import Job
 from tidemill.domain.records import replace
 from tidemill.domain.states import State

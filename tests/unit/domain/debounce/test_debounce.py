@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.builders import A_BURST, A_SIGNAL, MILLISECOND, NOW, SECOND, a_job, with_changes
 from tidemill.domain.debounce.debounce import joined_at, longest, moved, quiet_after, takes_submissions, useful_longer
-from tidemill.domain.debounce.debounce_window import Burst
+from tidemill.domain.debounce.debounce_record import Burst
 from tidemill.domain.job import Job, Redrive
 from tidemill.domain.records import replace
 from tidemill.domain.states import State

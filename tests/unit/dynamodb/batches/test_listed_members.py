@@ -15,8 +15,8 @@ from tidemill.domain.errors import MalformedDocumentError
 from tidemill.domain.job import Job
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
-from tidemill.dynamodb.batches import member_listing
-from tidemill.dynamodb.batches.member_listing import MemberListing
+from tidemill.dynamodb.batches import listed_members
+from tidemill.dynamodb.batches.listed_members import MemberListing
 from tidemill.dynamodb.listing import MOST_READ, Wanted
 from tidemill.dynamodb.listing_entries import Position
 from tidemill.names import BATCH_TYPE, EVENT_TYPE
@@ -157,7 +157,7 @@ def test_a_member_that_was_noted_in_another_final_state_is_not_read(
 def test_batches_and_events_have_members_and_no_other_job_has(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = [BATCH, an_event(), a_job()]
 
-    assert [member_listing.has_members(job) for job in whole] == [True, True, False]
+    assert [listed_members.has_members(job) for job in whole] == [True, True, False]
 
     def pages(_batch: Job) -> list[MembersPage]:
         raise AssertionError("only a batch has pages to read")
