@@ -33,6 +33,9 @@ CONTEXT = Context()
 class Build(Protocol):
     name: str
 
+    def submission(self, payload: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the event of a request that submits a job."""
+
     def submit(self, payload: Mapping[str, Any]) -> None: ...
 
     def publish(self, taken: Mapping[str, Any]) -> None:
@@ -45,8 +48,11 @@ class Tidemill:
     name = "tidemill"
     job_type = "bench.work"
 
+    def submission(self, payload: Mapping[str, Any]) -> dict[str, Any]:
+        return _request({"type": self.job_type, "payload": payload})
+
     def submit(self, payload: Mapping[str, Any]) -> None:
-        _require(202, submit.handle(_request({"type": self.job_type, "payload": payload}), CONTEXT)["statusCode"])
+        _require(202, submit.handle(self.submission(payload), CONTEXT)["statusCode"])
 
     def submit_batch(self, jobs: int) -> None:
         body = {"jobs": [{"type": "bench.work", "payload": {}}] * jobs}
@@ -69,8 +75,11 @@ class Textbook:
 
     name = "textbook"
 
+    def submission(self, payload: Mapping[str, Any]) -> dict[str, Any]:
+        return _request({"payload": payload})
+
     def submit(self, payload: Mapping[str, Any]) -> None:
-        _require(202, producer.handle(_request({"payload": payload}), CONTEXT)["statusCode"])
+        _require(202, producer.handle(self.submission(payload), CONTEXT)["statusCode"])
 
     def publish(self, taken: Mapping[str, Any]) -> None:
         pass

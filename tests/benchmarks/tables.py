@@ -6,16 +6,27 @@ from typing import Any
 from tests.benchmarks.budgets import figures
 
 
+def of_cold_starts(measured: Mapping[str, Any]) -> str:
+    """Return the table of what `cold_start.measure` returns."""
+    return _sides({_COLD_START[0]: measured}, *_COLD_START) + "\n"
+
+
 def markdown(found: Mapping[str, Any]) -> str:
     return "\n\n".join((_budgets(found), _by_size(found), *(_sides(found, *part) for part in _PARTS))) + "\n"
 
 
-_BUILDS = {"textbook": "textbook", "tidemill": "Tidemill", "grouped": "with grouped commit"}
+_BUILDS = {
+    "textbook": "textbook",
+    "tidemill": "Tidemill",
+    "grouped": "with grouped commit",
+    "libraries": "common libraries",
+}
+_COLD_START = ("cold_start", "first invocation of a fresh process")
 _PARTS = (
     ("instructions", "byte-code instructions of Python per job"),
     ("cpu", "CPU, ms per job"),
     ("wall", "wall time, ms"),
-    ("cold_start", "first invocation of a fresh worker: CPU in ms, peak memory in MB"),
+    _COLD_START,
     ("dollars", "dollars per million jobs"),
 )
 
