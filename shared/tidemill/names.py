@@ -152,7 +152,7 @@ PAYLOAD_LOCATION_ATTRIBUTE: Final = "payload_at"
 BLOCKS_ATTRIBUTE: Final = "blocks"
 #: Only debounced jobs have it. The stream sends publish the changes of those whose payload is stored elsewhere, since
 #: another one may have replaced it.
-BURST_ATTRIBUTE: Final = "burst"
+DEBOUNCE_ATTRIBUTE: Final = "burst"
 #: States in which such a job may take a payload, and which are not in `DISPATCHED_STATES`.
 REPLACEABLE_STATES: Final = ("scheduled", "parked")
 #: Sparse index over what waits for the scheduler, a release or an operator: scheduled, parked and dead jobs, owed work,
@@ -177,7 +177,7 @@ LARGEST_INDEX_SHARDS: Final = 16
 #: tenant never begins with it, so it is never the prefix of a job's key.
 PAYLOAD_PREFIX: Final = "!payload#"
 OWED_PREFIX: Final = "!owed#"  #: The same, of an item of owed work; a JSON list of its kind and tenant begins it.
-BURST_PREFIX: Final = "!burst#"  #: The same, of the item that leads from a debounce key to its job.
+DEBOUNCE_PREFIX: Final = "!burst#"  #: The same, of the item that leads from a debounce key to its job.
 #: The key of the item with the runtime configuration. No tenant begins with it, so no item key of a job does.
 CONFIGURATION_KEY: Final = "!config"
 #: Begins the keys of the counts of submissions, for quotas.

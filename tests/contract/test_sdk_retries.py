@@ -47,7 +47,7 @@ LATER = NOW + timedelta(hours=1)
 
 def _join(store: DynamoJobStore, job: Job) -> object:
     moved = replace(job, due=job.due and job.due + SECOND)
-    return store.join_burst(job, moved, by="later", now=NOW, replaces=True)
+    return store.join_debounce(job, moved, by="later", now=NOW, replaces=True)
 
 
 def _blocked(store: DynamoJobStore) -> Job:

@@ -87,7 +87,7 @@ def _debounced(store: DynamoJobStore, table: Table, state: State | None) -> Job:
 
 def _join(store: DynamoJobStore, job: Job, state: State) -> Job:
     changed = replace(job, state=state, due=job.due and job.due + SECOND)
-    return store.join_burst(job, changed, by="later", now=LATE, replaces=True)
+    return store.join_debounce(job, changed, by="later", now=LATE, replaces=True)
 
 
 def _blocked(store: DynamoJobStore, table: Table, state: State | None) -> Job:

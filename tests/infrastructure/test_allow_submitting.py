@@ -11,7 +11,7 @@ from tests.infrastructure.test_event_sources import Synthesis
 from tests.support.builders import a_job
 from tidemill.cdk.functions.job_function import JobFunction
 from tidemill.dynamodb import document
-from tidemill.dynamodb.debounce.debounce_writes import burst_key
+from tidemill.dynamodb.debounce.debounce_writes import debounce_item_key
 from tidemill.names import JOB_KEY
 
 
@@ -41,7 +41,7 @@ def test_a_function_that_debounces_may_update_jobs_and_their_debounce_keys(tmp_p
     assert "UpdateItem" not in json.dumps(plain)
     if tenant:
         job = a_job(tenant=tenant)
-        keys = [document.key(tenant, job.id)[JOB_KEY]["S"], burst_key(tenant, "name")[JOB_KEY]["S"]]
+        keys = [document.key(tenant, job.id)[JOB_KEY]["S"], debounce_item_key(tenant, "name")[JOB_KEY]["S"]]
         patterns = statement["Condition"]["ForAllValues:StringLike"]["dynamodb:LeadingKeys"]
         assert [
             len(fnmatch.filter([key], pattern.replace("[", "[[]"))) for key, pattern in zip(keys, patterns, strict=True)

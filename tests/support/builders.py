@@ -13,7 +13,7 @@ from tidemill.application.ports import JobStore
 from tidemill.domain.attempt.outcomes import Settlement
 from tidemill.domain.attempt.retry import RetryPolicy
 from tidemill.domain.corrections.undo import Undo, Undone
-from tidemill.domain.debounce.debounce_record import Burst
+from tidemill.domain.debounce.debounce_record import DebounceWindow
 from tidemill.domain.dispatch.job_message import DeadLetter, Reference
 from tidemill.domain.job import AttemptError, DeathReason, Job
 from tidemill.domain.job_parts import StoredPayload
@@ -95,7 +95,7 @@ def an_error(**changes: Any) -> AttemptError:
 A_SIGNAL: Final = Signal(name="approval", at=NOW, data='{"by":"ada"}')
 AN_UNDO: Final = Undo(type="test.undo", lane=Lane.DEFAULT, payload='{"n":1}', tags=("a",), blocks=True)
 A_STEP: Final = Step(name="charge", at=NOW, attempt=1, result='{"id":7}', version="v1")
-A_BURST: Final = Burst(name="burst", key="ada", until=NOW + timedelta(hours=2), sent_for=NOW, last="first")
+A_BURST: Final = DebounceWindow(name="burst", key="ada", until=NOW + timedelta(hours=2), sent_for=NOW, last="first")
 A_WAIT: Final = Wait(cause=Cause.LIMIT, key="test.job#a", since=NOW)
 #: A settlement into each state that settle may write.
 SETTLEMENTS: Final = {

@@ -22,7 +22,7 @@ from tidemill.aws import clients
 from tidemill.domain.job import Job
 from tidemill.entrypoints import publish, query, submit, wake, work
 from tidemill.names import (
-    BURST_ATTRIBUTE,
+    DEBOUNCE_ATTRIBUTE,
     DISPATCHED_STATES,
     GROUP_ATTRIBUTE,
     GROUP_STATES,
@@ -226,7 +226,7 @@ def _passes(record: Mapping[str, Any]) -> bool:
         state in DISPATCHED_STATES
         or (state in GROUP_STATES and GROUP_ATTRIBUTE in after)
         or (before.get(STATE_ATTRIBUTE, {}).get("S") in TERMINAL_STATES and PAYLOAD_LOCATION_ATTRIBUTE in before)
-        or (state in REPLACEABLE_STATES and {PAYLOAD_LOCATION_ATTRIBUTE, BURST_ATTRIBUTE} <= before.keys())
+        or (state in REPLACEABLE_STATES and {PAYLOAD_LOCATION_ATTRIBUTE, DEBOUNCE_ATTRIBUTE} <= before.keys())
     )
 
 

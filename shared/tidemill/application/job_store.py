@@ -279,20 +279,20 @@ class SupersedeStore(UndoStore, _Read, Protocol):
         """Request a cancel, or cancel the job, as `ControlStore.cancel` does."""
 
 
-class BurstStore(_Read, Protocol):
+class DebounceStore(_Read, Protocol):
     """For debounced jobs."""
 
-    def job_of_burst(self, tenant: str, name: str) -> str | None:
+    def debounced_job_id(self, tenant: str, name: str) -> str | None:
         """The id of the job that the last burst of this name began, read consistently."""
 
-    def begin_burst(self, job: Job, *, after: str | None) -> Job:
+    def begin_debounce(self, job: Job, *, after: str | None) -> Job:
         """Insert the job of a new burst, whose name leads to it from then on; return it as written.
 
         `after` is the job to which the name leads now. Refused if another burst has begun since. Raises
         `TransactionConflictError` if other submissions were faster for a second.
         """
 
-    def join_burst(self, job: Job, changed: Job, *, by: str, now: datetime, replaces: bool) -> Job:
+    def join_debounce(self, job: Job, changed: Job, *, by: str, now: datetime, replaces: bool) -> Job:
         """Write the time that a later submission gave to `job`, as it was read, and with `replaces` the payload.
 
         Returns the job as written. `by` is fresh for each submission. Refused if a worker has claimed the job since, or
@@ -370,7 +370,7 @@ class JobStore(
     ReconcileStore,
     ControlStore,
     SupersedeStore,
-    BurstStore,
+    DebounceStore,
     PurgeStore,
     OwedStore,
     MigrationStore,

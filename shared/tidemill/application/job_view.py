@@ -8,7 +8,7 @@ from tidemill.application.ports import Payloads
 from tidemill.domain.batches.batches import CLOSED, Look
 from tidemill.domain.batches.composite_cancels import CANCELLED
 from tidemill.domain.corrections.undo import Undo
-from tidemill.domain.debounce.debounce_record import Burst
+from tidemill.domain.debounce.debounce_record import DebounceWindow
 from tidemill.domain.errors import MalformedDocumentError
 from tidemill.domain.job import OPERATOR, OWNER, Job
 
@@ -153,7 +153,7 @@ def batch_view(job: Job, look: Look | None = None) -> dict[str, Any]:
     }
 
 
-def _debounce(burst: Burst) -> dict[str, Any]:
+def _debounce(burst: DebounceWindow) -> dict[str, Any]:
     return {
         "key": burst.key,
         "until": time_text(burst.until),

@@ -17,7 +17,7 @@ def require_batch(batch: object, *, max_attempts: int, limit: Limit | None) -> N
     """None is allowed: it leaves the option out. Raises `DeclarationError`."""
     if batch is None:
         return
-    checks.require_whole(batch=batch)
+    checks.require_whole_numbers(batch=batch)
     if not isinstance(batch, int) or not 1 <= batch <= MOST_JOBS:
         raise DeclarationError(f"batch is {batch!r}; it must be from 1 to {MOST_JOBS}")
     if max_attempts < LEAST_ATTEMPTS:

@@ -45,7 +45,7 @@ class Breaker:
 
     def __post_init__(self) -> None:
         checks.require_downstream(self.name)
-        checks.require_whole(failure_threshold=self.failure_threshold)
+        checks.require_whole_numbers(failure_threshold=self.failure_threshold)
         checks.require_number(failure_ratio=self.failure_ratio)
         if self.failure_threshold < 1:
             raise DeclarationError(f"failure_threshold is {self.failure_threshold}; it must be at least 1")

@@ -84,7 +84,7 @@ def require_one_of(name: str, value: object, choices: Iterable[str]) -> None:
         raise DeclarationError(f"{name} is {value!r}; it must be one of {listed}")
 
 
-def require_whole(**options: object) -> None:
+def require_whole_numbers(**options: object) -> None:
     """None is allowed: it leaves the option out."""
     for name, value in options.items():
         if value is not None:
@@ -92,7 +92,7 @@ def require_whole(**options: object) -> None:
 
 
 def require_version(version: object) -> None:
-    require_whole(version=version)
+    require_whole_numbers(version=version)
     if not isinstance(version, int) or version < FIRST_VERSION:
         raise DeclarationError(f"version is {version!r}; it must be at least {FIRST_VERSION}")
 

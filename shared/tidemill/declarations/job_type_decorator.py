@@ -108,7 +108,7 @@ def job_type(
     checks.require_model(payload)
     checks.require_one_of("lane", lane, Lane)
     checks.require_one_of("on_dead", on_dead, get_args(OnDead))
-    checks.require_whole(max_attempts=max_attempts, max_hops=max_hops)
+    checks.require_whole_numbers(max_attempts=max_attempts, max_hops=max_hops)
     checks.require_one_of("importance", importance, Importance)
     checks.require_number(backoff_seconds=backoff_seconds, backoff_cap_seconds=backoff_cap_seconds)
     checks.require_flag(catch_up=catch_up)

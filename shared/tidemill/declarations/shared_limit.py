@@ -93,7 +93,7 @@ def limit_from(concurrency: int | Adaptive | None, rate: Rate | None) -> Limit |
     """None without either."""
     adaptive = concurrency if isinstance(concurrency, Adaptive) else None
     fixed = None if isinstance(concurrency, Adaptive) else concurrency
-    checks.require_whole(concurrency_per_key=fixed)
+    checks.require_whole_numbers(concurrency_per_key=fixed)
     checks.require_instance("rate_per_key", rate, Rate)
     if concurrency is None and rate is None:
         return None

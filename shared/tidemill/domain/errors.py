@@ -150,7 +150,7 @@ class JobTimeoutError(TidemillError):
     """An attempt exceeded the timeout of its job. It counts as failed; its batch continues."""
 
 
-class StrayBesideError(TidemillError):
+class StrayThreadError(TidemillError):
     """Another handler in the process ran beyond its time, so this one does not start. It costs its job no attempt."""
 
 

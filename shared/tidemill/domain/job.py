@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from tidemill.domain.corrections.undo import Correction
-from tidemill.domain.debounce.debounce_record import Burst
+from tidemill.domain.debounce.debounce_record import DebounceWindow
 from tidemill.domain.flows.flow_place import FlowPlace, FlowState
 from tidemill.domain.history import HELD, Transition, Why, insert, with_attempts
 from tidemill.domain.job_parts import Cancel, GroupPlace, Lease, Lifetime, Nudges, Progress, StoredPayload
@@ -127,7 +127,7 @@ class Job(Struct, frozen=True, kw_only=True):
     #: The id of the batch that the job belongs to.
     batch: str | None = None
     #: The submissions that it stands for, if it is debounced. Set by insert; changed by those that it takes.
-    burst: Burst | None = None
+    burst: DebounceWindow | None = None
     #: The node that the job is, of a flow.
     flow: FlowPlace | None = None
     #: For the job of a flow itself.

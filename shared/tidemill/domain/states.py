@@ -59,7 +59,7 @@ class Write(StrEnum):
     RESEND = "resend"
     REDRIVE = "redrive"
     REWRITE = "rewrite"
-    JOIN = "join_burst"
+    JOIN = "join_debounce"
     UNDO = "undo"
     SUPERSEDE = "supersede"
     ADVANCE = "advance"

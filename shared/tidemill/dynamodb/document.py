@@ -11,7 +11,7 @@ from msgspec import Struct
 from tidemill.aws.attribute_values import milliseconds, number, seconds, text
 from tidemill.aws.clients import Item
 from tidemill.domain.corrections.undo import Correction, Undo, Undone
-from tidemill.domain.debounce.debounce_record import Burst
+from tidemill.domain.debounce.debounce_record import DebounceWindow
 from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError
 from tidemill.domain.flows.flow_place import NODE_GROUP, FlowPlace, FlowState, Mark
 from tidemill.domain.job import AttemptError, DeathReason, Job, Redrive
@@ -34,7 +34,7 @@ from tidemill.domain.waiting.waiting import Cause, Wait
 from tidemill.dynamodb import history_entries
 from tidemill.names import (
     BLOCKS_ATTRIBUTE,
-    BURST_ATTRIBUTE,
+    DEBOUNCE_ATTRIBUTE,
     GROUP_ATTRIBUTE,
     JOB_KEY,
     LISTING_SORT_KEY,
@@ -175,7 +175,7 @@ STEPS: Final = _list_of(
     _record(Step, {"name": _TEXT, "at": _TIME, "attempt": _NUMBER, "result": _TEXT, "version": _TEXT})
 )
 BURST: Final = _record(
-    Burst,
+    DebounceWindow,
     {
         "name": _TEXT,
         "key": _TEXT,
@@ -217,7 +217,7 @@ _ATTRIBUTES: Final[Mapping[str, tuple[str, _Form]]] = {
     "hops": ("hops", _NUMBER),
     "tags": ("tags", _list_of(_TEXT)),
     "batch": ("batch", _TEXT),
-    BURST_ATTRIBUTE: ("burst", BURST),
+    DEBOUNCE_ATTRIBUTE: ("burst", BURST),
     FLOW_ATTRIBUTE: ("flow", FLOW_PLACE),
     LOOKS_ATTRIBUTE: ("flow_state.looks", _NUMBER),
     ADDITIONS_ATTRIBUTE: ("flow_state.additions", _NUMBER),

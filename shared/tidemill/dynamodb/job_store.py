@@ -246,13 +246,13 @@ class DynamoJobStore(JobReader):
         mark = undo_writes.mark_superseded(earlier, job, retention=self._retention)
         return self._groups.insert_with(job, self._insertion, update=mark, write=Write.SUPERSEDE, mine=mine)
 
-    def job_of_burst(self, tenant: str, name: str) -> str | None:
+    def debounced_job_id(self, tenant: str, name: str) -> str | None:
         return debounce_items.job_of(self._client, tenant, name, table=self._table)
 
-    def begin_burst(self, job: Job, *, after: str | None) -> Job:
+    def begin_debounce(self, job: Job, *, after: str | None) -> Job:
         return debounce_items.begin(self._client, job, self._insertion(job), after=after, table=self._table)
 
-    def join_burst(self, job: Job, changed: Job, *, by: str, now: datetime, replaces: bool) -> Job:
+    def join_debounce(self, job: Job, changed: Job, *, by: str, now: datetime, replaces: bool) -> Job:
         def mine(current: Job) -> bool:
             return current.burst is not None and current.burst.last == by
 

@@ -56,7 +56,7 @@ def _app() -> APIGatewayHttpResolver:
         return controlled("closed", lambda owner: _closed(owner, job_id), show=batch_answer)
 
     @serve(app, "cancelBatch")
-    def cancel_whole(job_id: str) -> Response[str]:
+    def cancel_composite(job_id: str) -> Response[str]:
         return controlled("cancelled", lambda owner: cancel_batch(parts().control, owner, job_id), show=batch_answer)
 
     @serve(app, "cancelFlow")

@@ -18,7 +18,7 @@ from tidemill.domain.batches.batches import is_batch
 from tidemill.dynamodb.batches.listed_members import KINDS
 from tidemill.dynamodb.listing import Page
 from tidemill.http.caller_identity import tenant
-from tidemill.http.job_response import answer, batch_answer, require_flow, whole_missing
+from tidemill.http.job_response import answer, batch_answer, composite_missing, require_flow
 from tidemill.http.list_query import Asked, read_first_node, read_query
 from tidemill.http.problems import ProblemError
 from tidemill.http.router import json_response, resolver, serve
@@ -83,7 +83,7 @@ def _page(asked: Asked, now: datetime) -> Page:
     kind, job_id = asked.whole
     whole = parts().control.find(asked.wanted.tenant, job_id)
     if whole is None or not KINDS[kind](whole):
-        raise whole_missing(kind)
+        raise composite_missing(kind)
     return parts().member_listing.page(whole, asked.wanted, below=asked.below, limit=asked.limit, now=now)
 
 

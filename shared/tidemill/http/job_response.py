@@ -23,7 +23,7 @@ def answer(job: Job | None, payloads: Payloads) -> Response[str]:
     return json_response(HTTPStatus.OK, view(job, payload=payload_of(job, payloads)))
 
 
-def whole_missing(kind: str) -> ProblemError:
+def composite_missing(kind: str) -> ProblemError:
     """The caller has no such job of this kind, one of `listed_members.KINDS`."""
     kept = "ended ones are kept for a limited time"
     detail = f"You own no {kind} with this id. Check the id and your credentials; {kept}."
@@ -35,7 +35,7 @@ def whole_missing(kind: str) -> ProblemError:
 def batch_answer(job: Job | None, look: Look | None = None) -> Response[str]:
     """The batch, with the counts of the look, or else those of its last run. Raises `ProblemError` without a batch."""
     if job is None or not is_batch(job):
-        raise whole_missing("batch")
+        raise composite_missing("batch")
     return json_response(HTTPStatus.OK, batch_view(job, look))
 
 

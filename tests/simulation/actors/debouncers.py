@@ -7,7 +7,7 @@ from random import Random
 from typing import Final
 
 from tests.simulation.actors.callers import TENANTS
-from tests.simulation.checks.bursts import Answered, BurstChecks
+from tests.simulation.checks.debounce import Answered, BurstChecks
 from tests.simulation.world.world import World
 from tidemill import composition
 from tidemill.domain.errors import TidemillError

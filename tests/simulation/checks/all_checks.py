@@ -8,10 +8,10 @@ from tests.simulation.checks.attempts import AttemptChecks
 from tests.simulation.checks.batches import BatchChecks
 from tests.simulation.checks.breaker_ages import BreakerAgeChecks
 from tests.simulation.checks.breakers import BreakerChecks
-from tests.simulation.checks.bursts import BurstChecks
 from tests.simulation.checks.canaries import CanaryChecks
 from tests.simulation.checks.caps import CapChecks
 from tests.simulation.checks.crashes import CrashChecks
+from tests.simulation.checks.debounce import BurstChecks
 from tests.simulation.checks.dispatches import DispatchChecks
 from tests.simulation.checks.document_changes import DocumentChangeChecks
 from tests.simulation.checks.document_fields import DocumentFieldChecks

@@ -8,10 +8,10 @@ from typing import Final
 from tests.simulation.mutants.adaptive_limits import ADAPTIVE
 from tests.simulation.mutants.batches import BATCHED
 from tests.simulation.mutants.breakers import BREAKERS
-from tests.simulation.mutants.bursts import DEBOUNCED
 from tests.simulation.mutants.callers_and_versions import OUTSIDE
 from tests.simulation.mutants.caps import CAPPED
 from tests.simulation.mutants.conditions import CLAUSES
+from tests.simulation.mutants.debounce import DEBOUNCED
 from tests.simulation.mutants.events import PUBLISHED
 from tests.simulation.mutants.explanations import EXPLAINED
 from tests.simulation.mutants.first_messages import HINTED

@@ -28,7 +28,7 @@ RECORDED: Final = (
         "entries=[Transition(at=now, state=State.QUEUED, cause=Why.DUE)]",
         "",
     ),
-    Mutant("a turn is not recorded", modules.GROUP_ITEMS, "take_turn", "entries=job.history[-1:]", ""),
+    Mutant("a turn is not recorded", modules.GROUP_ITEMS, "become_head", "entries=job.history[-1:]", ""),
     Mutant("a redrive is not recorded", modules.OPERATORS, "redrive", "entries=entries", ""),
     Mutant(
         "the history has no end",

@@ -90,7 +90,7 @@ OPERATION: Final = (
     Mutant(
         "a turn is given to the cancelled",
         modules.GROUP_ITEMS,
-        "take_turn",
+        "become_head",
         "'#state = :waiting'",
         "'(#state = :waiting OR attribute_exists(#state))'",
     ),

@@ -147,7 +147,7 @@ SUCCESSES: dict[str, tuple[Call, list[Job]]] = {
     "undo": (lambda store: store.undo(DONE, UNDO, UNDONE), [with_changes(DONE, undone=UNDONE)]),
     "supersede": (lambda store: store.supersede(DONE, NEXT), [with_changes(DONE, superseded_by=NEXT.id)]),
     "join": (
-        lambda store: store.join_burst(SCHEDULED, JOINED, by="mine", now=NOW, replaces=False),
+        lambda store: store.join_debounce(SCHEDULED, JOINED, by="mine", now=NOW, replaces=False),
         [JOINED, with_changes(JOINED, **A_RUN)],
     ),
     "rewrite": (lambda store: store.rewrite(QUEUED, EDITED), [EDITED]),

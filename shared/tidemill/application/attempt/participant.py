@@ -23,7 +23,7 @@ class Called(Struct, frozen=True, eq=False):
     job_type: JobType
     payload: Any
     run: Run
-    #: Called just before the handler. Raises `JobTimeoutError` if the time of the job is up, and `StrayBesideError`.
+    #: Called just before the handler. Raises `JobTimeoutError` if the time of the job is up, and `StrayThreadError`.
     begin: Callable[[], None]
     #: Called after a call that has failed, if another may follow.
     leave: Callable[[], None] = lambda: None

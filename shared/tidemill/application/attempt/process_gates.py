@@ -4,7 +4,7 @@ from typing import Final
 
 from tidemill.application.attempt.gate import Gate
 from tidemill.domain.attempt.outcomes import Outcome
-from tidemill.domain.errors import StrayBesideError
+from tidemill.domain.errors import StrayThreadError
 from tidemill.domain.waiting.holds import HoldCause
 
 #: A suspect job may have killed the worker of its last run. It runs alone, so that it cannot use up the attempts of
@@ -34,11 +34,11 @@ class StrayGate(Gate):
         self.begin()
 
     def begin(self) -> None:
-        """Raises `StrayBesideError`, also if another handler went beyond its time since `enter`."""
+        """Raises `StrayThreadError`, also if another handler went beyond its time since `enter`."""
         if self.run.hooks.stray_beside():
-            raise StrayBesideError
+            raise StrayThreadError
 
     def instead_of(self, error: Exception) -> Outcome | None:
-        if not isinstance(error, StrayBesideError):
+        if not isinstance(error, StrayThreadError):
             return None
         return self.run.context.held_below(LONGEST_SUSPECT_HOLD_SECONDS, HoldCause.STRAY)

@@ -29,7 +29,7 @@ from tidemill.domain.errors import (
     BreakerOpenError,
     JobTimeoutError,
     StoreUnavailableError,
-    StrayBesideError,
+    StrayThreadError,
     TidemillError,
     TransactionConflictError,
 )
@@ -95,7 +95,7 @@ class JointCalls:
                             gate.share()
                     called.begin()
                     ready.append((participant, called))
-                except (JobTimeoutError, StrayBesideError, BatchCallError) as refused:
+                except (JobTimeoutError, StrayThreadError, BatchCallError) as refused:
                     answers[participant] = _Returned(error=refused)
             if ready:
                 answers |= self._returned(ready, after.halving if after else Halving(len(ready)))

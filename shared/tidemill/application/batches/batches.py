@@ -61,7 +61,7 @@ def close_batch(control: Control, tenant: str, batch_id: str, *, now: datetime) 
         return None
     if closed_at(batch, now=now) is not None:
         return batch
-    return control.signal_whole(tenant, batch_id, CLOSED, kept_dead=True)
+    return control.signal_composite(tenant, batch_id, CLOSED, kept_dead=True)
 
 
 def cancel_batch(control: Control, tenant: str, batch_id: str, *, kept_dead: bool = False) -> Job | None:
@@ -73,9 +73,9 @@ def cancel_batch(control: Control, tenant: str, batch_id: str, *, kept_dead: boo
     batch = control.find(tenant, batch_id)
     if batch is None or not is_batch(batch):
         return None
-    control.signal_whole(tenant, batch_id, CANCELLED, kept_dead=kept_dead)
+    control.signal_composite(tenant, batch_id, CANCELLED, kept_dead=kept_dead)
     # The one that an open batch waits for.
-    return control.signal_whole(tenant, batch_id, CLOSED, kept_dead=kept_dead)
+    return control.signal_composite(tenant, batch_id, CLOSED, kept_dead=kept_dead)
 
 
 def _require_sound(batch: Batch, submit: Submit) -> None:

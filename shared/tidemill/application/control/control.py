@@ -71,21 +71,21 @@ class Control:
         `PayloadTooLargeError`, and `SignalRefusedError` for another value, and for a job that has ended or is a batch
         or a flow.
         """
-        return self._signal(tenant, job_id, name, data, of_whole=False)
+        return self._signal(tenant, job_id, name, data, of_composite=False)
 
-    def signal_whole(self, tenant: str, job_id: str, name: str, *, kept_dead: bool = False) -> Job | None:
+    def signal_composite(self, tenant: str, job_id: str, name: str, *, kept_dead: bool = False) -> Job | None:
         """Signal a batch or a flow: the name says whether it is closed or cancelled.
 
         `kept_dead`: a dead one keeps it for the run after a redrive.
         """
-        return self._signal(tenant, job_id, name, True, of_whole=True, kept_dead=kept_dead)
+        return self._signal(tenant, job_id, name, True, of_composite=True, kept_dead=kept_dead)
 
     def _signal(
-        self, tenant: str, job_id: str, name: str, data: Any, *, of_whole: bool, kept_dead: bool = False
+        self, tenant: str, job_id: str, name: str, data: Any, *, of_composite: bool, kept_dead: bool = False
     ) -> Job | None:
         text = _signal_text(name, data)
         while (job := self.find(tenant, job_id)) is not None:
-            if not of_whole and (is_batch(job) or is_flow(job)):
+            if not of_composite and (is_batch(job) or is_flow(job)):
                 # Another value of the name that closes or cancels it would leave it without an end.
                 what = "batch" if is_batch(job) else "flow"
                 raise SignalRefusedError(f"the job is that of a {what}, which takes no signals")

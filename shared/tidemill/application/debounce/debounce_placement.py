@@ -11,7 +11,7 @@ from tidemill.application.submission.new_jobs import Accepted, Insert
 from tidemill.application.submission.placements import Placement
 from tidemill.application.submission.validation import NAME_RULE, Check, is_name
 from tidemill.domain.debounce.debounce import longest, quiet_after
-from tidemill.domain.debounce.debounce_record import Burst
+from tidemill.domain.debounce.debounce_record import DebounceWindow
 from tidemill.domain.errors import Fault, InvalidPayloadError
 from tidemill.domain.job import Job
 from tidemill.domain.records import replace
@@ -75,7 +75,7 @@ class DebouncePlacement(Placement):
             return job
         if submission.debounce:
             job = timed(job, checked, run_at=quiet_after(now, submission.debounce))
-        return replace(job, burst=_burst_of(checked, submission.debounce))
+        return replace(job, burst=_debounce_window_of(checked, submission.debounce))
 
     def holds(self, job: Job) -> bool:
         return job.burst is not None
@@ -92,11 +92,11 @@ class DebouncePlacement(Placement):
         return self._insert(job)
 
 
-def _burst_of(checked: CheckedSubmission, debounce: timedelta) -> Burst:
-    """The burst that the submission begins, if no job of an earlier one takes it."""
+def _debounce_window_of(checked: CheckedSubmission, debounce: timedelta) -> DebounceWindow:
+    """The window of the burst that the submission begins, if no job of an earlier one takes it."""
     submission, key = checked.submission, checked.submission.debounce_key
     by = ["key", key] if key is not None else ["payload", hash_of(checked.value)]
-    return Burst(
+    return DebounceWindow(
         # The same for all submissions that may become one job.
         name=str(uuid5(_NAMES, json.dumps([checked.tenant, submission.type, *by]))),
         key=key,

@@ -7,7 +7,7 @@ lost.
 
 from typing import Final
 
-from tidemill.application.ports import BurstStore, Clock, WriterPayloads
+from tidemill.application.ports import Clock, DebounceStore, WriterPayloads
 from tidemill.application.submission.new_jobs import Accepted
 from tidemill.application.submission.unnamed_payloads import delete_unnamed, deleted_on_conflict
 from tidemill.domain.debounce.debounce import moved, takes_submissions, useful_longer
@@ -29,7 +29,7 @@ MOST_LOOKS: Final = 12
 class Debouncer:
     """For the functions and programs that accept jobs."""
 
-    def __init__(self, *, store: BurstStore, payloads: WriterPayloads, clock: Clock) -> None:
+    def __init__(self, *, store: DebounceStore, payloads: WriterPayloads, clock: Clock) -> None:
         self._store = store
         self._payloads = payloads
         self._clock = clock
@@ -46,7 +46,7 @@ class Debouncer:
         burst = replace(job.burst, until=max(job.burst.until, job.due), sent_for=job.due, last=job.id)
         job = replace(job, burst=burst)
         for _ in range(MOST_LOOKS):
-            last_id = self._store.job_of_burst(job.tenant, burst.name)
+            last_id = self._store.debounced_job_id(job.tenant, burst.name)
             last = None if last_id is None else self._store.get(job.tenant, last_id)
             begins = last is None or not takes_submissions(last)
             if accepted := self._begun(job, after=last_id) if begins or last is None else self._joined(last, job):
@@ -58,7 +58,7 @@ class Debouncer:
         stored = self._payloads.put_away(job)
         try:
             with deleted_on_conflict(stored, self._payloads):
-                return Accepted(job=self._store.begin_burst(stored, after=after), replayed=False)
+                return Accepted(job=self._store.begin_debounce(stored, after=after), replayed=False)
         except WriteRefusedError:
             delete_unnamed(stored, None, self._payloads)
             return None
@@ -79,7 +79,7 @@ class Debouncer:
         if joined == last and not replaces:
             return Accepted(job=last, replayed=True)
         try:
-            written = self._store.join_burst(last, joined, by=job.id, now=now, replaces=replaces)
+            written = self._store.join_debounce(last, joined, by=job.id, now=now, replaces=replaces)
         except (WriteRefusedError, TransactionConflictError):
             # Perhaps the first send was applied, and another submission has moved the job since.
             if replaces:

@@ -6,7 +6,7 @@ from typing import Final
 
 from tidemill.application.explain.explanation import Reason
 from tidemill.application.time_text import moment
-from tidemill.domain.debounce.debounce_record import Burst
+from tidemill.domain.debounce.debounce_record import DebounceWindow
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.domain.waiting.holds import HoldCause
@@ -75,7 +75,7 @@ def times(number: int) -> str:
     return "once" if number == 1 else f"{number} times"
 
 
-def debounced(burst: Burst, when: str, now: datetime) -> str:
+def debounced(burst: DebounceWindow, when: str, now: datetime) -> str:
     same = "the same payload" if burst.key is None else f"the debounce key {burst.key}"
     sentences = [
         f"It is debounced, and runs {when}.",

@@ -138,7 +138,7 @@ class FlowControl:
         flow = self._control.find(tenant, flow_id)
         if flow is None or not is_flow(flow):
             return None
-        cancelled = self._control.signal_whole(tenant, flow_id, CANCELLED)
+        cancelled = self._control.signal_composite(tenant, flow_id, CANCELLED)
         self._parts.ask_to_look(tenant, flow_id)
         return cancelled
 

@@ -29,7 +29,7 @@ PATTERNS: Final[Sequence[Mapping[str, Any]]] = (
         "dynamodb": {
             "OldImage": {
                 names.PAYLOAD_LOCATION_ATTRIBUTE: _THERE,
-                names.BURST_ATTRIBUTE: {"M": {"name": _THERE}},
+                names.DEBOUNCE_ATTRIBUTE: {"M": {"name": _THERE}},
             },
             "NewImage": {names.STATE_ATTRIBUTE: {"S": list(names.REPLACEABLE_STATES)}},
         }

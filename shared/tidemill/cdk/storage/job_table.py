@@ -92,9 +92,9 @@ def items_of(tenant: str) -> Mapping[str, Any]:
     return items_like(f"{tenant}#*", f'{names.PAYLOAD_PREFIX}["{tenant}",*')
 
 
-def bursts_of(tenant: str) -> Mapping[str, Any]:
+def debounce_items_of(tenant: str) -> Mapping[str, Any]:
     """Conditions for the jobs of `tenant` and the items of its debounce keys."""
-    return items_like(f"{tenant}#*", f'{names.BURST_PREFIX}["{tenant}",*')
+    return items_like(f"{tenant}#*", f'{names.DEBOUNCE_PREFIX}["{tenant}",*')
 
 
 def deletions_owed_to(tenant: str | None) -> str:

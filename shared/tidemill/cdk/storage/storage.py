@@ -12,7 +12,7 @@ from tidemill.cdk.app_config import AppConfig
 from tidemill.cdk.config import StageConfig
 from tidemill.cdk.functions.job_function import JobFunction
 from tidemill.cdk.iam_actions import GET, UPDATE
-from tidemill.cdk.storage.job_table import JobTable, bursts_of, deletions_owed_to, items_like, items_of
+from tidemill.cdk.storage.job_table import JobTable, debounce_items_of, deletions_owed_to, items_like, items_of
 from tidemill.domain.time_constants import LONGEST_SPAN
 from tidemill.names import CONFIGURATION_KEY, PAYLOAD_ITEM_BYTES, Env
 
@@ -123,7 +123,7 @@ class Storage:
 
     def allow_debouncing(self, function: JobFunction, *, tenant: str | None = None) -> None:
         """Allow a function that may accept jobs to debounce them, too. With `tenant`, those of this tenant only."""
-        only_if = None if tenant is None else bursts_of(tenant)
+        only_if = None if tenant is None else debounce_items_of(tenant)
         function.allow([GET, UPDATE], [self.jobs.table.table_arn], only_if=only_if)
 
     def allow_owing(self, function: JobFunction, *, tenant: str | None = None) -> None:

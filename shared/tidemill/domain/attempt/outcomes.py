@@ -262,10 +262,10 @@ def _settlement(job: Job, outcome: Outcome, policy: RetryPolicy, *, now: datetim
             return _after_failure(job, outcome, policy, now=now, draw=draw)
         case Snoozed():
             snoozed = {"cause": Why.SNOOZED, "attempt": job.attempt - 1, "hops": job.hops + 1}
-            return _again(now + outcome.after, now=now, **snoozed, awaited=_row_ended(job))
+            return _again(now + outcome.after, now=now, **snoozed, awaited=_wait_ended(job))
         case Continued():
             continued = {"cause": Why.CONTINUED, "attempt": 0, "hops": job.hops + 1}
-            saved = {"checkpoint": outcome.checkpoint, "awaited": _row_ended(job)}
+            saved = {"checkpoint": outcome.checkpoint, "awaited": _wait_ended(job)}
             return _again(now + outcome.after, now=now, **continued, **saved)
         case Awaits():
             return _awaits(job, outcome, policy, now=now, draw=draw)
@@ -308,7 +308,7 @@ def _awaits(job: Job, outcome: Awaits, policy: RetryPolicy, *, now: datetime, dr
     )
 
 
-def _row_ended(job: Job) -> Awaited | None:
+def _wait_ended(job: Job) -> Awaited | None:
     """The last wait, after which the job went on without another: the next one counts from 1. None: no change."""
     return replace(job.signals.awaited, times=0) if job.signals.awaited and job.signals.awaited.times else None
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from tidemill.domain.attempt.outcomes import state_until
-from tidemill.domain.debounce.debounce_record import Burst
+from tidemill.domain.debounce.debounce_record import DebounceWindow
 from tidemill.domain.job import Job
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
@@ -82,7 +82,7 @@ def moved(job: Job, due: datetime | None, *, now: datetime) -> Job:
     )
 
 
-def joined_at(burst: Burst, *, now: datetime) -> datetime:
+def joined_at(burst: DebounceWindow, *, now: datetime) -> datetime:
     """The time of a submission that changes the job, which it has read with this burst.
 
     It is later than those of all submissions that were accepted before, also by a clock that is behind. So a send of an

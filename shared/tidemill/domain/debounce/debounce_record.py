@@ -1,11 +1,11 @@
-"""A burst: the submissions that one debounced job stands for. `debounce` says what a submission does to its job."""
+"""A debounce window: the submissions that one debounced job stands for. `debounce` says what each does to its job."""
 
 from datetime import datetime
 
 from msgspec import Struct
 
 
-class Burst(Struct, frozen=True, kw_only=True):
+class DebounceWindow(Struct, frozen=True, kw_only=True):
     """What a debounced job knows of its submissions. Its first one sets it, and each that changes the job writes it."""
 
     #: Derived from the tenant, the job type and the debounce key, or without one the payload.

@@ -6,7 +6,7 @@ from tidemill.aws.clients import Item, translated
 from tidemill.domain.errors import MalformedDocumentError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.states import Write
-from tidemill.dynamodb.debounce.debounce_writes import JOB_ATTRIBUTE, burst_key, lead_to
+from tidemill.dynamodb.debounce.debounce_writes import JOB_ATTRIBUTE, debounce_item_key, lead_to
 from tidemill.dynamodb.groups.groups import retried
 from tidemill.dynamodb.transactions import Part, RefusedError, own, transact
 from tidemill.dynamodb.update_requests import Request
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def job_of(client: "DynamoDBClient", tenant: str, name: str, *, table: str) -> str | None:
     """The id of the job to which the name leads. Raises `MalformedDocumentError` if it cannot be read."""
     with translated():
-        answer = client.get_item(TableName=table, Key=burst_key(tenant, name), ConsistentRead=True)
+        answer = client.get_item(TableName=table, Key=debounce_item_key(tenant, name), ConsistentRead=True)
     return _job_in(answer["Item"]) if "Item" in answer else None
 
 

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from tidemill.aws.attribute_values import milliseconds, number, seconds, text
 from tidemill.aws.clients import Item
 from tidemill.domain.debounce.debounce import joined_at
-from tidemill.domain.debounce.debounce_record import Burst
+from tidemill.domain.debounce.debounce_record import DebounceWindow
 from tidemill.domain.history import LEAST_KEPT_AFTER_FAILURE, Transition, Why
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
@@ -22,7 +22,7 @@ from tidemill.dynamodb.history_entries import history
 from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.item_keys import prefixed_key
 from tidemill.dynamodb.update_requests import ATTENTION, Request, payload_changes, update_job
-from tidemill.names import BURST_ATTRIBUTE, BURST_PREFIX, JOB_KEY, PAYLOAD_LOCATION_ATTRIBUTE, TTL_ATTRIBUTE
+from tidemill.names import DEBOUNCE_ATTRIBUTE, DEBOUNCE_PREFIX, JOB_KEY, PAYLOAD_LOCATION_ATTRIBUTE, TTL_ATTRIBUTE
 
 JOB_ATTRIBUTE: Final = "job"
 #: How long after the end of its burst an item leads to a job. A job that has not begun by then, such as one that an
@@ -30,8 +30,8 @@ JOB_ATTRIBUTE: Final = "job"
 KEPT: Final = timedelta(days=90)
 
 
-def burst_key(tenant: str, name: str) -> Item:
-    return prefixed_key(BURST_PREFIX, tenant, name)
+def debounce_item_key(tenant: str, name: str) -> Item:
+    return prefixed_key(DEBOUNCE_PREFIX, tenant, name)
 
 
 def lead_to(job: Job, *, after: str | None) -> Request:
@@ -42,7 +42,7 @@ def lead_to(job: Job, *, after: str | None) -> Request:
     # Two submissions at once begin a burst: the second finds the job of the first.
     condition = f"attribute_not_exists(#{JOB_KEY})" if after is None else f"#{JOB_ATTRIBUTE} = :after"
     return {
-        "Key": burst_key(job.tenant, burst.name),
+        "Key": debounce_item_key(job.tenant, burst.name),
         "UpdateExpression": f"SET #{JOB_ATTRIBUTE} = :job, #{TTL_ATTRIBUTE} = :expires_at",
         "ConditionExpression": condition,
         "ExpressionAttributeNames": {
@@ -82,7 +82,7 @@ def join(job: Job, changed: Job, *, by: str, now: datetime, replaces: bool, inde
         job.id,
         sets={**sets, **replaced.sets},
         removes=removes,
-        expressions=[*replaced.expressions, *(_in_burst(name, f":burst_{name}") for name in marks)],
+        expressions=[*replaced.expressions, *(_in_window(name, f":burst_{name}") for name in marks)],
         conditions=[
             # A worker has claimed the job since it was read, and runs it with the payload that it had; or it was
             # cancelled, parked or woken.
@@ -105,7 +105,7 @@ def join(job: Job, changed: Job, *, by: str, now: datetime, replaces: bool, inde
             *(["#useful_until <= :new_useful_until"] if "useful_until" in sets else []),
         ],
         names=[
-            *("state", "generation", "due", SIGNALS_ATTRIBUTE, PAYLOAD_LOCATION_ATTRIBUTE, BURST_ATTRIBUTE, *marks),
+            *("state", "generation", "due", SIGNALS_ATTRIBUTE, PAYLOAD_LOCATION_ATTRIBUTE, DEBOUNCE_ATTRIBUTE, *marks),
             *(("replacements", "first_replaced_at") if replaces else ()),
         ],
         values={
@@ -129,7 +129,7 @@ class _Parts(Struct, frozen=True, kw_only=True):
     expressions: Sequence[str] = ()
 
 
-def _moved(changed: Job, due: datetime, burst: Burst, *, now: datetime, indexes: Indexes) -> _Parts:
+def _moved(changed: Job, due: datetime, burst: DebounceWindow, *, now: datetime, indexes: Indexes) -> _Parts:
     """The job gets another time."""
     scheduled = changed.state is State.SCHEDULED
     return _Parts(
@@ -157,11 +157,11 @@ def _replaced(changed: Job) -> _Parts:
         removes=removes,
         # Several submissions may replace an inline payload at once, so each adds to the count.
         expressions=[
-            _in_burst("replacements", "if_not_exists(#burst.#replacements, :zero) + :one"),
-            _in_burst("first_replaced_at", "if_not_exists(#burst.#first_replaced_at, :now)"),
+            _in_window("replacements", "if_not_exists(#burst.#replacements, :zero) + :one"),
+            _in_window("first_replaced_at", "if_not_exists(#burst.#first_replaced_at, :now)"),
         ],
     )
 
 
-def _in_burst(name: str, value: str) -> str:
-    return f"#{BURST_ATTRIBUTE}.#{name} = {value}"
+def _in_window(name: str, value: str) -> str:
+    return f"#{DEBOUNCE_ATTRIBUTE}.#{name} = {value}"

@@ -171,7 +171,7 @@ def delete_position(head: Head, sequence: int) -> Request:
     return {"Key": position_key(head, sequence)}
 
 
-def take_turn(job: Job, *, indexes: Indexes) -> Request:
+def become_head(job: Job, *, indexes: Indexes) -> Request:
     """Write `job`, as it is after its turn has come: queued, or scheduled if it is not due yet.
 
     The last entry of its history is the turn.

@@ -178,7 +178,7 @@ class DynamoGroups:
                 turn = Transition(at=now, state=state, cause=Why.TURN)
                 job = replace(job, state=state, due=due, history=(*job.history, turn))
                 moved = replace(head, sequence=sequence, job_id=job.id)
-                taken = self._entry("Update", group_items.take_turn(job, indexes=self._indexes))
+                taken = self._entry("Update", group_items.become_head(job, indexes=self._indexes))
                 self._transact([taken, self._put_head(moved), *cleared])
                 return job, False
         if cleared:

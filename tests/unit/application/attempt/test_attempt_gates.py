@@ -29,7 +29,7 @@ from tidemill.domain.errors import (
     JobTimeoutError,
     NewerSchemaError,
     StoreUnavailableError,
-    StrayBesideError,
+    StrayThreadError,
     TransactionConflictError,
     UnknownJobTypeError,
     UnloadedJobTypeError,
@@ -315,9 +315,9 @@ def test_a_job_does_not_run_beside_a_stray_thread(hooks: dict[str, Any], held: b
     gate = StrayGate(run_of(JOB, a_job_type(), **hooks)[0])
 
     for act in (gate.enter, gate.begin):
-        with pytest.raises(StrayBesideError) if held else nullcontext():
+        with pytest.raises(StrayThreadError) if held else nullcontext():
             act()
-    assert gate.instead_of(StrayBesideError()) == Held(until=NOW + 3 * SECOND, cause=HoldCause.STRAY)
+    assert gate.instead_of(StrayThreadError()) == Held(until=NOW + 3 * SECOND, cause=HoldCause.STRAY)
     assert gate.instead_of(JobTimeoutError("slow")) is None
 
 

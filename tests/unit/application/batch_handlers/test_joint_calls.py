@@ -13,7 +13,7 @@ from tidemill.domain.errors import (
     BreakerOpenError,
     JobTimeoutError,
     StoreUnavailableError,
-    StrayBesideError,
+    StrayThreadError,
     TransactionConflictError,
 )
 from tidemill.domain.records import replace
@@ -112,11 +112,11 @@ def test_a_job_beside_a_stray_thread_takes_no_part_in_the_call() -> None:
     job_type = handler.type()
 
     def beside() -> None:
-        raise StrayBesideError
+        raise StrayThreadError
 
     held, *others = batch.call([a_called(job_type, 1, begin=beside), a_called(job_type, 2), a_called(job_type, 3)])
 
-    assert (type(held), others, handler.sets) == (StrayBesideError, [4, 6], [[2, 3]])
+    assert (type(held), others, handler.sets) == (StrayThreadError, [4, 6], [[2, 3]])
 
 
 def test_without_time_for_any_job_no_call_is_made() -> None:

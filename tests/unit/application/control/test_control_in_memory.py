@@ -63,7 +63,7 @@ def test_the_job_of_a_batch_or_flow_takes_no_signal_of_a_caller(job_type: str, w
 @pytest.mark.parametrize("job_type", [BATCH_TYPE, FLOW_TYPE])
 def test_a_batch_or_flow_is_closed_or_cancelled_by_a_signal_that_says_true(job_type: str) -> None:
     jobs = InMemoryJobs(replace(JOB, type=job_type))
-    assert jobs.control().signal_whole("t", "j", "closed")
+    assert jobs.control().signal_composite("t", "j", "closed")
     assert jobs.writes == [("signal", "j", "closed", "true", NOW, False)]
 
 
@@ -71,9 +71,9 @@ def test_a_batch_or_flow_is_closed_or_cancelled_by_a_signal_that_says_true(job_t
 def test_a_dead_batch_or_flow_keeps_a_signal_only_if_its_redrive_is_to_have_it(job_type: str) -> None:
     jobs = InMemoryJobs(replace(DEAD, type=job_type))
     with pytest.raises(SignalRefusedError, match="the job is dead, so the signal closed comes too late"):
-        jobs.control().signal_whole("t", "j", "closed")
+        jobs.control().signal_composite("t", "j", "closed")
     assert jobs.writes == []
-    assert jobs.control().signal_whole("t", "j", "closed", kept_dead=True)
+    assert jobs.control().signal_composite("t", "j", "closed", kept_dead=True)
 
 
 def test_a_job_that_was_found_is_cancelled_as_it_was_read() -> None:

@@ -29,7 +29,7 @@ JOB = with_changes(LAST, id="new", due=DUE + SECOND, run_at=DUE + SECOND, payloa
 
 
 class Store:
-    """`BurstStore` and `Payloads`. It refuses the writes of `refusals` first."""
+    """`DebounceStore` and `Payloads`. It refuses the writes of `refusals` first."""
 
     def __init__(self, last: Job | None = LAST, *refusals: Exception) -> None:
         self.last = last
@@ -41,7 +41,7 @@ class Store:
         self.deleted: list[str | None] = []
         self.later: list[str | None] = []
 
-    def job_of_burst(self, tenant: str, name: str) -> str | None:
+    def debounced_job_id(self, tenant: str, name: str) -> str | None:
         assert (tenant, name) == ("t", BURST.name)
         self.looks += 1
         return self.last.id if self.last else None
@@ -51,13 +51,13 @@ class Store:
         assert (tenant, job_id) == ("t", self.last.id)
         return self.last
 
-    def begin_burst(self, job: Job, *, after: str | None) -> Job:
+    def begin_debounce(self, job: Job, *, after: str | None) -> Job:
         if self.refusals:
             raise self.refusals.pop(0)
         self.begun.append((job, after))
         return job
 
-    def join_burst(self, last: Job, joined: Job, **how: Any) -> Job:
+    def join_debounce(self, last: Job, joined: Job, **how: Any) -> Job:
         assert last == self.last
         if self.refusals:
             raise self.refusals.pop(0)
@@ -162,7 +162,7 @@ def test_a_submission_that_loses_to_a_replacement_leaves_the_replaced_payload_to
         raise WriteRefusedError("join", None)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store, "join_burst", lose)
+        patch.setattr(store, "join_debounce", lose)
         with pytest.raises(StoreUnavailableError):
             accepted(store, JOB)
     assert store.deleted == []

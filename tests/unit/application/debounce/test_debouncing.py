@@ -288,7 +288,7 @@ def test_the_payload_of_a_refused_write_is_deleted(
     post: Post, post_elsewhere: Post, table: Table, store: JobStore, monkeypatch: Any
 ) -> None:
     post(payload=LARGE)
-    join = store.join_burst
+    join = store.join_debounce
     met: list[Accepted] = []
 
     def after_another(*args: Any, **kwargs: Any) -> Job:
@@ -296,7 +296,7 @@ def test_the_payload_of_a_refused_write_is_deleted(
             met.append(post_elsewhere(payload=LARGE | {"n": 2}))
         return join(*args, **kwargs)
 
-    monkeypatch.setattr(store, "join_burst", after_another)
+    monkeypatch.setattr(store, "join_debounce", after_another)
 
     job = post(payload=LARGE | {"n": 3}).job
 
@@ -308,7 +308,7 @@ def test_the_payload_of_a_refused_write_is_deleted(
 def test_a_begin_that_another_submission_preceded_leaves_no_payload(
     post: Post, post_elsewhere: Post, table: Table, store: JobStore, monkeypatch: Any
 ) -> None:
-    begin = store.begin_burst
+    begin = store.begin_debounce
     met: list[Accepted] = []
 
     def after_another(*args: Any, **kwargs: Any) -> Job:
@@ -316,7 +316,7 @@ def test_a_begin_that_another_submission_preceded_leaves_no_payload(
             met.append(post_elsewhere(1))
         return begin(*args, **kwargs)
 
-    monkeypatch.setattr(store, "begin_burst", after_another)
+    monkeypatch.setattr(store, "begin_debounce", after_another)
 
     assert post(payload=LARGE).replayed
     assert (jobs_in(table), payloads_in(table)) == (1, 1)
@@ -368,7 +368,7 @@ def test_a_submission_that_others_always_precede_is_asked_to_come_again(
         looks.append(1)
         raise WriteRefusedError(Write.JOIN, job)
 
-    monkeypatch.setattr(store, "join_burst", refuse)
+    monkeypatch.setattr(store, "join_debounce", refuse)
 
     with pytest.raises(StoreUnavailableError):
         post(2)

@@ -150,7 +150,7 @@ def _debounced_at_once(world: World) -> str:
     def conflict(job: Job, *, after: str | None) -> Job:
         raise TransactionConflictError(f"{job.id}, {after}")
 
-    world.store.begin_burst = conflict  # type: ignore[method-assign]  # for once
+    world.store.begin_debounce = conflict  # type: ignore[method-assign]  # for once
     debouncer = Debouncer(store=world.store, payloads=world.payloads, clock=world.clock)
     submit = submit_features.submit(
         store=world.store,

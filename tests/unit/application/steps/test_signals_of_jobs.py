@@ -80,7 +80,7 @@ def test_a_signal_that_the_job_cannot_keep_is_refused(changes: dict[str, Any], t
 
 def test_a_dead_batch_keeps_its_close_for_its_redrive() -> None:
     jobs = InMemoryJobs(replace(JOB, state=State.DEAD, type=BATCH_TYPE))
-    assert jobs.control().signal_whole("t", "j", "closed", kept_dead=True)
+    assert jobs.control().signal_composite("t", "j", "closed", kept_dead=True)
     assert len(jobs.writes) == 1
 
 

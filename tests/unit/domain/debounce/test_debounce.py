@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.builders import A_BURST, A_SIGNAL, MILLISECOND, NOW, SECOND, a_job, with_changes
 from tidemill.domain.debounce.debounce import joined_at, longest, moved, quiet_after, takes_submissions, useful_longer
-from tidemill.domain.debounce.debounce_record import Burst
+from tidemill.domain.debounce.debounce_record import DebounceWindow
 from tidemill.domain.job import Job, Redrive
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
@@ -37,7 +37,7 @@ def test_the_longest_is_ten_times_the_debounce_and_never_more_than_a_job_may_wai
 
 
 def test_a_burst_begins_without_moves_and_with_the_payload_of_its_first_submission() -> None:
-    burst = Burst(name="b", until=NOW, sent_for=NOW, last="first")
+    burst = DebounceWindow(name="b", until=NOW, sent_for=NOW, last="first")
 
     assert (burst.replaces, burst.moves, burst.first_moved_at) == (False, 0, None)
     assert (burst.replacements, burst.first_replaced_at, burst.joined_at) == (0, None, None)

@@ -176,7 +176,7 @@ ONCE: Requests = {
     "first nodes": partial(flow_writes.count_addition, FLOW, now=NOW),
     "further nodes": partial(flow_writes.count_addition, with_changes(FLOW, additions=2), now=NOW),
     "turn": partial(
-        group_items.take_turn, replace(BATCH, state=State.SCHEDULED, due=LATER, history=LONG), indexes=NOT_LISTED
+        group_items.become_head, replace(BATCH, state=State.SCHEDULED, due=LATER, history=LONG), indexes=NOT_LISTED
     ),
     "first head": partial(group_items.put_head, Head(tenant="t", group="g"), version="1"),
     "head": partial(group_items.put_head, Head(tenant="t", group="g", version="1", job_id="a"), version="2"),

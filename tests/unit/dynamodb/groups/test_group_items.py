@@ -7,7 +7,7 @@ from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import Job
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
-from tidemill.dynamodb.groups.group_items import Head, Order, Tail, take_turn
+from tidemill.dynamodb.groups.group_items import Head, Order, Tail, become_head
 from tidemill.dynamodb.history_entries import transitions
 from tidemill.dynamodb.indexes import Indexes
 
@@ -76,7 +76,7 @@ def test_a_job_whose_turn_comes_is_queued_or_listed_for_its_time(state: State, i
     earlier = Transition(at=NOW - SECOND, state=State.WAITING, cause=Why.ACCEPTED)
     job = a_job(group="g", sequence=2, state=state, due=LATER, history=(earlier, replace(TURN, state=state)))
 
-    values = take_turn(job, indexes=INDEXES)["ExpressionAttributeValues"]
+    values = become_head(job, indexes=INDEXES)["ExpressionAttributeValues"]
 
     assert values[":new_state"] == {"S": state}
     assert values[":new_due"] == {"N": f"{round(LATER.timestamp() * 1000)}"}

@@ -59,7 +59,7 @@ CALLS: dict[str, Callable[[], object]] = {
     "done": lambda: DynamoOwedWork(CLIENT, table="jobs").done(OWED),
     "pass": lambda: DynamoPasses(CLIENT, table="jobs", new_token=lambda: "1").write(first_pass(NOW)),
     # Transactions: only writes that a handler asks for are its own fault.
-    "begin a burst": lambda: STORE.begin_burst(a_job(burst=A_BURST), after=None),
+    "begin a burst": lambda: STORE.begin_debounce(a_job(burst=A_BURST), after=None),
     "insert into a batch": lambda: STORE.insert_if_absent(a_job(id=new_job_id()), batch=a_job(id=new_job_id())),
     "undo": lambda: STORE.undo(DONE, *an_undo_of(DONE)),
     "supersede": lambda: STORE.supersede(DONE, a_job()),

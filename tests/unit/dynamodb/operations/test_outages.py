@@ -105,7 +105,7 @@ CALLS: dict[str, Callable[[], object]] = {
     "dead": lambda: list(STORE.dead()),
     "parked": lambda: STORE.parked(LINE, most=1),
     "overdue": lambda: list(STORE.overdue(before=NOW)),
-    "job of burst": lambda: STORE.job_of_burst(TENANT, "a"),
+    "job of burst": lambda: STORE.debounced_job_id(TENANT, "a"),
     "advance": lambda: STORE.advance(TENANT, "a", now=NOW),
     "insert": lambda: STORE.insert_if_absent(a_job()),
     "insert in a group": lambda: STORE.insert_if_absent(a_job(group="a")),

@@ -71,7 +71,7 @@ JOB = a_job()
 CONSISTENT: dict[str, Callable[[Any], object]] = {
     "a job": lambda client: store(client).get(TENANT, "a"),
     "jobs": lambda client: store(client).get_many([(TENANT, "a")]),
-    "the name of a burst": lambda client: store(client).job_of_burst(TENANT, "a"),
+    "the name of a burst": lambda client: store(client).debounced_job_id(TENANT, "a"),
     "the order of a group": lambda client: store(client).advance(TENANT, "g", now=NOW),
     "the end of a group": lambda client: store(client).insert_if_absent(a_job(group="g")),
     "the members of a batch": lambda client: DynamoBatchPages(client, table="jobs").pages(JOB),

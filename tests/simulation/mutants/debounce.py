@@ -1,6 +1,6 @@
 """Debounce: two jobs of one key, wrong times, and late or needless messages.
 
-`tests/contract/test_bursts.py` has a case for each clause of `join`. Here, one mostly hides the lack of another.
+`tests/contract/test_debounce.py` has a case for each clause of `join`. Here, one mostly hides the lack of another.
 """
 
 from typing import Final

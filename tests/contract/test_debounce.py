@@ -1,4 +1,4 @@
-"""`begin_burst` and `join_burst`: each clause of their conditions, and what they write."""
+"""`begin_debounce` and `join_debounce`: each clause of their conditions, and what they write."""
 
 import math
 from datetime import datetime, timedelta
@@ -27,7 +27,7 @@ from tidemill.domain.job import Job
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.time_constants import MILLISECOND
-from tidemill.dynamodb.debounce.debounce_writes import KEPT, burst_key
+from tidemill.dynamodb.debounce.debounce_writes import KEPT, debounce_item_key
 from tidemill.dynamodb.job_store import DynamoJobStore
 
 DUE = NOW + 30 * SECOND
@@ -39,12 +39,12 @@ def a_first(**changes: Any) -> Job:
 
 
 def begun(store: DynamoJobStore, **changes: Any) -> Job:
-    return store.begin_burst(a_first(**changes), after=None)
+    return store.begin_debounce(a_first(**changes), after=None)
 
 
 def join(store: DynamoJobStore, job: Job, changed: Job, *, replaces: bool = False, **given: Any) -> Job:
     fields: dict[str, Any] = {"by": fresh_token(), "now": NOW + SECOND} | given
-    return store.join_burst(job, changed, replaces=replaces, **fields)
+    return store.join_debounce(job, changed, replaces=replaces, **fields)
 
 
 def on(job: Job, **changes: Any) -> Job:
@@ -52,13 +52,13 @@ def on(job: Job, **changes: Any) -> Job:
 
 
 def test_the_first_submission_inserts_its_job_and_leads_to_it(store: DynamoJobStore, table: Table) -> None:
-    assert store.job_of_burst(a_first().tenant, "burst") is None
+    assert store.debounced_job_id(a_first().tenant, "burst") is None
 
     job = begun(store)
 
     assert stored(store, job) == job
-    assert store.job_of_burst(job.tenant, "burst") == job.id
-    item = table.client.get_item(TableName=table.name, Key=burst_key(job.tenant, "burst"))["Item"]
+    assert store.debounced_job_id(job.tenant, "burst") == job.id
+    item = table.client.get_item(TableName=table.name, Key=debounce_item_key(job.tenant, "burst"))["Item"]
     assert int(item["expires_at"]["N"]) == math.ceil((A_BURST.until + KEPT).timestamp())
 
 
@@ -66,20 +66,20 @@ def test_one_of_two_concurrent_first_submissions_is_refused(store: DynamoJobStor
     job, second = begun(store), a_first()
 
     with pytest.raises(WriteRefusedError):
-        store.begin_burst(second, after=None)
+        store.begin_debounce(second, after=None)
 
     assert store.get(second.tenant, second.id) is None
-    assert store.job_of_burst(job.tenant, "burst") == job.id
+    assert store.debounced_job_id(job.tenant, "burst") == job.id
 
 
 def test_the_next_burst_follows_the_last_one(store: DynamoJobStore) -> None:
     last, job = begun(store), a_first()
 
-    store.begin_burst(job, after=last.id)
+    store.begin_debounce(job, after=last.id)
 
-    assert store.job_of_burst(job.tenant, "burst") == job.id
+    assert store.debounced_job_id(job.tenant, "burst") == job.id
     with pytest.raises(WriteRefusedError):
-        store.begin_burst(a_first(), after=last.id)
+        store.begin_debounce(a_first(), after=last.id)
 
 
 def test_a_burst_does_not_follow_one_whose_name_has_been_forgotten_since(store: DynamoJobStore) -> None:
@@ -87,7 +87,7 @@ def test_a_burst_does_not_follow_one_whose_name_has_been_forgotten_since(store: 
     job = a_first()
 
     with pytest.raises(WriteRefusedError):
-        store.begin_burst(job, after="a job of an item that has expired")
+        store.begin_debounce(job, after="a job of an item that has expired")
 
     assert store.get(job.tenant, job.id) is None
 
@@ -95,7 +95,7 @@ def test_a_burst_does_not_follow_one_whose_name_has_been_forgotten_since(store: 
 def test_a_repeated_begin_finds_its_own_success(store: DynamoJobStore) -> None:
     job = begun(store)
 
-    assert store.begin_burst(job, after=None) == job
+    assert store.begin_debounce(job, after=None) == job
 
 
 def test_a_submission_moves_the_job_and_leaves_the_payload(store: DynamoJobStore, table: Table) -> None:
