@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 from tests.support.builders import NOW, SECOND, a_job, with_changes
 from tests.support.faulty_client import FaultyClient
 from tests.support.job_tables import Table
-from tidemill.domain.batches.batches import PAGES, Page, page_number
+from tidemill.domain.batches.batches import PAGES, Page
 from tidemill.domain.errors import BatchRefusedError, TransactionConflictError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.records import replace
@@ -43,7 +43,7 @@ def test_a_member_is_written_with_its_place(store: DynamoJobStore, pages: Dynamo
     batch = a_batch(store)
     jobs = [store.insert_if_absent(a_member(batch, group=group), batch=batch) for _ in range(3)]
     assert members(pages, batch) == {job.id for job in jobs}
-    assert {page.number for page in pages.pages(batch)} == {page_number(job.id) for job in jobs}
+    assert {page.number for page in pages.pages(batch)} == {batch_pages.page_number(job.id) for job in jobs}
     assert all(store.get(job.tenant, job.id) == job for job in jobs)
 
 

@@ -33,6 +33,7 @@ from tidemill.domain.batches.batches import Look
 from tidemill.domain.errors import TransactionConflictError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
+from tidemill.dynamodb.batches import batch_pages
 from tidemill.dynamodb.batches.batch_pages import DynamoBatchPages
 from tidemill.dynamodb.groups import groups
 from tidemill.entrypoints import control
@@ -54,7 +55,7 @@ _numbers = count()
 
 def key_on(page: int) -> str:
     """A new idempotency key, of a job on this page of its batch."""
-    return next(key for key in map(str, _numbers) if batches.page_number(keyed_job_id(TENANT, key)) == page)
+    return next(key for key in map(str, _numbers) if batch_pages.page_number(keyed_job_id(TENANT, key)) == page)
 
 
 def cancelled(batch_id: str) -> Answer:
@@ -235,7 +236,7 @@ def test_a_batch_ends_although_no_look_has_time_for_all_its_jobs(mill: Mill, mon
 
     def at_most_two(self: DynamoBatchPages, keys: Sequence[tuple[str, str]], **options: Any) -> list[Job]:
         # A page is read whole.
-        assert len(keys) <= 2 or len({batches.page_number(job_id) for _, job_id in keys}) == 1
+        assert len(keys) <= 2 or len({batch_pages.page_number(job_id) for _, job_id in keys}) == 1
         return read(self, keys, **options)
 
     monkeypatch.setattr(DynamoBatchPages, "get_many", at_most_two)

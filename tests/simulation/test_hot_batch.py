@@ -22,8 +22,7 @@ from tests.simulation.flood import (
 )
 from tests.simulation.world.world import World
 from tidemill.application.submission.job_ids import keyed_job_id
-from tidemill.domain.batches.batches import page_number
-from tidemill.dynamodb.batches.batch_pages import PAGE_PREFIX
+from tidemill.dynamodb.batches.batch_pages import PAGE_PREFIX, page_number
 
 SECONDS: Final = 2
 #: A page takes some dozens a second, as docs/guides/batches.md says.

@@ -5,20 +5,17 @@ batch redrives its dead members, and waits again.
 """
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pydantic import BaseModel, Field
 
-from tidemill import Cancelled, Continue, Done, GiveUp, Lane, Run, WaitFor, job_type
+from tidemill import Cancelled, Continue, Done, GiveUp, Run, WaitFor, job_type
+from tidemill.batch.callbacks import OpenedBatch, callbacks_at_end
 from tidemill.domain.attempt.retry import LARGEST_MAX_HOPS
 from tidemill.domain.batches.batches import (
     CLOSED,
     MISSING,
-    ON_COMPLETE,
-    ON_FAILURE,
-    ON_SUCCESS,
     BatchFailed,
-    Callback,
     Look,
     closed_at,
     is_cancelling,
@@ -43,25 +40,6 @@ _BETWEEN_CLOSES: Final = timedelta(seconds=1)
 _SHARE_OF_LOOK: Final = 0.5
 #: So much of a run is kept back from cancels and redrives.
 _RESERVE: Final = timedelta(seconds=5)
-
-
-class CallbackFacts(BaseModel):
-    """A callback, with the facts of its job type at the opening."""
-
-    type: str
-    payload: dict[str, Any] = {}
-    lane: Lane
-    group: str | None = None
-    tags: list[str] = []
-    blocks: bool = False
-    max_age_seconds: float | None = None
-    retention_seconds: float | None = None
-
-
-class OpenedBatch(BaseModel):
-    on_success: CallbackFacts | None = None
-    on_failure: CallbackFacts | None = None
-    on_complete: CallbackFacts | None = None
 
 
 class Waited(BaseModel):
@@ -130,14 +108,11 @@ def _cancelled(members: "BatchMembers", batch: Job, look: Look, waited: Waited, 
 
 
 def _ended(opened: OpenedBatch, look: Look, waited: Waited) -> Done | BatchFailed:
-    first = [] if waited.called else _callback(ON_COMPLETE, opened.on_complete)
+    then = callbacks_at_end(opened, failed=bool(look.failed), called=waited.called)
     if not look.failed:
-        return Done(look.counts, then=[*_callback(ON_SUCCESS, opened.on_success), *first])
-    if not waited.called:
-        first += _callback(ON_FAILURE, opened.on_failure)
+        return Done(look.counts, then=then)
     waited.called = True
-    reason = _reason(look)
-    return BatchFailed(reason, then=first, checkpoint=waited.model_dump(mode="json"))
+    return BatchFailed(_reason(look), then=then, checkpoint=waited.model_dump(mode="json"))
 
 
 def _reason(look: Look) -> str:
@@ -149,22 +124,3 @@ def _reason(look: Look) -> str:
     return "; ".join(
         f"{counts[state]} of {look.total} jobs of the batch {text}" for state, text in texts.items() if state in counts
     )
-
-
-def _callback(name: str, facts: CallbackFacts | None) -> list[Callback]:
-    if facts is None:
-        return []
-    max_age, retention = facts.max_age_seconds, facts.retention_seconds
-    return [
-        Callback(
-            type=facts.type,
-            payload=facts.payload,
-            lane=facts.lane,
-            group=facts.group,
-            tags=facts.tags,
-            max_age=None if max_age is None else timedelta(seconds=max_age),
-            blocks=facts.blocks,
-            retention=None if retention is None else timedelta(seconds=retention),
-            name=name,
-        )
-    ]

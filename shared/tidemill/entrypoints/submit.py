@@ -17,7 +17,7 @@ from tidemill.application.batches.batches import open_batch
 from tidemill.application.events.events import publication, publish
 from tidemill.application.flows.flow_view import flow_view
 from tidemill.application.flows.flows import start_flow
-from tidemill.application.job_view import batch_view, payload_of, summary, view
+from tidemill.application.job_view import batch_view, payload_of, summary
 from tidemill.application.submission.new_jobs import Accepted
 from tidemill.application.submission.submit_batch import submit_all
 from tidemill.aws import clients
@@ -33,11 +33,11 @@ from tidemill.domain.errors import (
 from tidemill.domain.events.events import Event
 from tidemill.domain.submission.submission import Submission
 from tidemill.http.caller_identity import tenant
-from tidemill.http.job_response import require_flow
+from tidemill.http.job_response import accepted_status, new_job_answer, require_flow
 from tidemill.http.problems import ProblemError, as_problem
 from tidemill.http.request import idempotency_key, read_body, read_object
 from tidemill.http.request_trace import caller_trace
-from tidemill.http.router import DEBOUNCED, REPLAYED, json_response, resolver, serve
+from tidemill.http.router import REPLAYED, json_response, resolver, serve
 from tidemill.http.submission_form import (
     BatchedForm,
     BatchForm,
@@ -70,7 +70,7 @@ def _add_flows(app: APIGatewayHttpResolver) -> None:
         # Others may have been added since it was accepted.
         size = parts().api_flow_growth.size(accepted.job) if accepted.replayed else len(body.nodes)
         headers = {"Location": f"/flows/{accepted.job.id}", **(REPLAYED if accepted.replayed else {})}
-        return json_response(_status(accepted), flow_view(accepted.job, size), headers=headers)
+        return json_response(accepted_status(accepted), flow_view(accepted.job, size), headers=headers)
 
     @serve(app, "addNodes")
     def add_nodes(job_id: str) -> Response[str]:
@@ -97,7 +97,7 @@ def _add_jobs(app: APIGatewayHttpResolver) -> None:
         _send_first([accepted])
         # This request holds the payload of a new job. Only a replayed job needs a read.
         payload = payload_of(accepted.job, parts().payloads) if accepted.replayed else json.dumps(body.payload)
-        return _shown(accepted, payload)
+        return new_job_answer(accepted, payload)
 
     @serve(app, "submitJobs")
     def submit_batch() -> Response[str]:
@@ -127,7 +127,7 @@ def _add_jobs(app: APIGatewayHttpResolver) -> None:
         _send_first(accepted)
         # Without payloads: a hundred of them could exceed the size of a Lambda response.
         shown = [
-            {"status": _status(answer), "job": summary(answer.job)}
+            {"status": accepted_status(answer), "job": summary(answer.job)}
             if isinstance(answer, Accepted)
             else problems[index].batch_answer()
             for index, answer in enumerate(answers)
@@ -149,7 +149,7 @@ def _add_events(app: APIGatewayHttpResolver) -> None:
         payload = None
         with nullcontext() if accepted.replayed else suppress(StoreUnavailableError):
             payload = payload_of(accepted.job, parts().payloads)
-        return _shown(accepted, payload)
+        return new_job_answer(accepted, payload)
 
 
 def _add_batches(app: APIGatewayHttpResolver) -> None:
@@ -163,7 +163,7 @@ def _add_batches(app: APIGatewayHttpResolver) -> None:
             accepted = open_batch(body.opened(key=key), parts().api_submit, tenant=owner, trace=trace)
         _write_telemetry([accepted])
         headers = {"Location": f"/batches/{accepted.job.id}", **(REPLAYED if accepted.replayed else {})}
-        return json_response(_status(accepted), batch_view(accepted.job), headers=headers)
+        return json_response(accepted_status(accepted), batch_view(accepted.job), headers=headers)
 
 
 def _add_health(app: APIGatewayHttpResolver) -> None:
@@ -236,16 +236,6 @@ def _faults_of_event(event: Event) -> Sequence[Fault]:
 
 def _pointer(index: int) -> str:
     return f"/jobs/{index}"
-
-
-def _shown(accepted: Accepted, payload: str | None) -> Response[str]:
-    earlier = DEBOUNCED if accepted.job.burst else REPLAYED
-    headers = {"Location": f"/jobs/{accepted.job.id}", **(earlier if accepted.replayed else {})}
-    return json_response(_status(accepted), view(accepted.job, payload=payload), headers=headers)
-
-
-def _status(accepted: Accepted) -> HTTPStatus:
-    return HTTPStatus.OK if accepted.replayed else HTTPStatus.ACCEPTED
 
 
 def _send_first(accepted: Sequence[Accepted]) -> None:

@@ -6,11 +6,12 @@ from aws_lambda_powertools.event_handler import Response
 
 from tidemill.application.job_view import batch_view, payload_of, view
 from tidemill.application.ports import Payloads
+from tidemill.application.submission.new_jobs import Accepted
 from tidemill.domain.batches.batches import Look, is_batch
 from tidemill.domain.flows.flows import is_flow
 from tidemill.domain.job import Job
 from tidemill.http.problems import ProblemError
-from tidemill.http.router import json_response
+from tidemill.http.router import DEBOUNCED, REPLAYED, json_response
 
 
 def answer(job: Job | None, payloads: Payloads) -> Response[str]:
@@ -21,6 +22,17 @@ def answer(job: Job | None, payloads: Payloads) -> Response[str]:
         )
         raise ProblemError(HTTPStatus.NOT_FOUND, "no-such-job", detail)
     return json_response(HTTPStatus.OK, view(job, payload=payload_of(job, payloads)))
+
+
+def new_job_answer(accepted: Accepted, payload: str | None) -> Response[str]:
+    """The job that a submission made, joined or repeats, with its payload as JSON; None if it cannot be read."""
+    earlier = DEBOUNCED if accepted.job.burst else REPLAYED
+    headers = {"Location": f"/jobs/{accepted.job.id}", **(earlier if accepted.replayed else {})}
+    return json_response(accepted_status(accepted), view(accepted.job, payload=payload), headers=headers)
+
+
+def accepted_status(accepted: Accepted) -> HTTPStatus:
+    return HTTPStatus.OK if accepted.replayed else HTTPStatus.ACCEPTED
 
 
 def composite_missing(kind: str) -> ProblemError:

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Final
-from zlib import crc32
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -32,6 +31,7 @@ from tidemill.telemetry.engine_log import EngineLog
 from tidemill.telemetry.job_fields import job_fields, reference_fields
 from tidemill.telemetry.line_format import LineFormat
 from tidemill.telemetry.line_output import LineOutput
+from tidemill.telemetry.line_sample import in_sample, sample_rate
 
 if TYPE_CHECKING:
     # A function writes the outcomes of its own use case alone, so it needs the others not even at its start.
@@ -164,7 +164,7 @@ class Telemetry:
     @classmethod
     def here(cls) -> "Telemetry":
         """In a function, whose environment names the stage. Make one for each invocation."""
-        return cls(stage=setting(Env.STAGE), sample_rate=float(os.environ.get(Env.LOG_SAMPLE_RATE) or 1))
+        return cls(stage=setting(Env.STAGE), sample_rate=sample_rate())
 
     def accepted(self, *accepted: Accepted, over_http: bool = False) -> None:
         """The jobs of one or more submissions, or follow-up jobs."""
@@ -342,7 +342,7 @@ class Telemetry:
 
     def _write(self, lines: Sequence[_Line], metrics: Mapping[Lane, Values]) -> None:
         """Write those lines that belong to the sample. The last one of each lane carries its metrics."""
-        kept = [line for line in lines if not line.sampled or self._in_sample(line.fields["job_id"])]
+        kept = [line for line in lines if not line.sampled or in_sample(str(line.fields["job_id"]), self._sample_rate)]
         carriers = {line.lane: line for line in kept}
         for line in kept:
             carried = metrics.get(line.lane, {}) if carriers[line.lane] is line else {}
@@ -350,10 +350,6 @@ class Telemetry:
         for lane, values in metrics.items():
             if values and lane not in carriers:
                 logger().info("metrics", extra=embedded(values, stage=self.stage, lane=lane))
-
-    def _in_sample(self, job_id: object) -> bool:
-        """The same for all lines of a job."""
-        return crc32(str(job_id).encode()) < self._sample_rate * 2**32
 
     def _count_overdue(self) -> None:
         """The stream belongs to no lane, but the metric needs one: the alarm watches the default lane."""

@@ -37,7 +37,13 @@ BATCHED: Final = (
         "submission.callback",
         "None",
     ),
-    Mutant("the callback of a failure is dropped", modules.BATCH_JOB, "_ended", "then=first", "then=[]"),
+    Mutant(
+        "the callback of a failure is dropped",
+        modules.BATCH_CALLBACKS,
+        "callbacks_at_end",
+        "first if called else [*first, *_callback(ON_FAILURE, opened.on_failure)]",
+        "[]",
+    ),
     Mutant(
         "a redriven batch leaves its dead jobs",
         modules.BATCH_JOB,

@@ -4,6 +4,7 @@ from typing import Final
 
 BATCH: Final = "tidemill.worker.message_batch"
 BATCHES: Final = "tidemill.application.submission.submit_batch"
+BATCH_CALLBACKS: Final = "tidemill.batch.callbacks"
 BATCH_JOB: Final = "tidemill.batch.job"
 BATCH_MEMBERS: Final = "tidemill.application.batches.batch_members"
 BATCH_PAGES: Final = "tidemill.dynamodb.batches.batch_pages"

@@ -22,12 +22,12 @@ from tidemill.application.submission.job_ids import keyed_job_id
 from tidemill.application.waiting import release, wake
 from tidemill.batch import job as batch_job
 from tidemill.domain.attempt.retry import LARGEST_MAX_HOPS
-from tidemill.domain.batches import batches
 from tidemill.domain.batches.composite_cancels import is_cancelled
 from tidemill.domain.flows.flows import LONGEST_FLOW
 from tidemill.domain.states import State
 from tidemill.domain.submission.submission import Submission
 from tidemill.dynamodb import document
+from tidemill.dynamodb.batches import batch_pages
 from tidemill.dynamodb.dispatch.owed_items import owed_key
 from tidemill.dynamodb.groups.group_items import head_key
 from tidemill.entrypoints import reconcile
@@ -58,7 +58,7 @@ def pages_of_a_batch() -> Stood:
 
 def _keys_on(page: int) -> Iterator[str]:
     """Return keys of jobs on this page of their batch."""
-    return (key for key in map(str, count()) if batches.page_number(keyed_job_id(TENANT, key)) == page)
+    return (key for key in map(str, count()) if batch_pages.page_number(keyed_job_id(TENANT, key)) == page)
 
 
 def inner_batches_that_are_cancelled() -> Stood:

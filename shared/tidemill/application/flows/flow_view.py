@@ -1,15 +1,14 @@
-"""A flow as its owner and operators read it: JSON, and Mermaid."""
+"""A flow as its owner and operators read it, as JSON."""
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
 from tidemill.application.flows.flow_nodes import NodeDocuments, waits_for
 from tidemill.application.job_view import time_text
 from tidemill.domain.batches.composite_cancels import cancelled_at
-from tidemill.domain.flows.flows import OnFailure
 from tidemill.domain.job import Job
 
 #: The parents that a node is shown to wait for.
@@ -18,7 +17,6 @@ _MOST_SHOWN: Final = 5
 MOST_ON_PAGE: Final = 1_000
 #: The nodes of one page, as JSON. The answer is a JSON string in the one of Lambda, whose 6 MiB its quotes take twice.
 LARGEST_PAGE_BYTES: Final = 4 * 1024 * 1024
-_ARROWS: Final[Mapping[str, str]] = {"fail": "-->", "skip": "-. skip .->", "continue": "-. continue .->"}
 
 
 def flow_view(flow: Job, nodes: int) -> dict[str, Any]:
@@ -99,18 +97,3 @@ def _state(document: Job) -> str:
 
 def _mark(document: Job) -> str | None:
     return document.flow.mark if document.flow else None
-
-
-def mermaid(nodes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The lines of a flowchart of the `nodes` of a view.
-
-    https://mermaid.js.org/syntax/flowchart.html
-    """
-    yield "flowchart TD"
-    numbers = {node["name"]: number for number, node in enumerate(nodes)}
-    for number, node in enumerate(nodes):
-        yield f'    n{number}["{node["name"]}<br/>{node["state"]}"]:::{node["state"]}'
-    for number, node in enumerate(nodes):
-        for edge in node["after"]:
-            arrow = _ARROWS.get(edge["on_failure"], _ARROWS[OnFailure.FAIL])
-            yield f"    n{numbers[edge['node']]} {arrow} n{number}"

@@ -4,8 +4,9 @@ from typing import Any
 
 import click
 
-from tidemill.application.flows.flow_view import graph_view, mermaid
+from tidemill.application.flows.flow_view import graph_view
 from tidemill.cli.batches.composite import of_tenant, own
+from tidemill.cli.flows.mermaid import mermaid
 from tidemill.cli.formatting import DASH, visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.options import json_option

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final
-from zlib import crc32
 
 from msgspec import Struct, field
 
@@ -177,10 +176,6 @@ class Look(Struct, frozen=True, kw_only=True):
     def _state(self, job_id: str) -> str:
         job = self.jobs.get(job_id)
         return job.state if job else UNREADABLE if job_id in self.unreadable else MISSING
-
-
-def page_number(job_id: str) -> int:
-    return crc32(job_id.encode()) % PAGES
 
 
 def closed_at(batch: Job, *, now: datetime) -> datetime | None:

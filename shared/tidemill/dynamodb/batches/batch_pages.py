@@ -11,10 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
+from zlib import crc32
 
 from tidemill.aws.attribute_values import milliseconds, number, seconds
 from tidemill.aws.clients import Item, translated
-from tidemill.domain.batches.batches import MOST_ON_PAGE, PAGES, Page, page_number
+from tidemill.domain.batches.batches import MOST_ON_PAGE, PAGES, Page
 from tidemill.domain.errors import TransactionConflictError
 from tidemill.domain.job import Job
 from tidemill.domain.states import FINAL_STATES, State
@@ -31,6 +32,10 @@ _MEMBERS: Final = "members"
 _LASTS: Final = timedelta(days=800)
 #: Longer than an ended batch is kept, during which an operator may redrive it.
 _KEPT: Final = timedelta(days=40)
+
+
+def page_number(job_id: str) -> int:
+    return crc32(job_id.encode()) % PAGES
 
 
 class DynamoBatchPages(JobReader):

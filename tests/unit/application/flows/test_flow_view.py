@@ -1,4 +1,4 @@
-"""A flow as its owner reads it: JSON, and a flowchart."""
+"""A flow as its owner reads it, as JSON."""
 
 import json
 from collections.abc import Sequence
@@ -17,7 +17,6 @@ from tidemill.application.flows.flow_view import (
     fitting,
     flow_view,
     graph_view,
-    mermaid,
     page_view,
 )
 from tidemill.application.submission.job_ids import node_job_id
@@ -27,24 +26,6 @@ from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.domain.waiting.signals import Signal
 from tidemill.names import LARGEST_EVENT_BYTES
-
-
-def test_a_flowchart_has_each_node_and_each_edge_by_its_rule() -> None:
-    ship = {"name": "ship", "state": "dead", "after": []}
-    edges = [{"node": "ship", "on_failure": rule} for rule in ("fail", "skip", "continue", "a later rule")]
-
-    lines = list(mermaid([ship, {"name": "tell", "state": "pending", "after": edges}]))
-
-    assert lines == [
-        "flowchart TD",
-        '    n0["ship<br/>dead"]:::dead',
-        '    n1["tell<br/>pending"]:::pending',
-        "    n0 --> n1",
-        "    n0 -. skip .-> n1",
-        "    n0 -. continue .-> n1",
-        "    n0 --> n1",
-    ]
-
 
 AT = "2045-03-04T05:06:07.891Z"
 

@@ -21,7 +21,6 @@ from tidemill.domain.batches.batches import (
     closed_at,
     is_batch,
     is_cancelling,
-    page_number,
     pause,
     to_redrive,
 )
@@ -156,13 +155,6 @@ def test_a_batch_is_at_rest_once_all_pages_show_no_live_member(look: Look, *, at
 def test_a_missing_member_is_believed_a_minute_after_the_pages_were_closed(since: timedelta, *, believed: bool) -> None:
     assert look_at(State.SUCCEEDED, MISSING).at_rest(NOW - since) is believed
     assert look_at(State.SUCCEEDED).at_rest(NOW - since)
-
-
-def test_the_members_of_a_batch_spread_over_all_pages_in_the_same_way_in_each_version() -> None:
-    ids = [f"job-{number}" for number in range(1_000)]
-
-    assert {page_number(each) for each in ids} == set(range(PAGES)) == set(range(32))
-    assert [page_number(each) for each in ids[:3]] == [9, 31, 5]
 
 
 def test_one_page_has_room_for_its_share_of_the_largest_batch_and_six_standard_deviations() -> None:
