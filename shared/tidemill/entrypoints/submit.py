@@ -13,13 +13,8 @@ from typing import Any, Final
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
-from tidemill.application.batches.batches import open_batch
-from tidemill.application.events.events import publication, publish
-from tidemill.application.flows.flow_view import flow_view
-from tidemill.application.flows.flows import start_flow
 from tidemill.application.job_view import batch_view, payload_of, summary
 from tidemill.application.submission.new_jobs import Accepted
-from tidemill.application.submission.submit_batch import submit_all
 from tidemill.aws import clients
 from tidemill.composition import parts
 from tidemill.domain.errors import (
@@ -60,6 +55,9 @@ _LAST_START_SECONDS: Final = 3.0
 def _add_flows(app: APIGatewayHttpResolver) -> None:
     @serve(app, "startFlow")
     def start_a_flow() -> Response[str]:
+        from tidemill.application.flows.flow_view import flow_view  # noqa: PLC0415 - most requests submit a job
+        from tidemill.application.flows.flows import start_flow  # noqa: PLC0415 - most requests submit a job
+
         event = app.current_event
         owner = tenant(event)
         key = idempotency_key(event)
@@ -74,6 +72,8 @@ def _add_flows(app: APIGatewayHttpResolver) -> None:
 
     @serve(app, "addNodes")
     def add_nodes(job_id: str) -> Response[str]:
+        from tidemill.application.flows.flow_view import flow_view  # noqa: PLC0415 - most requests submit a job
+
         event = app.current_event
         owner = tenant(event)
         body = read_form(NodesForm, read_object(event), lambda _form: [])
@@ -101,6 +101,8 @@ def _add_jobs(app: APIGatewayHttpResolver) -> None:
 
     @serve(app, "submitJobs")
     def submit_batch() -> Response[str]:
+        from tidemill.application.submission.submit_batch import submit_all  # noqa: PLC0415 - most requests submit a job
+
         event = app.current_event
         owner = tenant(event)
         if idempotency_key(event) is not None:
@@ -138,6 +140,8 @@ def _add_jobs(app: APIGatewayHttpResolver) -> None:
 def _add_events(app: APIGatewayHttpResolver) -> None:
     @serve(app, "publishEvent")
     def publish_event() -> Response[str]:
+        from tidemill.application.events.events import publish  # noqa: PLC0415 - most requests submit a job
+
         event = app.current_event
         owner = tenant(event)
         key = idempotency_key(event)
@@ -155,6 +159,8 @@ def _add_events(app: APIGatewayHttpResolver) -> None:
 def _add_batches(app: APIGatewayHttpResolver) -> None:
     @serve(app, "openBatch")
     def open_a_batch() -> Response[str]:
+        from tidemill.application.batches.batches import open_batch  # noqa: PLC0415 - most requests submit a job
+
         event = app.current_event
         owner = tenant(event)
         key = idempotency_key(event)
@@ -224,6 +230,8 @@ def _faults_of(submission: Submission) -> Sequence[Fault]:
 
 def _faults_of_event(event: Event) -> Sequence[Fault]:
     """The faults that the checks of the event add to those of the form."""
+    from tidemill.application.events.events import publication  # noqa: PLC0415 - most requests submit a job
+
     try:
         publication(event, parts().api_submit.job_types)
     except InvalidPayloadError as refused:

@@ -26,7 +26,7 @@ Body = TypeVar("Body", bound=BaseModel)
 class Nothing(BaseModel):
     """The body of a request that needs none: absent, or an empty object."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", defer_build=True)
 
 
 def idempotency_key(event: APIGatewayProxyEventV2) -> str | None:
