@@ -9,8 +9,6 @@ from datetime import timedelta
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
-from tidemill.application.corrections.superseding import Superseder
-from tidemill.application.debounce.debouncing import Debouncer
 from tidemill.application.dispatch.owing_payloads import OwingPayloads
 from tidemill.application.features import submit_features
 from tidemill.application.job_types import JobTypes
@@ -30,7 +28,9 @@ if TYPE_CHECKING:
 
     from tidemill.application.batches.batch_members import BatchMembers
     from tidemill.application.control.control import Control
+    from tidemill.application.corrections.superseding import Superseder
     from tidemill.application.corrections.undo import Undoer
+    from tidemill.application.debounce.debouncing import Debouncer
     from tidemill.application.dispatch.owed import OwedRunner
     from tidemill.application.events.replay import Replayer
     from tidemill.application.flows.flow_advance import FlowAdvance
@@ -107,7 +107,6 @@ class Parts:
 
     @cached_property
     def payloads(self) -> OwingPayloads:
-
         return OwingPayloads(self.payloads_alone, owed=lambda: self.owed_work, clock=clock.now)
 
     @cached_property
@@ -118,7 +117,6 @@ class Parts:
 
     @cached_property
     def limits(self) -> DynamoLimits:
-
         return DynamoLimits(self.client, table=self.table)
 
     @cached_property
@@ -134,12 +132,14 @@ class Parts:
         return Undoer(store=self.inserting_store, payloads=self.payloads, clock=clock.now, find=self.control.find)
 
     @cached_property
-    def superseder(self) -> Superseder:
+    def superseder(self) -> "Superseder":
+        from tidemill.application.corrections.superseding import Superseder
 
         return Superseder(store=self.store, payloads=self.payloads, clock=clock.now)
 
     @cached_property
-    def debouncer(self) -> Debouncer:
+    def debouncer(self) -> "Debouncer":
+        from tidemill.application.debounce.debouncing import Debouncer
 
         return Debouncer(store=self.store, payloads=self.payloads, clock=clock.now)
 
@@ -156,8 +156,8 @@ class Parts:
             new_id=ids.new_job_id,
             insert_once=insert_once,
             admit=admit,
-            supersede=self.superseder.accept,
-            debounce=self.debouncer.accept,
+            supersede=lambda job: self.superseder.accept(job),  # noqa: PLW0108 - the first such job builds the part
+            debounce=lambda job: self.debouncer.accept(job),  # noqa: PLW0108 - as above
         )
 
     @cached_property

@@ -46,8 +46,8 @@ class GateContext:
         return self if self.counts_calls else None
 
     @property
-    def superseder(self) -> "GateContext | None":
-        return None if self.undone is None else self
+    def superseder(self) -> "Callable[[], GateContext] | None":
+        return None if self.undone is None else lambda: self
 
     def clock(self) -> datetime:
         return NOW

@@ -24,9 +24,7 @@ from tidemill.domain.waiting.waiting import Wait
 from tidemill.dynamodb import job_writes
 from tidemill.dynamodb.attempt import settle_requests
 from tidemill.dynamodb.attempt.settle_transaction import settle_with_effects
-from tidemill.dynamodb.batches import batch_pages
 from tidemill.dynamodb.corrections import undo_writes
-from tidemill.dynamodb.debounce import debounce_items, debounce_writes
 from tidemill.dynamodb.document import decode
 from tidemill.dynamodb.flows import flow_writes
 from tidemill.dynamodb.groups.groups import DynamoGroups, retried
@@ -70,6 +68,8 @@ class DynamoJobStore(JobReader):
         if job.group.key is None and batch is None:
             self._write(self._client.put_item, Write.INSERT, self._insertion(job), mine=mine)
             return job
+        from tidemill.dynamodb.batches import batch_pages  # noqa: PLC0415 - most jobs join no batch
+
         joins = [own("Update", batch_pages.join(job, batch), table=self._table, part=Part.BATCH)] if batch else []
         try:
             return self._groups.insert(job, self._insertion, mine=mine, beside=joins)
@@ -247,12 +247,18 @@ class DynamoJobStore(JobReader):
         return self._groups.insert_with(job, self._insertion, update=mark, write=Write.SUPERSEDE, mine=mine)
 
     def debounced_job_id(self, tenant: str, name: str) -> str | None:
+        from tidemill.dynamodb.debounce import debounce_items  # noqa: PLC0415 - few jobs are debounced
+
         return debounce_items.job_of(self._client, tenant, name, table=self._table)
 
     def begin_debounce(self, job: Job, *, after: str | None) -> Job:
+        from tidemill.dynamodb.debounce import debounce_items  # noqa: PLC0415 - few jobs are debounced
+
         return debounce_items.begin(self._client, job, self._insertion(job), after=after, table=self._table)
 
     def join_debounce(self, job: Job, changed: Job, *, by: str, now: datetime, replaces: bool) -> Job:
+        from tidemill.dynamodb.debounce import debounce_writes  # noqa: PLC0415 - few jobs are debounced
+
         def mine(current: Job) -> bool:
             return current.burst is not None and current.burst.last == by
 

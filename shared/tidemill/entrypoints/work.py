@@ -94,7 +94,7 @@ def worker() -> Worker:
             pause=time.sleep,
             configuration=parts().configuration.current,
             breakers=parts().breakers,
-            superseder=parts().superseder,
+            superseder=lambda: parts().superseder,
             parents_of=_parents_of,
             governor=parts().governor,
             foreground=_foreground(lane),

@@ -11,7 +11,6 @@ from tidemill.application.attempt.attempt import Attempt
 from tidemill.application.attempt.attempt_context import AttemptContext, AttemptHooks
 from tidemill.application.attempt.attempt_report import Ending, Report
 from tidemill.application.attempt.participant import Participant
-from tidemill.application.dispatch.first_messages import FirstMessages
 from tidemill.domain.dispatch.claim_verdict import AHEAD_DELAY, ClaimVerdict
 from tidemill.domain.dispatch.job_message import Reference, reference_to
 from tidemill.domain.error_text import text_of
@@ -26,6 +25,7 @@ from tidemill.telemetry.outcome_log import first_message_not_sent, logger
 
 if TYPE_CHECKING:
     from tidemill.application.attempt.grouped_commit import GroupedWrites
+    from tidemill.application.dispatch.first_messages import FirstMessages
 
 SETTLE_RESERVE: Final = timedelta(seconds=SETTLE_RESERVE_SECONDS)
 
@@ -48,7 +48,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     #: Whether the worker starts the next job of a group at once, while time is left, without waiting for its message.
     follows_groups: bool = True
     #: None: the lane has no first messages at once.
-    first_messages: FirstMessages | None = None
+    first_messages: "FirstMessages | None" = None
     #: The version of the code, for log lines and for the history of the jobs.
     version: str = ""
     #: How often the jobs were restored from a backup. Tables differ by epoch, so each epoch has workers of its own.

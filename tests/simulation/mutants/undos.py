@@ -41,8 +41,8 @@ UNDONE: Final = (
         "a correction does not wait",
         modules.UNDO_GATE,
         "UndoGate.enter",
-        "superseder.ready(job)",
-        "superseder.ready(job) in {True, False}",
+        "context.superseder().ready(job)",
+        "context.superseder().ready(job) in {True, False}",
     ),
     Mutant(
         "a correction does not wait for the undo",

@@ -12,11 +12,9 @@ from tidemill.application.attempt.attempt_report import RunObserver, Unobserved
 from tidemill.application.attempt.handler_context import HandlerContext, HandlerScope, SettleScope
 from tidemill.application.breakers.breakers import Breakers
 from tidemill.application.configuration import CurrentConfiguration, nothing_set
-from tidemill.application.corrections.superseding import Superseder
 from tidemill.application.job_types import JobTypes
 from tidemill.application.ports import AttemptStore, Clock, Draw, Limits, NewToken, Payloads, SettleJointly
 from tidemill.application.submission.submit import Submit
-from tidemill.application.waiting.release import Releaser
 from tidemill.domain.attempt.outcomes import Held
 from tidemill.domain.job import Job
 from tidemill.domain.waiting.holds import HoldCause
@@ -24,6 +22,8 @@ from tidemill.domain.waiting.holds import HoldCause
 if TYPE_CHECKING:
     from tidemill.application.attempt.gate import GatesOf
     from tidemill.application.attempt.grouped_commit import AttemptWrites, GroupedCommit
+    from tidemill.application.corrections.superseding import Superseder
+    from tidemill.application.waiting.release import Releaser
 
 #: Waits until no other run is at work in this process, until the given deadline of the attempt at the latest. Returns
 #: the new deadline of the attempt, or None if time does not suffice. Both are times of `AttemptContext.steady`.
@@ -57,8 +57,8 @@ class AttemptContext(Struct, frozen=True, kw_only=True):
     steady_clock: Clock | None = None
     #: None: calls of downstreams are not counted, as in a test of a handler.
     breakers: Breakers | None = None
-    #: None: no job supersedes another, as in a test of a handler.
-    superseder: Superseder | None = None
+    #: Called for a job that supersedes another one. None: no job does, as in a test of a handler.
+    superseder: "Callable[[], Superseder] | None" = None
     #: None: nothing governs the strain, and only an operator sets its level.
     governor: Governor | None = None
     #: Gives `Run.parents` for a node of a flow.
@@ -79,7 +79,9 @@ class AttemptContext(Struct, frozen=True, kw_only=True):
         return self.grouped or self.store
 
     @property
-    def releaser(self) -> Releaser:
+    def releaser(self) -> "Releaser":
+        from tidemill.application.waiting.release import Releaser  # noqa: PLC0415 - most jobs wait in no line
+
         return Releaser(
             store=self.store,
             limits=self.limits,

@@ -2,7 +2,6 @@
 
 from tidemill.application.attempt.attempt_holds import left_to_another_version
 from tidemill.application.attempt.gate import Gate
-from tidemill.application.corrections.superseding import LONGEST_HOLD
 from tidemill.domain.attempt.outcomes import Outcome
 from tidemill.domain.errors import NewerSchemaError, TransactionConflictError
 from tidemill.domain.waiting.holds import HoldCause
@@ -14,9 +13,12 @@ class UndoGate(Gate):
     def enter(self) -> Outcome | None:
         """Raises as `Superseder.ready`."""
         context, job = self.run.context, self.run.job
-        superseder = context.superseder
+        if context.superseder is None or job.correction.supersedes is None:
+            return None
+        from tidemill.application.corrections.superseding import LONGEST_HOLD  # noqa: PLC0415 - few jobs supersede one
+
         try:
-            if superseder is None or job.correction.supersedes is None or superseder.ready(job):
+            if context.superseder().ready(job):
                 return None
         except NewerSchemaError as newer:
             # The version that wrote the other document can tell.

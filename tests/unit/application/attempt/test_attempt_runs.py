@@ -217,7 +217,7 @@ def busy(_payload: Any, _run: Any) -> None:
     ("handler", "changes", "ending", "held"),
     [
         (None, {"configuration": lambda: configured(paused("type=test.job"))}, Ending.PARKED, HoldCause.PAUSE),
-        (None, {"superseder": Superseded()}, Ending.HELD, HoldCause.UNDO),
+        (None, {"superseder": Superseded}, Ending.HELD, HoldCause.UNDO),
         (unloaded, {}, Ending.PARKED, HoldCause.TYPE),
         (busy, {}, Ending.HELD, HoldCause.OUTAGE),
     ],
