@@ -12,7 +12,7 @@ from shortener.names import CLICK_KEY, CLICK_SORT_KEY, TTL_ATTRIBUTE
 from tidemill import TransactWrite
 from tidemill.aws.attribute_values import number, seconds, text
 from tidemill.aws.clients import Item, translated
-from tidemill.aws.conditional_writes import refusing_item
+from tidemill.aws.refused_write import refusing_item
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

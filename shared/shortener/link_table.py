@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from shortener.names import LINK_KEY
 from tidemill.aws.attribute_values import milliseconds, text
 from tidemill.aws.clients import Item, translated
-from tidemill.aws.conditional_writes import refusing_item
+from tidemill.aws.refused_write import refusing_item
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -263,7 +263,7 @@ class Parts:
     def table_passes(self, read_units: float) -> "TablePasses":
         """New ones. `read_units` are those that the passes may take per second."""
         from tidemill.application.passes.table_pass import TablePasses
-        from tidemill.dynamodb.passes.passes import DynamoPasses
+        from tidemill.dynamodb.passes.pass_store import DynamoPasses
         from tidemill.dynamodb.passes.table_scan import DynamoTableScan
 
         return TablePasses(

@@ -8,7 +8,7 @@ from tests.support.job_tables import Table
 from tidemill.application.passes.pass_state import Segment, TablePass, first_pass
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.records import replace
-from tidemill.dynamodb.passes.passes import DynamoPasses
+from tidemill.dynamodb.passes.pass_store import DynamoPasses
 
 FIRST = first_pass(NOW)
 #: No field has its default.

@@ -20,7 +20,7 @@ from tidemill.domain.dispatch.job_message import reference_to
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.states import State
 from tidemill.domain.submission.submission import Submission
-from tidemill.dynamodb.passes.passes import DynamoPasses
+from tidemill.dynamodb.passes.pass_store import DynamoPasses
 from tidemill.dynamodb.passes.table_scan import DynamoTableScan
 from tidemill.entrypoints import reconcile
 from tidemill.names import COMPARE, CONTINUE, JOB_KEY, PAYLOAD_PREFIX, Env

@@ -50,7 +50,7 @@ from tidemill.dynamodb.dispatch.owed_items import DynamoOwedWork
 from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.limits.limits import DynamoLimits
-from tidemill.dynamodb.passes.passes import DynamoPasses
+from tidemill.dynamodb.passes.pass_store import DynamoPasses
 from tidemill.dynamodb.passes.table_scan import DynamoTableScan
 from tidemill.dynamodb.payloads import DynamoPayloads, payload_item
 from tidemill.names import PAYLOAD_LOCATION_ATTRIBUTE as LOCATION

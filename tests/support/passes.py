@@ -6,7 +6,7 @@ from tests.support.job_tables import Table
 from tidemill.application.passes.pace import Pace
 from tidemill.application.passes.table_pass import TablePasses
 from tidemill.application.ports import Clock, TableScan
-from tidemill.dynamodb.passes.passes import DynamoPasses
+from tidemill.dynamodb.passes.pass_store import DynamoPasses
 from tidemill.dynamodb.passes.table_scan import DynamoTableScan
 
 _tokens = count(1)

@@ -10,8 +10,8 @@ from tidemill.application.dispatch.publish import Published, UnreadableChange
 from tidemill.application.features.publisher_features import publisher
 from tidemill.application.flows.flow_advance import FlowAdvance
 from tidemill.application.ports import Refusal, Unreadable, ignore_unreadable
-from tidemill.domain.dispatch.changes import Change
 from tidemill.domain.dispatch.dispatch import Dispatch
+from tidemill.domain.dispatch.stream_change import Change
 from tidemill.domain.job import Job
 from tidemill.domain.operations.runtime_configuration import NOTHING_SET, RuntimeConfiguration
 from tidemill.domain.records import replace

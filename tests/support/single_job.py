@@ -21,9 +21,9 @@ from tidemill.application.job_filter import ANY_JOB
 from tidemill.application.job_types import JobTypes
 from tidemill.application.ports import JobStore, Refusal
 from tidemill.application.submission.job_ids import keyed_job_id
-from tidemill.domain.dispatch.changes import Change
 from tidemill.domain.dispatch.dispatch import Dispatch
 from tidemill.domain.dispatch.job_message import DeadLetter, Reference
+from tidemill.domain.dispatch.stream_change import Change
 from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError
 from tidemill.domain.job import Job
 from tidemill.domain.submission.submission import Submission

@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 
 from tidemill.application.ports import Checkpoint, Settling
 from tidemill.aws.clients import Item, translated
-from tidemill.aws.conditional_writes import refusing_item
+from tidemill.aws.refused_write import refusing_item
 from tidemill.domain.attempt.outcomes import Settlement
 from tidemill.domain.corrections.undo import Undone
 from tidemill.domain.dispatch.job_message import Reference

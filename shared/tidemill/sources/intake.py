@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from tidemill.application.event_types import EventSource
-from tidemill.application.events.event_sources import RecordRefusedError, publish_record
+from tidemill.application.events.published_records import RecordRefusedError, publish_record
 from tidemill.application.submission.new_jobs import Accepted
 from tidemill.application.submission.submit import Submit
 from tidemill.domain.error_text import error_text

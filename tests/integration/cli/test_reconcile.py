@@ -18,7 +18,7 @@ from tidemill.domain.job import Job
 from tidemill.domain.records import replace
 from tidemill.domain.states import State
 from tidemill.dynamodb.dispatch.owed_items import DynamoOwedWork
-from tidemill.dynamodb.passes.passes import DynamoPasses
+from tidemill.dynamodb.passes.pass_store import DynamoPasses
 from tidemill.dynamodb.passes.table_scan import DynamoTableScan
 from tidemill.system import clock, ids
 

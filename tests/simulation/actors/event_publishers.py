@@ -11,8 +11,8 @@ from tests.simulation.checks.violation import require_in_task
 from tests.simulation.jobs.event_types import EVENT, topic
 from tests.simulation.world.world import World
 from tidemill import SnsRecord, composition
-from tidemill.application.events.event_sources import publish_record
 from tidemill.application.events.events import publish
+from tidemill.application.events.published_records import publish_record
 from tidemill.application.submission.new_jobs import Accepted
 from tidemill.domain.errors import KeyReusedError, TidemillError
 from tidemill.domain.events.events import Event

@@ -50,7 +50,7 @@ PUBLISHED: Final = (
     ),
     Mutant(
         "the key of a source is of the delivery",
-        "tidemill.application.events.event_sources",
+        "tidemill.application.events.published_records",
         "event_key",
         "record.identity",
         "record",

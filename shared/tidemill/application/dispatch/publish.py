@@ -16,9 +16,9 @@ from msgspec import Struct
 from tidemill.application.dispatch.owed import Kind, OwedWork, Work
 from tidemill.application.dispatch.reactions import DueMessage, PublishStep, Reaction, Step, Withhold
 from tidemill.application.ports import Clock, Lanes, Refusal
-from tidemill.domain.dispatch.changes import Change
 from tidemill.domain.dispatch.dispatch import Dispatch, dispatch, may_be_sent
 from tidemill.domain.dispatch.job_message import reference_of
+from tidemill.domain.dispatch.stream_change import Change
 from tidemill.domain.error_text import error_text
 from tidemill.domain.job import Job
 from tidemill.domain.states import State

@@ -6,8 +6,8 @@ from enum import StrEnum
 from msgspec import Struct
 
 from tidemill.application.dispatch.owed import Work
-from tidemill.domain.dispatch.changes import Change
 from tidemill.domain.dispatch.dispatch import Dispatch
+from tidemill.domain.dispatch.stream_change import Change
 from tidemill.domain.job import Job
 
 

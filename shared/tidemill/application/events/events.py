@@ -17,7 +17,7 @@ from tidemill.domain.events.events import LONGEST_EVENT_GROUP, LONGEST_EVENT_KEY
 from tidemill.domain.job import Job
 from tidemill.names import EVENT_TYPE
 
-#: `event_sources.event_key` makes keys of this form: the name of a source, and a JSON list or a SHA-256.
+#: `published_records.event_key` makes keys of this form: the name of a source, and a JSON list or a SHA-256.
 _LIKE_THAT_OF_A_RECORD: Final = re.compile(r"[^/]+/(\[|[0-9a-f]{64}$)")
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tidemill.application.dispatch.owed import Kind, Work
 from tidemill.application.dispatch.reactions import PublishStep, Step
-from tidemill.domain.dispatch.changes import Change
+from tidemill.domain.dispatch.stream_change import Change
 from tidemill.domain.flows.ended_nodes import EndedNodes, ended_nodes
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from functools import partial
 from tidemill.application.dispatch.owed import Kind, Work
 from tidemill.application.dispatch.reactions import PublishStep, Step
 from tidemill.application.ports import Clock, GroupStore
-from tidemill.domain.dispatch.changes import Change
+from tidemill.domain.dispatch.stream_change import Change
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 

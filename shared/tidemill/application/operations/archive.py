@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final, Protocol
 
 from tidemill.application.dispatch.publish import UnreadableChange
-from tidemill.domain.dispatch.changes import Change
+from tidemill.domain.dispatch.stream_change import Change
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import Job
 from tidemill.names import CANARY_TYPE

@@ -8,7 +8,7 @@ from botocore.exceptions import ClientError
 from tidemill.application.ports import NewToken
 from tidemill.aws.attribute_values import milliseconds, number, seconds, text
 from tidemill.aws.clients import translated
-from tidemill.aws.conditional_writes import refusing_item
+from tidemill.aws.refused_write import refusing_item
 from tidemill.domain.admission.quotas import Period
 from tidemill.names import JOB_KEY, QUOTA_KEY, TTL_ATTRIBUTE
 

@@ -7,7 +7,7 @@ from botocore.exceptions import ClientError
 
 from tidemill.aws.attribute_values import milliseconds, number, text
 from tidemill.aws.clients import Item, translated
-from tidemill.aws.conditional_writes import refusing_item
+from tidemill.aws.refused_write import refusing_item
 from tidemill.domain.admission.governor import WINDOW, Governed, Starts, changed, window_is_over
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.dynamodb.document import from_milliseconds

@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 
 from tidemill.aws.attribute_values import milliseconds, number, text
 from tidemill.aws.clients import Item, translated
-from tidemill.aws.conditional_writes import refusing_item
+from tidemill.aws.refused_write import refusing_item
 from tidemill.domain.breakers.breaker import Breaker, BreakerPolicy, BreakerState, Callers, window_is_over
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.time_constants import MILLISECOND

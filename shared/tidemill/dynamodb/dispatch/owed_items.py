@@ -14,7 +14,7 @@ from tidemill.application.dispatch.owed import Kind, Owed, Work
 from tidemill.application.ports import WHOLE, Part
 from tidemill.aws.attribute_values import milliseconds, number, text
 from tidemill.aws.clients import Item, translated
-from tidemill.aws.conditional_writes import refusing_item
+from tidemill.aws.refused_write import refusing_item
 from tidemill.dynamodb.attention_index import entry_pages
 from tidemill.dynamodb.document import from_milliseconds
 from tidemill.dynamodb.item_keys import prefixed_key

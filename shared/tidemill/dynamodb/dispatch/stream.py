@@ -7,7 +7,7 @@ from msgspec import Struct, field
 
 from tidemill.application.dispatch.publish import UnreadableChange
 from tidemill.aws.clients import Item
-from tidemill.domain.dispatch.changes import Change
+from tidemill.domain.dispatch.stream_change import Change
 from tidemill.domain.errors import MalformedDocumentError
 from tidemill.domain.job import Job
 from tidemill.dynamodb.document import decode, split_key

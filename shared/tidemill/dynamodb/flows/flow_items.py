@@ -8,7 +8,7 @@ from botocore.exceptions import ClientError
 
 from tidemill.aws.attribute_values import milliseconds, number, seconds, text
 from tidemill.aws.clients import Item, translated
-from tidemill.aws.conditional_writes import refusing_item
+from tidemill.aws.refused_write import refusing_item
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.flows.flow_cursor import Cursor
 from tidemill.domain.flows.flows import NODES_KEPT

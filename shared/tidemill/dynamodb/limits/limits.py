@@ -8,7 +8,7 @@ from botocore.exceptions import ClientError
 
 from tidemill.application.ports import WHOLE, Entered, LimitSlot, Part
 from tidemill.aws.clients import Item, translated
-from tidemill.aws.conditional_writes import refusing_item
+from tidemill.aws.refused_write import refusing_item
 from tidemill.domain.errors import OutdatedChangeError, StoreUnavailableError
 from tidemill.domain.limits.adaptive_limit import ConcurrencyChange
 from tidemill.domain.limits.limit_state import AHEAD, NEAR, LimitState, Turn, burst, earliest, run_name, slack

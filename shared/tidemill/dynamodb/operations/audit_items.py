@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from tidemill.application.operations.audit import AuditEntry, Outcome
 from tidemill.aws.attribute_values import milliseconds, seconds, text
 from tidemill.aws.clients import Item, translated
-from tidemill.aws.conditional_writes import refusing_item
+from tidemill.aws.refused_write import refusing_item
 from tidemill.domain.time_constants import EPOCH, MILLISECOND
 from tidemill.dynamodb.document import from_milliseconds
 from tidemill.dynamodb.item_keys import prefixed_key

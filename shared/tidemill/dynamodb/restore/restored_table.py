@@ -9,7 +9,7 @@ from tidemill.application.ports import PayloadItem
 from tidemill.application.restore.recover import Page, Recovery
 from tidemill.aws.attribute_values import milliseconds, number, text
 from tidemill.aws.clients import Item, translated
-from tidemill.aws.conditional_writes import refusing_item
+from tidemill.aws.refused_write import refusing_item
 from tidemill.domain.errors import ConfigurationConflictError
 from tidemill.domain.states import TERMINAL, State
 from tidemill.dynamodb.document import from_milliseconds

@@ -17,9 +17,9 @@ from tidemill.application.features.publisher_features import publisher
 from tidemill.application.operations.reconcile import Reconciler
 from tidemill.application.ports import Refusal
 from tidemill.application.waiting.wake import Waker
-from tidemill.domain.dispatch.changes import Change
 from tidemill.domain.dispatch.dispatch import Dispatch
 from tidemill.domain.dispatch.job_message import DeadLetter, Reference
+from tidemill.domain.dispatch.stream_change import Change
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore

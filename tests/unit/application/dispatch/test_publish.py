@@ -13,7 +13,7 @@ from tidemill.application.dispatch.owed import Kind, Work
 from tidemill.application.dispatch.publish import FailedStep, Published, UnreadableChange
 from tidemill.application.dispatch.reactions import PublishStep
 from tidemill.application.ports import Refusal
-from tidemill.domain.dispatch.changes import Change
+from tidemill.domain.dispatch.stream_change import Change
 from tidemill.domain.error_text import error_text
 from tidemill.domain.errors import (
     MalformedDocumentError,

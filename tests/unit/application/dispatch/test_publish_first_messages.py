@@ -4,8 +4,8 @@ import pytest
 
 from tests.support.builders import NOW, SECOND, a_job, reference_to, with_changes
 from tests.support.publish_world import World
-from tidemill.domain.dispatch.changes import Change
 from tidemill.domain.dispatch.job_message import Reference
+from tidemill.domain.dispatch.stream_change import Change
 from tidemill.domain.errors import (
     StoreUnavailableError,
 )

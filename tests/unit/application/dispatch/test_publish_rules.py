@@ -12,7 +12,7 @@ from tidemill.application.dispatch.owed import Kind, Work
 from tidemill.application.dispatch.publish import FailedStep
 from tidemill.application.dispatch.reactions import PublishStep
 from tidemill.application.ports import Refusal
-from tidemill.domain.dispatch.changes import Change
+from tidemill.domain.dispatch.stream_change import Change
 from tidemill.domain.errors import StoreUnavailableError, WriteRefusedError
 from tidemill.domain.flows.flow_place import FlowPlace
 from tidemill.domain.records import replace

@@ -9,8 +9,8 @@ import pytest
 from tests.support.builders import a_job, a_job_type
 from tests.support.in_memory_jobs import InMemoryJobs
 from tidemill.application.event_types import EventSource, EventType
-from tidemill.application.events.event_sources import RecordRefusedError, event_key, publish_record
 from tidemill.application.events.events import consumer_jobs, publish
+from tidemill.application.events.published_records import RecordRefusedError, event_key, publish_record
 from tidemill.application.job_types import JobType, JobTypes
 from tidemill.application.submission.job_ids import follow_up_id, keyed_job_id
 from tidemill.application.submission.submit import Submit

@@ -11,8 +11,8 @@ from tests.support.in_memory_jobs import InMemoryJobs
 from tidemill.application.batches.batches import open_batch
 from tidemill.application.corrections.undo import undo_id
 from tidemill.application.event_types import EventSource, EventType
-from tidemill.application.events.event_sources import publish_record
 from tidemill.application.events.events import publish
+from tidemill.application.events.published_records import publish_record
 from tidemill.application.events.replay import delivery_id
 from tidemill.application.flows.flows import start_flow
 from tidemill.application.job_types import JobTypes

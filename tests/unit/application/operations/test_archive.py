@@ -9,7 +9,7 @@ from tests.support.builders import NOW, SECOND, a_job
 from tests.support.patience import PATIENCE_SECONDS
 from tidemill.application.dispatch.publish import UnreadableChange
 from tidemill.application.operations.archive import archive
-from tidemill.domain.dispatch.changes import Change
+from tidemill.domain.dispatch.stream_change import Change
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import Job
 from tidemill.domain.records import replace

@@ -18,7 +18,7 @@ from tidemill.application.ports import Found, PayloadItem, ScanPage
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import Job
 from tidemill.domain.records import replace
-from tidemill.dynamodb.passes.passes import DynamoPasses
+from tidemill.dynamodb.passes.pass_store import DynamoPasses
 
 INVOCATION = timedelta(minutes=15)
 PAGES = 4

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.builders import NOW, SECOND, a_job
 from tidemill.domain.batches.composite_cancels import CANCELLED, cancelled_at
-from tidemill.domain.dispatch.changes import Change
+from tidemill.domain.dispatch.stream_change import Change
 from tidemill.domain.flows.ended_nodes import ended_nodes
 from tidemill.domain.flows.flow_cursor import ALL_ENDED, Cursor
 from tidemill.domain.flows.flow_graph import LAST

@@ -19,7 +19,7 @@ from tidemill.dynamodb.flows.flow_items import DynamoFlows
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.limits.limits import DynamoLimits
 from tidemill.dynamodb.operations.configuration_item import DynamoConfiguration
-from tidemill.dynamodb.passes.passes import DynamoPasses
+from tidemill.dynamodb.passes.pass_store import DynamoPasses
 from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
 from tidemill.system.ids import new_job_id
 

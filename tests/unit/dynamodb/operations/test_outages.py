@@ -41,7 +41,7 @@ from tidemill.dynamodb.operations.audit_items import DynamoAuditLog
 from tidemill.dynamodb.operations.configuration_item import DynamoConfiguration
 from tidemill.dynamodb.passes import job_sample
 from tidemill.dynamodb.passes.job_scan import DynamoJobScan
-from tidemill.dynamodb.passes.passes import DynamoPasses
+from tidemill.dynamodb.passes.pass_store import DynamoPasses
 from tidemill.dynamodb.passes.table_scan import DynamoTableScan
 from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
 from tidemill.dynamodb.restore.restored_table import DynamoRecoveryLog, RestoredPages

@@ -8,7 +8,7 @@ from tidemill.application.passes.pass_state import Segment, TablePass
 from tidemill.application.ports import NewToken
 from tidemill.aws.attribute_values import text
 from tidemill.aws.clients import Item, translated
-from tidemill.aws.conditional_writes import refusing_item
+from tidemill.aws.refused_write import refusing_item
 from tidemill.domain.records import replace
 from tidemill.dynamodb.passes import pass_items
 from tidemill.dynamodb.update_requests import Request
