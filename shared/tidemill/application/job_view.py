@@ -1,10 +1,10 @@
 """A job as its owner and operators read it: JSON, with times in RFC 3339 and null for absent values."""
 
 import json
-from datetime import datetime
 from typing import Any, Final
 
 from tidemill.application.ports import Payloads
+from tidemill.application.time_text import time_text
 from tidemill.domain.batches.batches import CLOSED, Look
 from tidemill.domain.batches.composite_cancels import CANCELLED
 from tidemill.domain.corrections.undo import Undo
@@ -175,7 +175,3 @@ def _shown(by: str) -> str:
 
 def _value(text: str | None) -> Any:
     return None if text is None else json.loads(text)
-
-
-def time_text(value: datetime | None) -> str | None:
-    return None if value is None else value.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,9 +1,14 @@
-"""A moment as text, with its distance from the present. Pure."""
+"""Times as text: for programs, and for readers with the distance from the present. Pure."""
 
 from datetime import datetime, timedelta
 from typing import Final
 
 _UNITS: Final = ((timedelta(days=1), "d"), (timedelta(hours=1), "h"), (timedelta(minutes=1), "m"))
+
+
+def time_text(value: datetime | None) -> str | None:
+    """In RFC 3339, to the millisecond: `2045-03-04T05:06:07.089Z`."""
+    return None if value is None else value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def moment(at: datetime | None, now: datetime) -> str:

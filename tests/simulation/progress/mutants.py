@@ -174,8 +174,8 @@ MUTANTS: Final = (
         "parsed payloads of flows",
         Mutant(
             "a process keeps the texts of any number of flows",
-            "tidemill.application.flows.flow_graphs",
-            "Kept.put",
+            "tidemill.application.flows.bounded_cache",
+            "BoundedCache.put",
             "self._left < 0",
             "self._left < -1000000000",
         ),

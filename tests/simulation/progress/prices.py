@@ -11,6 +11,7 @@ from unittest.mock import patch
 
 from tests.simulation.progress.scene import Scene, pause, scene
 from tidemill.application.flows import flow_graphs, flow_view
+from tidemill.application.flows.bounded_cache import BoundedCache
 from tidemill.domain.flows import flows
 from tidemill.domain.states import State
 from tidemill.names import WAKE_PART, WAKE_PARTS
@@ -94,7 +95,7 @@ def parsed_payloads_of_flows() -> Dear:
         with patch("json.loads", counting):
             play.passes(600)
         assert play.job(flow).state is State.SUCCEEDED
-        held = [each for each in gc.get_objects() if type(each) is flow_graphs.Kept]
+        held = [each for each in gc.get_objects() if type(each) is BoundedCache]
     dear = [f"{largest} characters of nodes are parsed at once"] if largest > 20_000 else []
     return dear + ["the kept values exceed their bound" for each in held if each._left < 0]
 

@@ -6,13 +6,13 @@ is parsed may take 30 times its text.
 
 import json
 import sys
-import threading
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from json.decoder import WHITESPACE  # type: ignore[attr-defined]  # the stubs lack it
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final
 
 from msgspec import Struct, field
 
+from tidemill.application.flows.bounded_cache import BoundedCache
 from tidemill.application.ports import FlowStore, Payloads
 from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError
 from tidemill.domain.flows.flow_graph import Graph
@@ -27,8 +27,6 @@ _TEXT_BYTES: Final = 24 * 1024 * 1024
 _NODE_BYTES: Final = 400
 _EDGE_BYTES: Final = 24
 _DECODER: Final = json.JSONDecoder()
-
-Value = TypeVar("Value")
 
 
 class FlowNodes(Struct, frozen=True, kw_only=True):
@@ -76,40 +74,14 @@ class FlowNodes(Struct, frozen=True, kw_only=True):
         )
 
 
-class Kept(Generic[Value]):
-    """The values that were used last, of at most so many bytes together. Threads may share one."""
-
-    def __init__(self, most_bytes: int) -> None:
-        self._left = most_bytes
-        self._values: dict[Hashable, tuple[Value, int]] = {}
-        self._lock = threading.Lock()
-
-    def get(self, key: Hashable) -> Value | None:
-        with self._lock:
-            if (found := self._values.pop(key, None)) is None:
-                return None
-            # The last one that was used is the last one to go.
-            self._values[key] = found
-            return found[0]
-
-    def put(self, key: Hashable, value: Value, size_bytes: int) -> None:
-        with self._lock:
-            _, before = self._values.pop(key, (None, 0))
-            self._values[key] = (value, size_bytes)
-            self._left += before - size_bytes
-            while self._left < 0:
-                _, gone = self._values.pop(next(iter(self._values)))
-                self._left += gone
-
-
 class FlowGraphs:
     """Threads may share one."""
 
     def __init__(self, *, store: FlowStore, payloads: Payloads) -> None:
         self._store = store
         self._payloads = payloads
-        self._known = Kept[FlowNodes](_GRAPH_BYTES)
-        self._texts = Kept[str](_TEXT_BYTES)
+        self._known = BoundedCache[FlowNodes](_GRAPH_BYTES)
+        self._texts = BoundedCache[str](_TEXT_BYTES)
 
     def of(self, flow: Job) -> FlowNodes:
         """With all nodes that `flow` has, and perhaps with some that were added later.

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any, Final
 
 from tidemill.application.flows.flow_nodes import NodeDocuments, waits_for
-from tidemill.application.job_view import time_text
+from tidemill.application.time_text import time_text
 from tidemill.domain.batches.composite_cancels import cancelled_at
 from tidemill.domain.job import Job
 
