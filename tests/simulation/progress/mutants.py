@@ -79,7 +79,7 @@ MUTANTS: Final = (
             "each look redrives the members of a batch in the same order",
             modules.BATCH_MEMBERS,
             "BatchMembers.redrive",
-            "in_turn(in_order, lambda job: job.group, look=batch.generation)",
+            "in_turn(in_order, lambda job: job.group.key, look=batch.generation)",
             "in_order",
         ),
     ),
