@@ -96,38 +96,6 @@ def test_only_a_worker_imports_the_worker(function: str) -> None:
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, env={"PYTHONPATH": str(ROOT / "shared")}, check=True)
 
 
-#: Modules of the engine that most invocations of these functions do not need. They are imported at their first use.
-FEATURES = {
-    "application.flow_advance",
-    "application.flow_look",
-    "application.grouped_commit",
-    "application.health",
-    "application.migration",
-    "application.owed",
-    "application.publish",
-    "application.quota_admission",
-    "application.reconcile",
-    "application.replay",
-    "application.shed_submissions",
-    "application.table_pass",
-    "application.wake",
-    "aws.secret_keys",
-    "dynamodb.flow_items",
-    "dynamodb.joint_settle",
-    "dynamodb.listing",
-    "dynamodb.strain_item",
-    "http.openapi",
-}
-
-
-@pytest.mark.parametrize(("function", "needed"), [("work", {"application.flows", "http"}), ("submit", {"worker"})])
-def test_a_cold_start_imports_no_module_of_a_feature(function: str, needed: set[str]) -> None:
-    """`needed` are those that only other functions need."""
-    unneeded = {f"tidemill.{name}" for name in FEATURES | needed}
-    code = f"import sys, tidemill.entrypoints.{function}; sys.exit(sorted({unneeded} & set(sys.modules)) or 0)"
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, env={"PYTHONPATH": str(ROOT / "shared")}, check=True)
-
-
 @pytest.mark.parametrize("build", BUILT, ids=lambda build: build.__name__)
 def test_what_is_built_is_built_once(build: Callable[[], Any]) -> None:
     assert build() is build()
