@@ -32,7 +32,7 @@ application.groups: group_placement
 application.submission: built_in_types checked_submission job_ids later_jobs new_jobs placements read_back submit
     unnamed_payloads validation
 application.waiting: catch_up_placement
-aws: attribute_values clients conditional_writes
+aws: attribute_values clients refused_write
 declarations: batch_handler breaker declaration_checks event_sinks event_sources events job_type_decorator
     payload_model shared_limit
 domain: error_text errors history job job_parts option_values records spans states time_constants
@@ -89,7 +89,7 @@ worker: lane_messages lane_worker message_batch message_run rest
 #: What only submit imports.
 SUBMIT: Final = """
 .: routes
-application: job_view
+application: job_view time_text
 domain.flows: flows
 entrypoints: submit
 http: caller_identity job_response problems request request_trace router submission_form
