@@ -6,12 +6,24 @@ from typing import Any
 
 from tests.e2e.conftest import Deployed, Tidemill
 from tests.e2e.test_flows import node, started, states
+from tests.support.patience import PATIENCE_SECONDS
+from tidemill.local.wait import wait_until
 
 
 def exported(tidemill: Tidemill, path: Path) -> list[dict[str, Any]]:
     done = tidemill("export", "--to", str(path))
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def logged(tidemill: Tidemill, job_id: str, *, last: str) -> list[dict[str, Any]]:
+    """The log lines of a job, once the last one has this message."""
+
+    def there() -> list[dict[str, Any]]:
+        lines = [json.loads(line)["line"] for line in tidemill("logs", job_id, "--json").stdout.splitlines()]
+        return lines if lines and lines[-1]["message"] == last else []
+
+    return wait_until(there, PATIENCE_SECONDS, f"the line {last!r} of job {job_id}")
 
 
 def test_a_flow_is_explained_logged_and_exported(deployed: Deployed, tidemill: Tidemill, tmp_path: Path) -> None:
@@ -37,9 +49,9 @@ def test_a_flow_is_explained_logged_and_exported(deployed: Deployed, tidemill: T
     assert f"as the node ask of the flow {flow}" in tidemill("explain", asked).stdout
 
     for job_id in (flow, asked):
-        lines = [json.loads(line)["line"] for line in tidemill("logs", job_id, "--json").stdout.splitlines()]
+        # The publisher writes the last line, some time after the job is dead.
+        lines = logged(tidemill, job_id, last="dead-letter message sent")
         assert {line["job_id"] for line in lines} == {job_id}
-        assert lines[-1]["message"] == "dead-letter message sent"
 
     jobs = exported(tidemill, tmp_path / "jobs.jsonl")
     assert {job["node"] for job in jobs if job["flow"] == flow} == {"first", "ask", "last"}
@@ -57,6 +69,5 @@ def test_a_batch_is_explained_logged_and_exported(deployed: Deployed, tidemill: 
     assert "closed, 3 of 3 jobs at rest" in tidemill("batch", batch, "--close").stdout
     deployed.until(batch, state="succeeded")
     assert "Its jobs: 3 succeeded." in tidemill("explain", batch).stdout
-    lines = [json.loads(line)["line"] for line in tidemill("logs", batch, "--json").stdout.splitlines()]
-    assert lines[-1]["message"] == "succeeded"
+    assert logged(tidemill, batch, last="succeeded")
     assert {job["id"] for job in exported(tidemill, tmp_path / "jobs.jsonl") if job["batch"] == batch} == members
