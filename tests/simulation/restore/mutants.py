@@ -63,15 +63,16 @@ MUTANTS: Final = (
         "a run since the restore point is not reported",
         _RECOVER,
         "ran_since",
-        "former.claimed_at != restored.claimed_at",
+        "former.lease.claimed_at != restored.lease.claimed_at",
         "",
     ),
     Mutant(
         "a job whose document is gone is not reported",
         _RECOVER,
         "ran_since",
-        "former is None or former.created_at != restored.created_at or former.claimed_at != restored.claimed_at",
-        "former is not None and former.claimed_at != restored.claimed_at",
+        "former is None or former.created_at != restored.created_at"
+        " or former.lease.claimed_at != restored.lease.claimed_at",
+        "former is not None and former.lease.claimed_at != restored.lease.claimed_at",
     ),
     Mutant("missing jobs are not looked for", _RECOVER, "missing", "(job.tenant, job.id) not in there", "not there"),
     Mutant(
