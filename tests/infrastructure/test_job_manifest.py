@@ -236,7 +236,9 @@ class First(BaseModel):
 
 
 def test_a_folder_without_a_manifest_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SynthError, match=r"has no tidemill-manifest\.json: build it with tidemill\.cdk\.asset\.build"):
+    with pytest.raises(
+        SynthError, match=r"has no tidemill-manifest\.json: build it with tidemill\.cdk\.functions\.asset\.build"
+    ):
         read(str(tmp_path))
 
 
