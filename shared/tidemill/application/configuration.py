@@ -1,6 +1,5 @@
 """The runtime configuration: a cached read for the functions, and checked changes for operators."""
 
-import dataclasses
 import threading
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
@@ -108,7 +107,7 @@ class CachedConfiguration:
             self._failed(error)
             self._read_at = self._clock()
             if self._known_at is None or not is_within(STALE_AFTER, since=self._known_at, now=self._read_at):
-                self._known = dataclasses.replace(self._known, stale=True)
+                self._known = replace(self._known, stale=True)
 
 
 class Configurator:

@@ -7,7 +7,6 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
@@ -21,6 +20,7 @@ from tidemill.aws import clients
 from tidemill.aws.clients import AWS_ERRORS
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.operations.runtime_configuration import Change, RuntimeConfiguration
+from tidemill.domain.records import replace
 from tidemill.domain.waiting.pauses import Drain
 
 #: AppConfig may refuse a session that polls more often than each 15 s.

@@ -34,9 +34,9 @@ OUTSIDE: Final = (
         "MessageRun._contain_errors",
         "attempt.unavailable(error)",
         "attempt.unavailable(error)\n"
-        "import dataclasses\n"
+        "from tidemill.domain.records import replace\n"
         "if attempt.report and isinstance(error, NewerSchemaError):\n"
-        "    attempt._report = dataclasses.replace(attempt.report, put_back_until=None)",
+        "    attempt._report = replace(attempt.report, put_back_until=None)",
     ),
     Mutant(
         "tags are not part of the body",

@@ -1,6 +1,5 @@
 """The outcomes that several gates have for a job that cannot run now: it is parked in a line, or held for a while."""
 
-import dataclasses
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -25,7 +24,7 @@ MOST_HOLDS_OF_A_VERSION: Final = 20
 #: doubles with each hold up to the second, so that the jobs of a throttled limit do not keep it throttled.
 FIRST_OUTAGE_HOLD_SECONDS: Final = 60.0
 LONGEST_OUTAGE_HOLD_SECONDS: Final = 900.0
-#: After so many holds in a row the job fails: an error that occurs every time is not an outage.
+#: After so many consecutive holds the job fails: an error that occurs every time is not an outage.
 MOST_HOLDS_OF_AN_OUTAGE: Final = 20
 #: How fast the jobs of a type start once it is loaded again: as after a pause. The line of a breaker has its own rate.
 RATE_OF_A_LINE: Final = Rate(count=DRAIN_PER_SECOND, period=timedelta(seconds=1))
@@ -45,7 +44,7 @@ def parked_in_listed_line(run: ClaimedRun, line: Line, rate: Rate = RATE_OF_A_LI
 def left_to_another_version(run: ClaimedRun, refusal: TidemillError) -> Outcome:
     """Held for a worker of another version, without using up an attempt. Dead after `MOST_HOLDS_OF_A_VERSION`."""
     if (holds := run.job.held_by(HoldCause.VERSION)) >= MOST_HOLDS_OF_A_VERSION:
-        return dataclasses.replace(Failed.because(refusal), death=DeathReason.PERMANENT)
+        return replace(Failed.because(refusal), death=DeathReason.PERMANENT)
     held = run.context.held_below(min(2.0 ** (holds + 1), LONGEST_VERSION_HOLD_SECONDS), HoldCause.VERSION)
     return replace(held, error=error_text(refusal))
 

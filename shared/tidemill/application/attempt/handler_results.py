@@ -1,6 +1,5 @@
 """From the value that a handler returned, or its exception, to an outcome. An unstorable value kills the job."""
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -63,7 +62,7 @@ def outcome_of_error(error: BaseException) -> Outcome:
     """Return the outcome of an error, with the traceback of a failure."""
     outcome = outcome_of(error)
     if isinstance(outcome, Failed):
-        return dataclasses.replace(outcome, traceback=handler_traceback(error, longest=LONGEST_TRACEBACK))
+        return replace(outcome, traceback=handler_traceback(error, longest=LONGEST_TRACEBACK))
     return outcome
 
 

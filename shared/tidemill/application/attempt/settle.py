@@ -12,7 +12,6 @@ Three retry loops nest. Each repeats all tries of the loop below it:
 """
 
 import contextlib
-import dataclasses
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final, Protocol
@@ -157,7 +156,7 @@ class Settler:
                 if not isinstance(outcome, _RETURNED) or (isinstance(outcome, Failed) and not outcome.follow_ups):
                     raise
                 self._unanswered.append((outcome, written, now))
-                return dataclasses.replace(Failed.because(fault), cause=fault)
+                return replace(Failed.because(fault), cause=fault)
             else:
                 report = self._observed(_report(job, outcome, written, now, existed=existed))
                 self._delete_payloads(existed)

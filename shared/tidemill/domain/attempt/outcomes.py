@@ -1,6 +1,5 @@
 """The outcomes of a run, and the pure function from an outcome to the settlement that is written."""
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -127,7 +126,7 @@ def outcome_of(error: BaseException) -> Outcome:
         case MissingInput():
             return Awaits(cause=Cause.INPUT, name=leaf.name, after=leaf.after, most=leaf.most)
         case _:
-            return dataclasses.replace(Failed.because(error), cause=error)
+            return replace(Failed.because(error), cause=error)
 
 
 class Settlement(Struct, frozen=True, kw_only=True):
