@@ -201,10 +201,7 @@ class Job(Struct, frozen=True, kw_only=True):
     @property
     def held_by_cause(self) -> dict[HoldCause, int]:
         """How often each cause has held the job back since a run last came back, or was lost."""
-        if self._lost_since_hold:
-            return {}
-        last = {} if self.holds.cause is None else {self.holds.cause: self.holds.count}
-        return dict(self.holds.others) | last
+        return {} if self._lost_since_hold else self.holds.by_cause
 
     @property
     def _lost_since_hold(self) -> bool:

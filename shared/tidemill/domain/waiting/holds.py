@@ -39,7 +39,7 @@ BOUNDED: Final = frozenset({HoldCause.SUSPECT, HoldCause.OUTAGE, HoldCause.VERSI
 class Holds(Struct, frozen=True, kw_only=True):
     """How often each cause has held a job back. Cleared by any other outcome, by release and by redrive."""
 
-    #: How often the last cause did. In a row, unless that is one of `BOUNDED`.
+    #: How often the last cause did. These holds are consecutive, unless that is one of `BOUNDED`.
     count: int = 0
     #: The last cause. None without holds, and for the holds of another version.
     cause: HoldCause | None = None
@@ -49,9 +49,6 @@ class Holds(Struct, frozen=True, kw_only=True):
     @property
     def by_cause(self) -> dict[HoldCause, int]:
         """The count of each cause."""
-        if not self.count:
-            # A version that does not know `others` leaves them behind.
-            return {}
         last = {} if self.cause is None else {self.cause: self.count}
         return dict(self.others) | last
 
