@@ -47,7 +47,7 @@ BANNED: Final[tuple[tuple[str, str], ...]] = (
 )
 #: Banned in documents only: in a docstring this word often begins a noun phrase that is correct.
 BANNED_IN_DOCUMENTS: Final = ((r"What", "begin with the thing itself"),)
-#: The beginning of a docstring or comment that is no sentence, and the advice.
+#: How a docstring or comment begins that has no verb, and the advice.
 FRAGMENT: Final = re.compile(r"(?:Of|As|(?:That|Those) of)\b")
 WRITE_A_SENTENCE: Final = "begin with a verb or with the thing itself, and write a whole sentence"
 #: Correct English that holds a banned word.

@@ -99,7 +99,7 @@ class Lifetime(Struct, frozen=True, kw_only=True):
 class Nudges(Struct, frozen=True, kw_only=True):
     """The further dispatches of a generation that no worker claimed."""
 
-    #: How many in a row no claim followed. Cleared by claim, park and redrive.
+    #: How many consecutive ones no claim followed. Cleared by claim, park and redrive.
     count: int = 0
     #: When a nudge last requested another dispatch of the same generation.
     last_at: datetime | None = None

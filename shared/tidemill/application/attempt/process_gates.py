@@ -8,8 +8,8 @@ from tidemill.domain.errors import StrayThreadError
 from tidemill.domain.waiting.holds import HoldCause
 
 #: A suspect job may have killed the worker of its last run. It runs alone, so that it cannot use up the attempts of
-#: other jobs of its batch again and again. A busy worker may never have the time for that, so after so many holds in a
-#: row the job runs beside others.
+#: other jobs of its batch again and again. A busy worker may never have the time for that, so after so many
+#: consecutive holds the job runs beside others.
 MOST_HOLDS_OF_A_SUSPECT: Final = 5
 LONGEST_SUSPECT_HOLD_SECONDS: Final = 3.0
 

@@ -28,12 +28,16 @@ def use_of(run: ClaimedRun) -> BreakerUse | None:
     )
 
 
-class BreakerGate(Gate):
-    """Before the run asks for what else it needs. It changes nothing on the way in."""
+class _GateOfUse(Gate):
+    """The gates of breakers share the use of the run."""
 
     def __init__(self, run: ClaimedRun, use: BreakerUse | None) -> None:
         super().__init__(run)
         self._use = use
+
+
+class BreakerGate(_GateOfUse):
+    """Before the run asks for what else it needs. It changes nothing on the way in."""
 
     def enter(self) -> None:
         """Raises `BreakerOpenError`."""
@@ -52,12 +56,8 @@ class BreakerGate(Gate):
                 self.run.context.releaser.drain(line)
 
 
-class ProbeGate(Gate):
+class ProbeGate(_GateOfUse):
     """The job may be a probe from here on. The last gate: a probe that makes no call costs its breaker an interval."""
-
-    def __init__(self, run: ClaimedRun, use: BreakerUse | None) -> None:
-        super().__init__(run)
-        self._use = use
 
     def enter(self) -> None:
         """Raises `BreakerOpenError`."""
